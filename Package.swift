@@ -1,0 +1,206 @@
+// swift-tools-version: 6.2
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import PackageDescription
+
+/// One array for every target of ours: the strictest the language offers today.
+/// Warnings become errors where HERMES_STRICT is set (the Makefile and CI set it), never for those who depend on us.
+let strict: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .enableUpcomingFeature("InferIsolatedConformances"),
+    ] + (Context.environment["HERMES_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
+
+/// Fetched and linked only with the trait "Server", so that an app which uses the client alone pays for none of it.
+func server(_ product: String, _ package: String) -> Target.Dependency {
+    .product(name: product, package: package, condition: .when(traits: ["Server"]))
+}
+
+func nio(_ product: String) -> Target.Dependency { .product(name: product, package: "swift-nio") }
+
+let package = Package(
+    name: "hermes",
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .visionOS(.v2), .watchOS(.v11)],
+    products: [
+        .library(name: "HermesClient", targets: ["HermesClient"]),
+        .library(name: "HermesServer", targets: ["HermesServer"]),
+        .executable(name: "hermes", targets: ["HermesCLI"]),
+    ],
+    traits: [
+        .trait(name: "Server", description: "The server, its stores and the command line (leave out in apps)."),
+        .default(enabledTraits: ["Server"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.0"),
+        .package(url: "https://github.com/apple/swift-nio-transport-services", from: "1.28.0"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        // Behind the trait "Server".
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(
+            url: "https://github.com/apple/swift-configuration",
+            from: "1.4.0",
+            traits: ["YAML", "CommandLineArguments"]
+        ),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // L0: bytes <-> values, spoken by both ends.
+        .target(
+            name: "HermesWire",
+            dependencies: [
+                nio("NIOCore"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
+        // L1: the domain. Knows no packet, SQL or socket.
+        .target(
+            name: "HermesCore",
+            dependencies: [
+                nio("NIOCore"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+                server("Crypto", "swift-crypto"),
+                server("CryptoExtras", "swift-crypto"),
+            ],
+            swiftSettings: strict
+        ),
+        // L2: the stores.
+        .target(
+            name: "HermesSQLite",
+            dependencies: [
+                "HermesCore",
+                .product(name: "Logging", package: "swift-log"),
+                server("GRDB", "GRDB.swift"),
+            ],
+            swiftSettings: strict
+        ),
+        // L3: one folder per protocol, and Listening.
+        .target(
+            name: "HermesGateways",
+            dependencies: [
+                "HermesCore",
+                "HermesWire",
+                nio("NIOCore"),
+                nio("NIOPosix"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                server("Configuration", "swift-configuration"),
+                server("Metrics", "swift-metrics"),
+                server("ServiceLifecycle", "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict
+        ),
+        // L4: assembly.
+        .target(
+            name: "HermesServer",
+            dependencies: [
+                "HermesCore",
+                "HermesGateways",
+                "HermesSQLite",
+                nio("NIOCore"),
+                nio("NIOPosix"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "Logging", package: "swift-log"),
+                server("Configuration", "swift-configuration"),
+                server("CoreMetrics", "swift-metrics"),
+                server("Metrics", "swift-metrics"),
+                server("Hummingbird", "hummingbird"),
+                server("ServiceLifecycle", "swift-service-lifecycle"),
+                server("UnixSignals", "swift-service-lifecycle"),
+            ],
+            swiftSettings: strict
+        ),
+        // The SDK. Imports HermesWire only.
+        .target(
+            name: "HermesClient",
+            dependencies: [
+                "HermesWire",
+                nio("NIOCore"),
+                nio("NIOPosix"),
+                nio("NIOConcurrencyHelpers"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(
+                    name: "NIOTransportServices",
+                    package: "swift-nio-transport-services",
+                    condition: .when(platforms: [.macOS, .iOS, .tvOS, .watchOS, .visionOS])
+                ),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
+        // What several test targets need: manual clock, conformance suites, a server in this process.
+        .target(
+            name: "HermesTestKit",
+            dependencies: [
+                "HermesClient",
+                "HermesCore",
+                "HermesGateways",
+                "HermesServer",
+                "HermesSQLite",
+                "HermesWire",
+                nio("NIOCore"),
+                nio("NIOEmbedded"),
+                nio("NIOPosix"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            swiftSettings: strict
+        ),
+        // L5: the executable `hermes`.
+        .executableTarget(
+            name: "HermesCLI",
+            dependencies: [
+                "HermesClient",
+                "HermesServer",
+                "HermesWire",
+                nio("NIOCore"),
+                nio("NIOPosix"),
+                .product(name: "Logging", package: "swift-log"),
+                server("ArgumentParser", "swift-argument-parser"),
+                server("Histogram", "hdrhistogram-swift"),
+            ],
+            swiftSettings: strict
+        ),
+        test("HermesWire", [nio("NIOCore"), .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
+        test("HermesCore", [nio("NIOCore")]),
+        test("HermesSQLite", [.target(name: "HermesCore"), server("GRDB", "GRDB.swift")]),
+        test("HermesGateways", [
+            .target(name: "HermesCore"), .target(name: "HermesWire"),
+            nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix"),
+            .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+        ]),
+        test("HermesServer", [
+            .target(name: "HermesClient"), .target(name: "HermesCore"), .target(name: "HermesWire"),
+            nio("NIOCore"), nio("NIOPosix"),
+        ]),
+        test("HermesClient", [.target(name: "HermesWire"), nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix")]),
+        test("HermesCLI", [.target(name: "HermesClient"), .target(name: "HermesServer")]),
+    ],
+    swiftLanguageModes: [.v6]
+)
+
+/// A test target mirrors the target it is named after; data such as wire vectors lies in its folder `Vectors`.
+func test(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(
+        name: "\(name)Tests",
+        dependencies: [.target(name: name), "HermesTestKit"] + dependencies,
+        swiftSettings: strict
+    )
+}

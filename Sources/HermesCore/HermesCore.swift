@@ -1,0 +1,2 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
