@@ -1,0 +1,20 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// An account as it is stored, without its password.
+package struct Account: Sendable, Hashable {
+    package let id: UserID
+    package var nickName: NickName
+    /// At most 1,024 bytes; empty if there is none.
+    package var avatarURL: String
+    package var isDisabled: Bool
+    package let createdAt: Timestamp
+
+    package init(id: UserID, nickName: NickName, avatarURL: String = "", isDisabled: Bool = false, createdAt: Timestamp) {
+        self.id = id
+        self.nickName = nickName
+        self.avatarURL = avatarURL
+        self.isDisabled = isDisabled
+        self.createdAt = createdAt
+    }
+}

@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a client calls the device it runs on: 1 to 64 bytes of printable ASCII, unique within the account.
+package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
+    package let rawValue: String
+
+    /// The longest id, in bytes.
+    package static let maxBytes = 64
+
+    /// - Returns: nil for what is empty, too long or not printable ASCII (0x21 … 0x7E).
+    package init?(_ rawValue: String) {
+        let bytes = rawValue.utf8
+        guard (1...Self.maxBytes).contains(bytes.count), bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            return nil
+        }
+        self.rawValue = rawValue
+    }
+
+    package var description: String { rawValue }
+}
+
+/// What a client tells about its device at login. Longer texts than the limits are cut, not refused.
+package struct DeviceDescription: Sendable, Hashable {
+    package var id: DeviceID
+    /// For people, at most 64 bytes.
+    package var name: String
+    /// For example "iOS 18.2", at most 64 bytes.
+    package var platform: String
+    /// At most 32 bytes.
+    package var appVersion: String
+
+    package init(id: DeviceID, name: String = "", platform: String = "", appVersion: String = "") {
+        self.id = id
+        self.name = name
+        self.platform = platform
+        self.appVersion = appVersion
+    }
+}
+
+/// A device of an account. Everything that waits for the account waits until each of its devices has taken it.
+package struct Device: Sendable, Hashable {
+    package var description: DeviceDescription
+    package var createdAt: Timestamp
+    package var lastSeenAt: Timestamp
+    /// The device has taken all inbox entries up to this seq.
+    package var cursor: UInt64
+
+    package init(description: DeviceDescription, createdAt: Timestamp, lastSeenAt: Timestamp, cursor: UInt64) {
+        self.description = description
+        self.createdAt = createdAt
+        self.lastSeenAt = lastSeenAt
+        self.cursor = cursor
+    }
+}

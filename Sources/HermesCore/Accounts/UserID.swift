@@ -1,0 +1,23 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The number of an account: 1 … 2³¹−1, because IMPB carries it as int32. Never reused.
+package struct UserID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let rawValue: Int32
+
+    /// - Returns: nil for 0 and below.
+    package init?(rawValue: Int32) {
+        guard rawValue > 0 else { return nil }
+        self.rawValue = rawValue
+    }
+
+    /// - Returns: nil for what is not in 1 … 2³¹−1.
+    package init?(_ value: some BinaryInteger) {
+        guard let rawValue = Int32(exactly: value) else { return nil }
+        self.init(rawValue: rawValue)
+    }
+
+    package var description: String { String(rawValue) }
+
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}

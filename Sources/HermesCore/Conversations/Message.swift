@@ -1,0 +1,104 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a message says. Opaque to the core, which passes, limits and stores it: the bytes are the canonical encoding
+/// of the content (`hermes.v1.Content`), written and read by the gateways' translations.
+package struct MessageContent: Sendable, Hashable {
+    package var bytes: [UInt8]
+
+    package init(bytes: [UInt8]) { self.bytes = bytes }
+}
+
+/// A message that is to be sent.
+package struct MessageDraft: Sendable, Hashable {
+    package var conversation: ConversationID
+    /// Makes sending again safe: unique per sender, 1 to 64 bytes. Nil: every send is a new message.
+    package var clientID: String?
+    package var content: MessageContent
+    /// Not delivered any more after this; nil: the server's retention.
+    package var expiresAfter: Duration?
+
+    package init(
+        conversation: ConversationID,
+        clientID: String?,
+        content: MessageContent,
+        expiresAfter: Duration? = nil
+    ) {
+        self.conversation = conversation
+        self.clientID = clientID
+        self.content = content
+        self.expiresAfter = expiresAfter
+    }
+}
+
+/// A committed message.
+package struct Message: Sendable, Hashable {
+    package let id: MessageID
+    package let conversation: ConversationID
+    /// Contiguous within the conversation, from 1.
+    package let conversationSeq: UInt64
+    package let sender: UserID
+    package let senderName: String
+    /// The device it was sent from; its own echo is not written back to that device.
+    package let senderDevice: DeviceID?
+    package let clientID: String?
+    /// Empty once recalled.
+    package var content: MessageContent
+    package let sentAt: Timestamp
+    package let expiresAt: Timestamp
+    package var isRecalled: Bool
+
+    package init(
+        id: MessageID,
+        conversation: ConversationID,
+        conversationSeq: UInt64,
+        sender: UserID,
+        senderName: String,
+        senderDevice: DeviceID?,
+        clientID: String?,
+        content: MessageContent,
+        sentAt: Timestamp,
+        expiresAt: Timestamp,
+        isRecalled: Bool = false
+    ) {
+        self.id = id
+        self.conversation = conversation
+        self.conversationSeq = conversationSeq
+        self.sender = sender
+        self.senderName = senderName
+        self.senderDevice = senderDevice
+        self.clientID = clientID
+        self.content = content
+        self.sentAt = sentAt
+        self.expiresAt = expiresAt
+        self.isRecalled = isRecalled
+    }
+}
+
+/// What the sender gets once its message is committed.
+package struct SendReceipt: Sendable, Hashable {
+    package let messageID: MessageID
+    package let clientID: String?
+    package let conversationSeq: UInt64
+    /// The seq of the entry in the sender's own inbox.
+    package let inboxSeq: UInt64
+    package let sentAt: Timestamp
+    /// True if this client id had been committed before; nothing was sent a second time.
+    package let isDuplicate: Bool
+
+    package init(
+        messageID: MessageID,
+        clientID: String?,
+        conversationSeq: UInt64,
+        inboxSeq: UInt64,
+        sentAt: Timestamp,
+        isDuplicate: Bool
+    ) {
+        self.messageID = messageID
+        self.clientID = clientID
+        self.conversationSeq = conversationSeq
+        self.inboxSeq = inboxSeq
+        self.sentAt = sentAt
+        self.isDuplicate = isDuplicate
+    }
+}

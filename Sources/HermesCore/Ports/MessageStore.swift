@@ -1,0 +1,100 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Stores inboxes, conversations and cursors. Batch-shaped: the core groups what many connections ask for into one
+/// commit (``GroupCommitter``), so that a commit's cost is shared.
+///
+/// Implementations: `Memory/MemoryStore` (the executable specification) and HermesSQLite. Both pass
+/// `MessageStoreConformance` of HermesTestKit.
+package protocol MessageStore: Sendable {
+    /// Applies all operations in order in one transaction; when it returns, all are durable.
+    ///
+    /// Called by one thread at a time, off the event loops; may block. An operation that is refused (outcome
+    /// `.refused`) changes nothing and does not disturb the others.
+    /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
+    func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
+
+    /// Reads up to `limit` entries behind `seq`. Sees everything committed before the call.
+    func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage
+
+    /// Where the inbox stands.
+    func position(of user: UserID) async throws(HermesError) -> InboxPosition
+
+    /// Reads stored messages of a conversation with a conversation seq below `before` (nil: the newest), ascending.
+    func history(
+        of conversation: ConversationID,
+        before seq: UInt64?,
+        limit: Int
+    ) async throws(HermesError) -> [Message]
+
+    /// Deletes what every registered device has acknowledged and what has expired, a bounded amount per call.
+    /// - Returns: how many entries were deleted; 0 when there is nothing left to do.
+    func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
+
+    /// Writes a consistent copy of the whole store to a new file at `path` while work goes on.
+    func backup(to path: String) async throws(HermesError)
+}
+
+/// One change in a commit.
+package enum WriteOperation: Sendable {
+    /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender among them).
+    case append(MessageAppend)
+    /// Appends an entry that is not a message to the inboxes of `recipients`.
+    case appendEvent(InboxEvent, recipients: [UserID])
+    /// Moves a device's cursor forward; a seq that is not ahead of it, or beyond the head, is clamped.
+    case acknowledge(UserID, DeviceID, upTo: UInt64)
+    /// Empties a message that `by` sent not before `notBefore`, and appends ``InboxEvent/recalled`` to all its recipients.
+    case recall(MessageID, ConversationID, by: UserID, notBefore: Timestamp)
+}
+
+/// A message that is to be appended: a draft, completed by the core.
+package struct MessageAppend: Sendable {
+    package let id: MessageID
+    package let draft: MessageDraft
+    package let sender: Principal
+    package let sentAt: Timestamp
+    package let expiresAt: Timestamp
+    /// Whose inboxes get an entry: each once, the sender first.
+    package let recipients: [UserID]
+
+    package init(
+        id: MessageID,
+        draft: MessageDraft,
+        sender: Principal,
+        sentAt: Timestamp,
+        expiresAt: Timestamp,
+        recipients: [UserID]
+    ) {
+        self.id = id
+        self.draft = draft
+        self.sender = sender
+        self.sentAt = sentAt
+        self.expiresAt = expiresAt
+        self.recipients = recipients
+    }
+}
+
+/// What became of one operation.
+package enum WriteOutcome: Sendable {
+    /// Appended. Deliveries: the entry as it stands in each recipient's inbox.
+    case appended(SendReceipt, deliveries: [InboxDelivery])
+    /// The sender had sent this client id with this content before: the first receipt, marked as duplicate.
+    case duplicate(SendReceipt)
+    /// An event was appended.
+    case eventAppended([InboxDelivery])
+    /// The cursor after an acknowledgement.
+    case acknowledged(UInt64)
+    /// Nothing was changed: `.notFound` (no such recipient, message), `.clientIDConflict`, `.forbidden`.
+    case refused(HermesError)
+}
+
+/// An entry and whose it is.
+package struct InboxDelivery: Sendable {
+    package let user: UserID
+    package let entry: InboxEntry
+
+    package init(user: UserID, entry: InboxEntry) {
+        self.user = user
+        self.entry = entry
+    }
+}

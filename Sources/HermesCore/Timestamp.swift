@@ -1,0 +1,21 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A moment of the wall clock, in milliseconds since 1970-01-01 UTC. For storing and showing, never for intervals.
+package struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
+    package var rawValue: Int64
+
+    package init(rawValue: Int64) { self.rawValue = rawValue }
+
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    /// The moment that lies `duration` later; saturates instead of overflowing.
+    package func advanced(by duration: Duration) -> Timestamp {
+        let (seconds, attoseconds) = duration.components
+        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+        guard !overflow else { return Timestamp(rawValue: seconds < 0 ? .min : .max) }
+        let milliseconds = scaled + attoseconds / 1_000_000_000_000_000
+        let (sum, overflowed) = rawValue.addingReportingOverflow(milliseconds)
+        return Timestamp(rawValue: overflowed ? (milliseconds < 0 ? .min : .max) : sum)
+    }
+}
