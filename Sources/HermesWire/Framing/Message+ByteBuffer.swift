@@ -1,0 +1,76 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+package import SwiftProtobuf
+
+/// Protobuf to and from ByteBuffers, without a copy into Foundation's Data on the way.
+extension SwiftProtobuf.Message {
+    /// Parses a message from all readable bytes of a buffer.
+    ///
+    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, or lack a required field.
+    package init(wire buffer: ByteBuffer) throws(WireError) {
+        try self.init(wire: BufferBytes(buffer))
+    }
+
+    /// Parses a message from bytes, for example from a field that holds another message.
+    ///
+    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, or lack a required field.
+    package init(wire bytes: some SwiftProtobufContiguousBytes) throws(WireError) {
+        do {
+            try self.init(serializedBytes: bytes, options: .wire)
+        } catch {
+            throw WireError(.badBody, "the body is not a \(Self.protoMessageName): \(error)")
+        }
+    }
+
+    /// Serialises the message, for example into a field that holds another message.
+    ///
+    /// - Throws: WireError `.notEncodable` if a required field is missing.
+    package func wireBytes<Bytes: SwiftProtobufContiguousBytes>(
+        as type: Bytes.Type = Bytes.self
+    ) throws(WireError) -> Bytes {
+        do {
+            return try serializedBytes()
+        } catch {
+            throw WireError(.notEncodable, "a \(Self.protoMessageName) cannot be written: \(error)")
+        }
+    }
+
+    /// Serialises the message into a buffer of its own.
+    ///
+    /// - Throws: WireError `.notEncodable` if a required field is missing.
+    package func wireBuffer() throws(WireError) -> ByteBuffer {
+        try wireBytes(as: BufferBytes.self).buffer
+    }
+}
+
+extension BinaryDecodingOptions {
+    /// How bytes from the network are parsed: no deeper than 32 messages in each other (the schemas need 6).
+    static let wire: BinaryDecodingOptions = {
+        var options = BinaryDecodingOptions()
+        options.messageDepthLimit = 32
+        return options
+    }()
+}
+
+/// The readable bytes of a ByteBuffer, as SwiftProtobuf wants to see them.
+struct BufferBytes: SwiftProtobufContiguousBytes {
+    var buffer: ByteBuffer
+
+    init(_ buffer: ByteBuffer) { self.buffer = buffer }
+    init(repeating byte: UInt8, count: Int) { buffer = ByteBuffer(repeating: byte, count: count) }
+    init<Bytes: Sequence>(_ sequence: Bytes) where Bytes.Element == UInt8 { buffer = ByteBuffer(bytes: sequence) }
+
+    var count: Int { buffer.readableBytes }
+
+    func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try buffer.withUnsafeReadableBytes(body)
+    }
+
+    mutating func withUnsafeMutableBytes<Result>(
+        _ body: (UnsafeMutableRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        try buffer.withUnsafeMutableReadableBytes(body)
+    }
+}

@@ -1,0 +1,88 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+package import SwiftProtobuf
+
+/// A frame of IMPB: 8 bytes of header, big-endian, and a body.
+///
+///     magic u8 = 0x81 | seq u32 | type u8 | length u16 | body
+package struct IMPBFrame: WireFrame {
+    /// The first byte of every frame.
+    package static let magic: UInt8 = 0x81
+    /// The length of the header in bytes.
+    package static let headerBytes = 8
+    /// The longest body that the header can tell, in bytes.
+    package static let maxBodyBytes = Int(UInt16.max)
+
+    /// The client's number of the request, also in the reply; in the server's own frames a number of the server's.
+    package var seq: UInt32
+    /// What the body is.
+    package var type: IMPBFrameType
+    /// The body, as it came.
+    package var body: ByteBuffer
+
+    /// Creates a frame.
+    package init(seq: UInt32, type: IMPBFrameType, body: ByteBuffer = ByteBuffer()) {
+        self.seq = seq
+        self.type = type
+        self.body = body
+    }
+
+    package var encodedBytes: Int { Self.headerBytes + body.readableBytes }
+
+    package func write(into buffer: inout ByteBuffer) throws(WireError) {
+        try Self.writeHeader(seq: seq, type: type, bodyBytes: body.readableBytes, into: &buffer)
+        buffer.writeImmutableBuffer(body)
+    }
+
+    /// Appends a frame whose body is a message.
+    ///
+    /// - Throws: WireError `.frameTooLong` if the message takes more than 65,535 bytes; then nothing was written.
+    package static func write(
+        _ message: some SwiftProtobuf.Message,
+        seq: UInt32,
+        type: IMPBFrameType,
+        into buffer: inout ByteBuffer
+    ) throws(WireError) {
+        let body = try message.wireBytes(as: [UInt8].self)
+        try writeHeader(seq: seq, type: type, bodyBytes: body.count, into: &buffer)
+        buffer.writeBytes(body)
+    }
+
+    /// Appends the header of a frame whose body the caller appends.
+    ///
+    /// - Throws: WireError `.frameTooLong` if the body takes more than 65,535 bytes; then nothing was written.
+    package static func writeHeader(
+        seq: UInt32,
+        type: IMPBFrameType,
+        bodyBytes: Int,
+        into buffer: inout ByteBuffer
+    ) throws(WireError) {
+        guard let length = UInt16(exactly: bodyBytes) else {
+            throw .frameTooLong(bodyBytes, limit: maxBodyBytes)
+        }
+        buffer.reserveCapacity(minimumWritableBytes: headerBytes + bodyBytes)
+        buffer.writeMultipleIntegers(magic, seq, type.rawValue, length)
+    }
+}
+
+/// What an IMPB frame's body is.
+package struct IMPBFrameType: RawRepresentable, Hashable, Sendable {
+    /// The number on the wire; may be one that has no meaning.
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// A sign of life; the server sends the same bytes back.
+    package static let ping = Self(rawValue: 1)
+    /// A request (IMPB_Common), or the reply to one (IMPB_CommonRespon).
+    package static let request = Self(rawValue: 2)
+    /// A chat message (IMPB_base_msg).
+    package static let message = Self(rawValue: 3)
+    /// A notification (IMPB_Notification_msg).
+    package static let notification = Self(rawValue: 4)
+
+    /// Whether the type has a meaning.
+    package var isKnown: Bool { (1...4).contains(rawValue) }
+}

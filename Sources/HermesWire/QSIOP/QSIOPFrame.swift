@@ -1,0 +1,76 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// A frame of QSIOP: 6 bytes of header, big-endian, and properties as text.
+///
+///     ver u16 = 1 | op u16 | propl u16 | key:value LF key:value LF …
+package struct QSIOPFrame: WireFrame {
+    /// The version of the protocol.
+    package static let version: UInt16 = 1
+    /// The length of the header in bytes.
+    package static let headerBytes = 6
+    /// The longest properties that the header can tell, in bytes.
+    package static let maxBodyBytes = Int(UInt16.max)
+
+    /// What the frame asks or answers.
+    package var operation: QSIOPOperation
+    /// The properties as text, as they came.
+    package var body: ByteBuffer
+
+    /// Creates a frame from properties as text.
+    package init(_ operation: QSIOPOperation, body: ByteBuffer = ByteBuffer()) {
+        self.operation = operation
+        self.body = body
+    }
+
+    /// Creates a frame.
+    package init(_ operation: QSIOPOperation, _ properties: QSIOPProperties) {
+        var body = ByteBuffer()
+        properties.write(into: &body)
+        self.init(operation, body: body)
+    }
+
+    /// Parses the properties.
+    ///
+    /// - Throws: WireError `.badText` if they are not UTF-8.
+    package func properties() throws(WireError) -> QSIOPProperties {
+        try QSIOPProperties(parsing: body)
+    }
+
+    package var encodedBytes: Int { Self.headerBytes + body.readableBytes }
+
+    package func write(into buffer: inout ByteBuffer) throws(WireError) {
+        guard let length = UInt16(exactly: body.readableBytes) else {
+            throw .frameTooLong(body.readableBytes, limit: Self.maxBodyBytes)
+        }
+        buffer.reserveCapacity(minimumWritableBytes: encodedBytes)
+        buffer.writeMultipleIntegers(Self.version, operation.rawValue, length)
+        buffer.writeImmutableBuffer(body)
+    }
+}
+
+/// What a QSIOP frame asks or answers (`op`).
+package struct QSIOPOperation: RawRepresentable, Hashable, Sendable {
+    /// The number on the wire; may be one that has no meaning.
+    package let rawValue: UInt16
+
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    /// Asks for a pong.
+    package static let ping = Self(rawValue: 0)
+    /// Answers a ping.
+    package static let pong = Self(rawValue: 1)
+    /// Reports `userid`, and binds the connection to that account.
+    package static let report = Self(rawValue: 2)
+    /// Extension: answers `report`, `pushAcknowledge` and what is unknown: `code`, `msg`.
+    package static let response = Self(rawValue: 3)
+    /// Extension: a push from the server: `id`, `title`, `body` and further keys.
+    package static let push = Self(rawValue: 4)
+    /// Extension: acknowledges a push: `id`.
+    package static let pushAcknowledge = Self(rawValue: 5)
+
+    /// Whether the operation has a meaning.
+    package var isKnown: Bool { rawValue <= 5 }
+}

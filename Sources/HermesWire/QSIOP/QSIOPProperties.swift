@@ -1,0 +1,95 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// The properties of a QSIOP frame: keys and values in the order they came.
+///
+/// Keys are compared byte by byte. A key may be repeated; the last one counts.
+package struct QSIOPProperties: Hashable, Sendable {
+    /// One line.
+    package struct Pair: Hashable, Sendable {
+        /// Without LF and colon.
+        package let key: String
+        /// Without LF.
+        package let value: String
+    }
+
+    /// The lines in their order, repeated keys included.
+    package private(set) var pairs: [Pair] = []
+
+    /// Creates properties without a line.
+    package init() {}
+
+    /// The value of a key; nil if the key is not there. Setting replaces all lines of the key; nil removes them.
+    package subscript(key: String) -> String? {
+        get { pairs.last { $0.key.utf8.elementsEqual(key.utf8) }?.value }
+        set {
+            pairs.removeAll { $0.key.utf8.elementsEqual(key.utf8) }
+            if let newValue { append(key, newValue) }
+        }
+    }
+
+    /// Adds a line. What would break the format is replaced: LF and colon in the key by "_", LF in the value by a space.
+    package mutating func append(_ key: String, _ value: String) {
+        pairs.append(Pair(key: key.replacing([Self.lf, Self.colon], with: "_"), value: value.replacing([Self.lf], with: " ")))
+    }
+
+    static let lf = UInt8(ascii: "\n")
+    static let colon = UInt8(ascii: ":")
+}
+
+extension QSIOPProperties: ExpressibleByDictionaryLiteral {
+    /// Creates properties; what would break the format is replaced as in `append`.
+    package init(dictionaryLiteral elements: (String, String)...) {
+        for (key, value) in elements { append(key, value) }
+    }
+}
+
+extension QSIOPProperties {
+    /// Parses lines of `key:value`: split at the first colon, without a colon the value is empty, empty lines do not
+    /// count.
+    ///
+    /// - Throws: WireError `.badText` if the text is not UTF-8.
+    package init(parsing buffer: ByteBuffer) throws(WireError) {
+        // LF and colon are ASCII, so that each part is valid UTF-8 exactly if the whole is.
+        for line in buffer.readableBytesView.split(separator: Self.lf) {
+            let colon = line.firstIndex(of: Self.colon)
+            let value = colon.map { line[line.index(after: $0)...] }
+            guard
+                let key = String(validating: line[..<(colon ?? line.endIndex)], as: UTF8.self),
+                let value = value.map({ String(validating: $0, as: UTF8.self) }) ?? ""
+            else {
+                throw WireError(.badText, "the properties are not UTF-8")
+            }
+            pairs.append(Pair(key: key, value: value))
+        }
+    }
+
+    /// Appends the lines, each with its LF, the last one too.
+    package func write(into buffer: inout ByteBuffer) {
+        for pair in pairs {
+            buffer.writeString(pair.key)
+            buffer.writeInteger(Self.colon)
+            buffer.writeString(pair.value)
+            buffer.writeInteger(Self.lf)
+        }
+    }
+}
+
+extension String {
+    /// The string with certain ASCII bytes replaced.
+    fileprivate func replacing(_ bytes: [UInt8], with replacement: String) -> String {
+        guard utf8.contains(where: bytes.contains) else { return self }
+        // By scalar, not by character: "\r\n" is one character.
+        var result = ""
+        for scalar in unicodeScalars {
+            if let byte = UInt8(exactly: scalar.value), bytes.contains(byte) {
+                result += replacement
+            } else {
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}
