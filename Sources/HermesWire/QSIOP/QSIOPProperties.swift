@@ -32,7 +32,9 @@ package struct QSIOPProperties: Hashable, Sendable {
 
     /// Adds a line. What would break the format is replaced: LF and colon in the key by "_", LF in the value by a space.
     package mutating func append(_ key: String, _ value: String) {
-        pairs.append(Pair(key: key.replacing([Self.lf, Self.colon], with: "_"), value: value.replacing([Self.lf], with: " ")))
+        pairs.append(
+            Pair(key: key.replacing([Self.lf, Self.colon], with: "_"), value: value.replacing([Self.lf], with: " "))
+        )
     }
 
     static let lf = UInt8(ascii: "\n")
