@@ -1,0 +1,73 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Carries elements from any thread to an event loop; many posts cost one wake-up of the loop.
+///
+/// State: a `Mutex` around an array; nothing is called under it. Elements of one poster arrive in order. Unbounded:
+/// whoever posts has a bound of its own (the committer's batch, a connection's window).
+package final class Mailbox<Element: Sendable>: Sendable {
+    private struct State: Sendable {
+        var elements: [Element] = []
+        var isScheduled = false
+    }
+
+    private let state = Mutex(State())
+    private let schedule: @Sendable (@escaping @Sendable () -> Void) -> Void
+    private let receive: @Sendable ([Element]) -> Void
+
+    /// Creates a mailbox.
+    ///
+    /// - Parameters:
+    ///   - schedule: runs its argument on the loop, later; usually `loop.execute`.
+    ///   - receive: gets all that was posted since the last time, on the loop; never empty.
+    package init(
+        schedule: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
+        receive: @escaping @Sendable ([Element]) -> Void
+    ) {
+        self.schedule = schedule
+        self.receive = receive
+    }
+
+    /// Posts one element, from any thread.
+    package func post(_ element: Element) {
+        let mustSchedule = state.withLock { state in
+            state.elements.append(element)
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if mustSchedule { schedule { self.drain() } }
+    }
+
+    /// Posts several elements with one lock.
+    package func post(contentsOf elements: [Element]) {
+        guard !elements.isEmpty else { return }
+        let mustSchedule = state.withLock { state in
+            state.elements.append(contentsOf: elements)
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if mustSchedule { schedule { self.drain() } }
+    }
+
+    /// Delivers what waits now, on the loop; does nothing if nothing waits.
+    package func drain() {
+        let batch = state.withLock { state in
+            let batch = state.elements
+            state.elements = []
+            state.isScheduled = false
+            return batch
+        }
+        if !batch.isEmpty { receive(batch) }
+    }
+}
+
+extension Mailbox where Element == @Sendable () -> Void {
+    /// A mailbox whose elements are work to do on the loop.
+    package convenience init(schedule: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
+        self.init(schedule: schedule) { batch in
+            for work in batch { work() }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// Something published to a topic. Immutable; the payload is shared over all subscribers.
+package struct Publication: Sendable {
+    /// What may be left out first where a subscriber cannot keep up; the lower, the sooner.
+    package enum DropClass: UInt8, Sendable, Comparable {
+        /// Chat text: a viewer loses the oldest first.
+        case text
+        /// Joins and leaves.
+        case presence
+        /// Gifts and whatever was paid for.
+        case gift
+        /// Notices of the server; never left out: a subscriber that cannot take one is closed.
+        case control
+
+        package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    package let topic: TopicName
+    /// The body, as the publisher's protocol has it.
+    package let payload: ByteBuffer
+    /// What the body is, in the terms of the publisher's protocol; LiveRoom's frame type for rooms.
+    package let kind: UInt16
+    package let dropClass: DropClass
+    /// The account it comes from; nil for anonymous publishers and for the server.
+    package let sender: UserID?
+
+    package init(
+        topic: TopicName,
+        payload: ByteBuffer,
+        kind: UInt16,
+        dropClass: DropClass = .text,
+        sender: UserID? = nil
+    ) {
+        self.topic = topic
+        self.payload = payload
+        self.kind = kind
+        self.dropClass = dropClass
+        self.sender = sender
+    }
+
+    /// What it counts for where publications wait: its bytes and what surrounds them.
+    var weight: Int { payload.readableBytes &+ 128 }
+}
+
+/// The form in which one protocol writes publications; one number for each.
+package struct EncodingSlot: Hashable, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// A whole LiveRoom frame.
+    package static let liveRoom = Self(rawValue: 0)
+    /// A whole Delimited frame.
+    package static let delimited = Self(rawValue: 1)
+    /// What MQTT 3.1.1 subscribers share.
+    package static let mqttV311 = Self(rawValue: 2)
+    /// What MQTT 5 subscribers share.
+    package static let mqttV5 = Self(rawValue: 3)
+}
+
+/// A publication on its way to the subscribers of one loop, with its encodings: each protocol encodes once a loop.
+///
+/// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep it; then it stays as it is.
+package final class Delivery {
+    package private(set) var publication: Publication
+    private var firstSlot: EncodingSlot?
+    private var firstBytes = ByteBuffer()
+    private var others: [(slot: EncodingSlot, bytes: ByteBuffer)] = []
+
+    package init(_ publication: Publication) { self.publication = publication }
+
+    /// The publication in the form of `slot`; `encode` runs for the first subscriber that asks.
+    package func encoded(_ slot: EncodingSlot, by encode: (Publication) -> ByteBuffer) -> ByteBuffer {
+        if firstSlot == slot { return firstBytes }
+        for other in others where other.slot == slot { return other.bytes }
+        let bytes = encode(publication)
+        if firstSlot == nil {
+            firstSlot = slot
+            firstBytes = bytes
+        } else {
+            others.append((slot, bytes))
+        }
+        return bytes
+    }
+
+    /// Makes the object carry another publication; only while nobody else holds it.
+    func reset(to publication: Publication) {
+        self.publication = publication
+        firstSlot = nil
+        if !others.isEmpty { others.removeAll(keepingCapacity: true) }
+    }
+
+    /// Lets go of the bytes, so that a spare object keeps none alive.
+    func clear() {
+        firstSlot = nil
+        firstBytes = ByteBuffer()
+        others.removeAll(keepingCapacity: true)
+    }
+}
+
+/// Whoever gets publications. Called on the shard's loop only.
+package protocol TopicSubscriber: AnyObject {
+    /// Takes a publication. Must not block; may subscribe, unsubscribe and publish.
+    func deliver(_ delivery: Delivery)
+}

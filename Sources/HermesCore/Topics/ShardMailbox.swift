@@ -1,0 +1,108 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// What other threads have for one ``TopicShard``: who is interested in what, publications, and work.
+///
+/// State: a `Mutex` around three arrays; nothing is called under it. Interest lies apart, with a flag that costs a load to
+/// look at: a shard takes it before each publication, so that a subscription that was confirmed is never missed.
+final class ShardMailbox: Sendable {
+    /// A shard has got its first subscriber of a topic, or lost its last.
+    struct Interest: Sendable {
+        let topic: TopicName
+        let shard: Int
+        let isInterested: Bool
+    }
+
+    enum Mail: Sendable {
+        /// From another shard, in its order; for the subscribers here.
+        case handedOver([Publication])
+        /// From a thread that is no event loop; for all subscribers.
+        case publish(Publication)
+        case work(@Sendable (TopicShard) -> Void)
+    }
+
+    private struct State: Sendable {
+        var interest: [Interest] = []
+        var mail: [Mail] = []
+        var isScheduled = false
+    }
+
+    let index: Int
+    let shard: LoopConfined<TopicShard>
+    private let state = Mutex(State())
+    private let interestFlag = Atomic(false)
+    /// The weight of all publications that were posted and not delivered yet.
+    private let backlog = Atomic(0)
+    private let maxBacklog: Int
+
+    init(index: Int, shard: LoopConfined<TopicShard>, maxBacklog: Int) {
+        self.index = index
+        self.shard = shard
+        self.maxBacklog = maxBacklog
+    }
+
+    var hasInterest: Bool { interestFlag.load(ordering: .acquiring) }
+    /// No more publications are taken.
+    var isFull: Bool { backlog.load(ordering: .relaxed) >= maxBacklog }
+    /// Publishers should slow down.
+    var isCongested: Bool { backlog.load(ordering: .relaxed) >= maxBacklog / 4 }
+
+    func post(_ interest: Interest) {
+        post { state in
+            state.interest.append(interest)
+            interestFlag.store(true, ordering: .releasing)
+        }
+    }
+
+    func post(_ publications: [Publication]) {
+        backlog.add(publications.reduce(0) { $0 &+ $1.weight }, ordering: .relaxed)
+        post { $0.mail.append(.handedOver(publications)) }
+    }
+
+    /// - Returns: false if the shard is too far behind; then nothing was posted.
+    func post(publish publication: Publication) -> Bool {
+        guard !isFull else { return false }
+        backlog.add(publication.weight, ordering: .relaxed)
+        post { $0.mail.append(.publish(publication)) }
+        return true
+    }
+
+    func post(work: @escaping @Sendable (TopicShard) -> Void) {
+        post { $0.mail.append(.work(work)) }
+    }
+
+    /// A publication of the mail was delivered.
+    func completed(_ weight: Int) { backlog.subtract(weight, ordering: .relaxed) }
+
+    func takeInterest() -> [Interest] {
+        state.withLock { state in
+            let interest = state.interest
+            state.interest = []
+            interestFlag.store(false, ordering: .relaxed)
+            return interest
+        }
+    }
+
+    func takeMail() -> [Mail] {
+        state.withLock { state in
+            let mail = state.mail
+            state.mail = []
+            state.isScheduled = false
+            return mail
+        }
+    }
+
+    private func post(_ change: (inout State) -> Void) {
+        let mustSchedule = state.withLock { state in
+            change(&state)
+            defer { state.isScheduled = true }
+            return !state.isScheduled
+        }
+        if mustSchedule {
+            let shard = shard
+            shard.loop.execute { shard.value.drain() }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is published to: a path of levels divided by `/`, without wildcards. The room `lobby` is the topic `room/lobby`.
+package struct TopicName: Hashable, Sendable, CustomStringConvertible {
+    package let rawValue: String
+
+    /// The longest name in bytes of UTF-8 [MQTT-4.7.3-3].
+    package static let maxBytes = 65_535
+
+    /// Checks a name that came from outside.
+    ///
+    /// - Returns: nil for what is empty, too long, or holds `+`, `#` or U+0000.
+    package init?(_ rawValue: String) {
+        let bytes = rawValue.utf8
+        guard !bytes.isEmpty, bytes.count <= Self.maxBytes else { return nil }
+        guard bytes.allSatisfy({ $0 != 0 && $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "#") }) else { return nil }
+        self.rawValue = rawValue
+    }
+
+    /// The topic of a room.
+    package init(room: RoomName) {
+        rawValue = Self.roomPrefix + room.rawValue
+    }
+
+    /// What the topics of rooms begin with.
+    package static let roomPrefix = "room/"
+
+    /// The room that this is the topic of; nil if it is not one's.
+    package var room: RoomName? {
+        guard rawValue.hasPrefix(Self.roomPrefix) else { return nil }
+        return RoomName(String(rawValue.dropFirst(Self.roomPrefix.count)))
+    }
+
+    package var description: String { rawValue }
+}

@@ -1,0 +1,78 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Publish and subscribe over all event loops: one ``TopicShard`` per loop. Safe to call from anywhere.
+///
+/// Lives as long as the process (shards and mailboxes refer to each other). Wildcard filters get their seat in the
+/// shards, beside the exact topics.
+package final class TopicPlane: Sendable {
+    private let mailboxes: [ShardMailbox]
+
+    /// Creates a shard for each loop.
+    ///
+    /// - Parameters:
+    ///   - loops: all event loops that connections live on; at least one.
+    ///   - maxBacklogBytes: how much may wait for one loop from the others before publications to it are left out.
+    package init(loops: [LoopHandle], maxBacklogBytes: Int = 64 << 20) {
+        precondition(!loops.isEmpty, "a topic plane needs an event loop")
+        var shards: [TopicShard] = []
+        var mailboxes: [ShardMailbox] = []
+        for (index, loop) in loops.enumerated() {
+            let shard = TopicShard(index: index, loop: loop)
+            shards.append(shard)
+            let confined = LoopConfined(shard, loop: loop)
+            mailboxes.append(ShardMailbox(index: index, shard: confined, maxBacklog: maxBacklogBytes))
+        }
+        for shard in shards { shard.connect(to: mailboxes) }
+        self.mailboxes = mailboxes
+    }
+
+    /// How many loops, and so shards, there are.
+    package var shardCount: Int { mailboxes.count }
+
+    /// The shard of the loop with this position in the initialiser's list; to be called on that loop only, once for a
+    /// connection.
+    package func shard(_ index: Int) -> TopicShard { mailboxes[index].shard.value }
+
+    /// Publishes from a thread that is no event loop.
+    ///
+    /// - Returns: false if the server is too far behind to take it.
+    @discardableResult
+    package func publish(_ publication: Publication) -> Bool {
+        mailboxes[0].post(publish: publication)
+    }
+
+    /// How many subscriptions a topic has, over all loops.
+    package func subscriberCount(of topic: TopicName) async -> Int {
+        var sum = 0
+        for mailbox in mailboxes {
+            sum += await ask(mailbox) { $0.subscriberCount(of: topic) }
+        }
+        return sum
+    }
+
+    /// The topics that begin with `prefix` and have subscribers, with their numbers over all loops.
+    package func subscriberCounts(withPrefix prefix: String) async -> [TopicName: Int] {
+        var sums: [TopicName: Int] = [:]
+        for mailbox in mailboxes {
+            sums.merge(await ask(mailbox) { $0.subscriberCounts(withPrefix: prefix) }, uniquingKeysWith: +)
+        }
+        return sums
+    }
+
+    /// Publications left out so far because a loop was too far behind.
+    package func droppedCount() async -> UInt64 {
+        var sum: UInt64 = 0
+        for mailbox in mailboxes { sum += await ask(mailbox) { $0.droppedCount } }
+        return sum
+    }
+
+    private func ask<Answer: Sendable>(
+        _ mailbox: ShardMailbox,
+        _ question: @escaping @Sendable (TopicShard) -> Answer
+    ) async -> Answer {
+        await withCheckedContinuation { continuation in
+            mailbox.post(work: { continuation.resume(returning: question($0)) })
+        }
+    }
+}
