@@ -21,7 +21,7 @@ package enum InboxEvent: Sendable, Hashable {
     /// `by` has read all messages of the conversation up to this conversation seq.
     case readMark(ConversationID, by: UserID, upTo: UInt64)
     case recalled(ConversationID, MessageID, conversationSeq: UInt64, by: UserID)
-    /// This entry and all up to `through` are no longer stored: nothing to fetch.
+    /// This entry and all up to `through` are no longer stored: nothing to fetch. Its `committedAt` is 0: unknown.
     case expired(through: UInt64)
 }
 

@@ -15,23 +15,33 @@ package protocol MessageStore: Sendable {
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
     /// Reads up to `limit` entries behind `seq`. Sees everything committed before the call.
+    ///
+    /// A page may be shorter than `limit` (``StoreSettings/maxPageEntries``, ``StoreSettings/maxPageBytes``): the inbox
+    /// ends where its last entry reaches ``InboxPosition/head``. The store has no clock: what has expired is given
+    /// until ``purge(now:limit:)`` removes it. Names of senders are today's.
     func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage
 
     /// Where the inbox stands.
     func position(of user: UserID) async throws(HermesError) -> InboxPosition
 
     /// Reads stored messages of a conversation with a conversation seq below `before` (nil: the newest), ascending.
+    /// Messages whose content is gone are left out; recalled ones are among them, empty.
     func history(
         of conversation: ConversationID,
         before seq: UInt64?,
         limit: Int
     ) async throws(HermesError) -> [Message]
 
-    /// Deletes what every registered device has acknowledged and what has expired, a bounded amount per call.
-    /// - Returns: how many entries were deleted; 0 when there is nothing left to do.
+    /// Deletes entries that every registered device has acknowledged or that have expired, the content of messages
+    /// that no inbox refers to and history does not keep, and in the end the records of such messages
+    /// (``StoreSettings/recordPeriod``); a bounded amount per call. An account without devices keeps its entries until
+    /// they expire.
+    /// - Returns: how many rows were dealt with; 0 when there is nothing left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
     /// Writes a consistent copy of the whole store to a new file at `path` while work goes on.
+    /// - Throws: `.invalidArgument` if there is a file already, `.unsupported` if the store has no files,
+    ///   `.storageUnavailable`.
     func backup(to path: String) async throws(HermesError)
 }
 
@@ -39,11 +49,12 @@ package protocol MessageStore: Sendable {
 package enum WriteOperation: Sendable {
     /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender among them).
     case append(MessageAppend)
-    /// Appends an entry that is not a message to the inboxes of `recipients`.
+    /// Appends an entry that is neither a message nor a hole to the inboxes of `recipients`, each named once.
     case appendEvent(InboxEvent, recipients: [UserID])
     /// Moves a device's cursor forward; a seq that is not ahead of it, or beyond the head, is clamped.
     case acknowledge(UserID, DeviceID, upTo: UInt64)
-    /// Empties a message that `by` sent not before `notBefore`, and appends ``InboxEvent/recalled`` to all its recipients.
+    /// Empties a message that `by` sent not before `notBefore`, and appends ``InboxEvent/recalled(_:_:conversationSeq:by:)``
+    /// to all its recipients. Of a message that is recalled already, it changes nothing (`.eventAppended([])`).
     case recall(MessageID, ConversationID, by: UserID, notBefore: Timestamp)
 }
 
@@ -84,7 +95,8 @@ package enum WriteOutcome: Sendable {
     case eventAppended([InboxDelivery])
     /// The cursor after an acknowledgement.
     case acknowledged(UInt64)
-    /// Nothing was changed: `.notFound` (no such recipient, message), `.clientIDConflict`, `.forbidden`.
+    /// Nothing was changed: `.notFound` (no such recipient, device, message), `.clientIDConflict`, `.forbidden`,
+    /// `.invalidArgument`.
     case refused(HermesError)
 }
 

@@ -1,0 +1,54 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Builds an ``InboxPage`` out of what a store finds, ascending: names the holes, keeps to the limits.
+package struct InboxPageBuilder {
+    private var entries: [InboxEntry] = []
+    private var last: UInt64
+    private let limit: Int
+    private var bytes = 0
+    private var isCut = false
+
+    /// - Parameter limit: as the caller asked; at most ``StoreSettings/maxPageEntries`` counts.
+    package init(after seq: UInt64, limit: Int) {
+        last = seq
+        self.limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+    }
+
+    /// How many stored entries a page can hold at most.
+    package var capacity: Int { limit }
+
+    /// Whether an entry of this seq still fits. Names the hole before it; from the first false on the page is full.
+    package mutating func hasRoom(before seq: UInt64) -> Bool {
+        guard !isCut, seq > last, entries.count < limit, bytes < StoreSettings.maxPageBytes else {
+            isCut = true
+            return false
+        }
+        if seq > last + 1 {
+            appendHole(through: seq - 1)
+            isCut = entries.count >= limit
+        }
+        return !isCut
+    }
+
+    /// Appends an entry that ``hasRoom(before:)`` was true for.
+    package mutating func append(_ entry: InboxEntry, bytes: Int) {
+        entries.append(entry)
+        last = entry.seq
+        self.bytes += bytes
+    }
+
+    /// The page, once everything that is stored was offered or did not fit.
+    package consuming func finish(_ position: InboxPosition) -> InboxPage {
+        if !isCut, entries.count < limit, last < position.head {
+            appendHole(through: position.head)
+        }
+        return InboxPage(entries: entries, position: position)
+    }
+
+    private mutating func appendHole(through seq: UInt64) {
+        let hole = InboxEntry(seq: last + 1, committedAt: Timestamp(rawValue: 0), event: .expired(through: seq))
+        entries.append(hole)
+        last = seq
+    }
+}

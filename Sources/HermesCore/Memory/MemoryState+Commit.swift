@@ -1,0 +1,170 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension MemoryState {
+    mutating func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
+        let bytes = operations.reduce(0) { sum, operation in
+            guard case .append(let append) = operation else { return sum }
+            return sum + append.draft.content.bytes.count
+        }
+        try checkRoom(for: bytes)
+        return operations.map { operation in
+            do throws(HermesError) {
+                switch operation {
+                case .append(let append):
+                    return try self.append(append, now: now)
+                case .appendEvent(let event, let recipients):
+                    return .eventAppended(try appendEvent(event, to: recipients, now: now))
+                case .acknowledge(let user, let device, let seq):
+                    return .acknowledged(try acknowledge(user, device, upTo: seq))
+                case .recall(let id, let conversation, let user, let notBefore):
+                    return .eventAppended(
+                        try recall(id, in: conversation, by: user, notBefore: notBefore, now: now)
+                    )
+                }
+            } catch {
+                return .refused(error)
+            }
+        }
+    }
+
+    private mutating func append(_ append: MessageAppend, now: Timestamp) throws(HermesError) -> WriteOutcome {
+        try check(append.recipients)
+        let sender = append.sender.user
+        let draft = append.draft
+        if let clientID = draft.clientID,
+            let first = clientIDs[ClientKey(sender: sender, clientID: clientID)].flatMap({ messages[$0] })
+        {
+            guard first.message.conversation == draft.conversation, first.contentHash == draft.content.hashValue else {
+                throw HermesError(
+                    .clientIDConflict,
+                    "This client id was used for another message. Give each message an id of its own."
+                )
+            }
+            return .duplicate(receipt(for: first, isDuplicate: true))
+        }
+        guard messages[append.id] == nil else {
+            throw HermesError(.internalError, "A message with this id exists already.")
+        }
+
+        let conversationSeq = (conversations[draft.conversation]?.lastSeq ?? 0) + 1
+        let message = Message(
+            id: append.id,
+            conversation: draft.conversation,
+            conversationSeq: conversationSeq,
+            sender: sender,
+            senderName: append.sender.nickName.rawValue,
+            senderDevice: append.sender.device,
+            clientID: draft.clientID,
+            content: draft.content,
+            sentAt: append.sentAt,
+            expiresAt: append.expiresAt
+        )
+        let deliveries = append.recipients.map { user in
+            let seq = add(.message(append.id), to: user, now: now)
+            return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .message(message)))
+        }
+        let stored = StoredMessage(
+            message: message,
+            contentHash: draft.content.hashValue,
+            deliveries: deliveries.map { ($0.user, $0.entry.seq) },
+            references: deliveries.count,
+            contentKeptUntil: append.contentKept(by: settings),
+            recordKeptUntil: append.sentAt.advanced(by: settings.recordPeriod)
+        )
+        messages[append.id] = stored
+        usedBytes += draft.content.bytes.count
+        conversations[draft.conversation, default: (0, [:])].lastSeq = conversationSeq
+        conversations[draft.conversation]?.messages[conversationSeq] = append.id
+        if let clientID = draft.clientID {
+            clientIDs[ClientKey(sender: sender, clientID: clientID)] = append.id
+        }
+        return .appended(receipt(for: stored, isDuplicate: false), deliveries: deliveries)
+    }
+
+    private func receipt(for stored: StoredMessage, isDuplicate: Bool) -> SendReceipt {
+        SendReceipt(
+            messageID: stored.message.id,
+            clientID: stored.message.clientID,
+            conversationSeq: stored.message.conversationSeq,
+            inboxSeq: stored.deliveries.first { $0.user == stored.message.sender }?.seq ?? 0,
+            sentAt: stored.message.sentAt,
+            isDuplicate: isDuplicate
+        )
+    }
+
+    private mutating func appendEvent(
+        _ event: InboxEvent,
+        to recipients: [UserID],
+        now: Timestamp
+    ) throws(HermesError) -> [InboxDelivery] {
+        switch event {
+        case .message, .expired:
+            throw HermesError(.invalidArgument, "Only events that are neither messages nor holes can be appended.")
+        case .readMark, .recalled:
+            break
+        }
+        try check(recipients)
+        let expiresAt = now.advanced(by: settings.eventPeriod)
+        return recipients.map { user in
+            let seq = add(.event(event, expiresAt: expiresAt), to: user, now: now)
+            return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: event))
+        }
+    }
+
+    private mutating func acknowledge(
+        _ user: UserID,
+        _ device: DeviceID,
+        upTo seq: UInt64
+    ) throws(HermesError) -> UInt64 {
+        guard let record = records[user],
+            let index = record.devices.firstIndex(where: { $0.description.id == device })
+        else {
+            throw HermesError(.notFound, "There is no such device.")
+        }
+        let cursor = max(record.devices[index].cursor, min(seq, record.inbox.head))
+        records[user]?.devices[index].cursor = cursor
+        return cursor
+    }
+
+    private mutating func recall(
+        _ id: MessageID,
+        in conversation: ConversationID,
+        by user: UserID,
+        notBefore: Timestamp,
+        now: Timestamp
+    ) throws(HermesError) -> [InboxDelivery] {
+        guard let stored = messages[id], stored.message.conversation == conversation else {
+            throw HermesError(.notFound, "There is no such message any more.")
+        }
+        guard stored.message.sender == user else {
+            throw HermesError(.forbidden, "Only its sender can recall a message.")
+        }
+        guard stored.message.sentAt >= notBefore else {
+            throw HermesError(.forbidden, "It is too late to recall this message.")
+        }
+        guard !stored.message.isRecalled else { return [] }
+        let event = InboxEvent.recalled(
+            conversation,
+            id,
+            conversationSeq: stored.message.conversationSeq,
+            by: user
+        )
+        let deliveries = try appendEvent(event, to: stored.deliveries.map(\.user), now: now)
+        usedBytes -= stored.message.content.bytes.count
+        messages[id]?.message.content = MessageContent(bytes: [])
+        messages[id]?.message.isRecalled = true
+        return deliveries
+    }
+
+    private func check(_ recipients: [UserID]) throws(HermesError) {
+        guard !recipients.isEmpty, recipients.allSatisfy({ records[$0] != nil }) else { throw Self.noSuchAccount }
+    }
+
+    private mutating func add(_ item: Item, to user: UserID, now: Timestamp) -> UInt64 {
+        let seq = (records[user]?.inbox.head ?? 0) + 1
+        records[user]?.inbox.head = seq
+        records[user]?.inbox.entries.append(Entry(seq: seq, committedAt: now, item: item))
+        return seq
+    }
+}

@@ -1,0 +1,70 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+
+extension MemoryState {
+    mutating func purge(now: Timestamp, limit: Int) -> Int {
+        var done = 0
+        for user in records.keys.sorted() where done < limit {
+            done += purgeInbox(of: user, now: now, limit: limit - done)
+        }
+        for (id, stored) in messages where stored.references == 0 && done < limit {
+            if stored.hasContent, stored.contentKeptUntil <= now {
+                dropContent(of: id)
+                done += 1
+            } else if !stored.hasContent, stored.recordKeptUntil <= now {
+                forget(id)
+                done += 1
+            }
+        }
+        return done
+    }
+
+    private mutating func purgeInbox(of user: UserID, now: Timestamp, limit: Int) -> Int {
+        guard let record = records[user] else { return 0 }
+        let acknowledged = record.devices.map(\.cursor).min() ?? 0
+        var kept = Deque<Entry>()
+        var released: [MessageID] = []
+        var deleted = 0
+        for entry in record.inbox.entries {
+            guard deleted < limit, entry.seq <= acknowledged || expiry(of: entry) <= now else {
+                kept.append(entry)
+                continue
+            }
+            deleted += 1
+            if case .message(let id) = entry.item { released.append(id) }
+        }
+        guard deleted > 0 else { return 0 }
+        records[user]?.inbox.entries = kept
+        for id in released {
+            messages[id]?.references -= 1
+            if let stored = messages[id], stored.references == 0, stored.contentKeptUntil <= now {
+                dropContent(of: id)
+            }
+        }
+        return deleted
+    }
+
+    private func expiry(of entry: Entry) -> Timestamp {
+        switch entry.item {
+        case .event(_, let expiresAt): expiresAt
+        case .message(let id): messages[id]?.message.expiresAt ?? Timestamp(rawValue: .min)
+        }
+    }
+
+    private mutating func dropContent(of id: MessageID) {
+        guard let stored = messages[id] else { return }
+        usedBytes -= stored.message.content.bytes.count
+        messages[id]?.message.content = MessageContent(bytes: [])
+        messages[id]?.hasContent = false
+    }
+
+    private mutating func forget(_ id: MessageID) {
+        guard let stored = messages.removeValue(forKey: id) else { return }
+        conversations[stored.message.conversation]?.messages[stored.message.conversationSeq] = nil
+        if let clientID = stored.message.clientID {
+            clientIDs[ClientKey(sender: stored.message.sender, clientID: clientID)] = nil
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Both stores in memory: the executable specification of the ports, and the store of tests.
+///
+/// State: one `Mutex` around ``MemoryState``; every call is one critical section. Nothing survives the process.
+package final class MemoryStore: Sendable {
+    private let state: Mutex<MemoryState>
+
+    /// An empty store of a new epoch.
+    package init(settings: StoreSettings = StoreSettings()) {
+        state = Mutex(MemoryState(epoch: UInt64.random(in: 1...UInt64(Int64.max)), settings: settings))
+    }
+
+    /// Lets writes fail with `.storageUnavailable` once the stored contents would exceed so many bytes, as a full disk
+    /// does. Nil: no bound.
+    package func setCapacity(bytes: Int?) {
+        state.withLock { $0.capacityBytes = bytes }
+    }
+
+    private func run<Value: Sendable>(
+        _ body: (inout MemoryState) throws(HermesError) -> Value
+    ) throws(HermesError) -> Value {
+        let result = state.withLock { state -> Result<Value, HermesError> in
+            do throws(HermesError) { return .success(try body(&state)) } catch { return .failure(error) }
+        }
+        return try result.get()
+    }
+}
+
+extension MemoryStore: MessageStore {
+    package func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
+        try run { (state) throws(HermesError) in try state.commit(operations, now: now) }
+    }
+
+    package func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage {
+        try run { (state) throws(HermesError) in state.page(of: user, after: seq, limit: limit) }
+    }
+
+    package func position(of user: UserID) async throws(HermesError) -> InboxPosition {
+        try run { (state) throws(HermesError) in state.position(of: user) }
+    }
+
+    package func history(
+        of conversation: ConversationID,
+        before seq: UInt64?,
+        limit: Int
+    ) async throws(HermesError) -> [Message] {
+        try run { (state) throws(HermesError) in state.history(of: conversation, before: seq, limit: limit) }
+    }
+
+    package func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+        try run { (state) throws(HermesError) in state.purge(now: now, limit: limit) }
+    }
+
+    package func backup(to path: String) async throws(HermesError) {
+        throw HermesError(.unsupported, "The memory store has no file to copy. Use the SQLite store for backups.")
+    }
+}
+
+extension MemoryStore: AccountStore {
+    package func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account {
+        try run { (state) throws(HermesError) in try state.create(account, now: now) }
+    }
+
+    package func find(_ key: AccountKey) async throws(HermesError) -> StoredAccount? {
+        try run { (state) throws(HermesError) in state.find(key) }
+    }
+
+    package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
+        try run { (state) throws(HermesError) in state.accounts(after: id, limit: limit) }
+    }
+
+    package func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
+        try run { (state) throws(HermesError) in try state.update(id, change) }
+    }
+
+    package func open(
+        _ device: DeviceDescription,
+        of user: UserID,
+        token: TokenHash?,
+        now: Timestamp
+    ) async throws(HermesError) -> Device {
+        try run { (state) throws(HermesError) in try state.open(device, of: user, token: token, now: now) }
+    }
+
+    package func devices(of user: UserID) async throws(HermesError) -> [Device] {
+        try run { (state) throws(HermesError) in state.records[user]?.devices ?? [] }
+    }
+
+    package func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner? {
+        try run { (state) throws(HermesError) in state.tokens[token] }
+    }
+
+    package func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError) {
+        try run { (state) throws(HermesError) in try state.revoke(scope) }
+    }
+}

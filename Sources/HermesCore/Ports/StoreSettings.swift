@@ -1,0 +1,39 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// How long stores keep what nobody waits for any more. The same for every store.
+package struct StoreSettings: Sendable, Hashable {
+    /// How long the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after it was sent,
+    /// delivered or not. Zero: history is off, content goes once no inbox refers to it. Takes effect for messages
+    /// sent from then on. A message that was sent with an expiry of its own goes at that, too.
+    package var historyPeriod: Duration
+    /// How long at least a message is remembered without its content, so that sending it again is recognised as a
+    /// repetition, and so that it can be recalled. The time runs from when it was sent.
+    package var recordPeriod: Duration
+    /// How long entries that are not messages stay for devices that do not fetch them.
+    package var eventPeriod: Duration
+
+    package init(
+        historyPeriod: Duration = .zero,
+        recordPeriod: Duration = .seconds(24 * 3600),
+        eventPeriod: Duration = .seconds(30 * 24 * 3600)
+    ) {
+        self.historyPeriod = historyPeriod
+        self.recordPeriod = recordPeriod
+        self.eventPeriod = eventPeriod
+    }
+
+    /// The most entries or messages of one page, whatever the caller asks for.
+    package static let maxPageEntries = 1000
+    /// A page ends behind the entry whose content takes it past this many bytes.
+    package static let maxPageBytes = 4 * 1024 * 1024
+}
+
+extension MessageAppend {
+    /// Until when the content must stay although no inbox refers to it.
+    package func contentKept(by settings: StoreSettings) -> Timestamp {
+        guard settings.historyPeriod > .zero else { return Timestamp(rawValue: 0) }
+        let end = sentAt.advanced(by: settings.historyPeriod)
+        return draft.expiresAfter == nil ? end : min(end, expiresAt)
+    }
+}
