@@ -53,6 +53,7 @@ let package = Package(
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
@@ -102,6 +103,7 @@ let package = Package(
                 server("Configuration", "swift-configuration"),
                 server("Metrics", "swift-metrics"),
                 server("ServiceLifecycle", "swift-service-lifecycle"),
+                server("Yams", "Yams"),
             ],
             swiftSettings: strict
         ),
@@ -120,6 +122,7 @@ let package = Package(
                 server("CoreMetrics", "swift-metrics"),
                 server("Metrics", "swift-metrics"),
                 server("Hummingbird", "hummingbird"),
+                server("HummingbirdTLS", "hummingbird"),
                 server("ServiceLifecycle", "swift-service-lifecycle"),
                 server("UnixSignals", "swift-service-lifecycle"),
             ],

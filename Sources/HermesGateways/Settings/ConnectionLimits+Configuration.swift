@@ -1,0 +1,67 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension ConnectionLimits {
+    private static let defaults = ConnectionLimits()
+
+    private static let connections = Setting.number(
+        "limits.connections",
+        default: defaults.connections,
+        in: 1...1_000_000,
+        "Connections of all listeners together; further ones are closed at once."
+    )
+    private static let connectionsPerAddress = Setting.number(
+        "limits.connectionsPerAddress",
+        default: defaults.connectionsPerAddress,
+        in: 1...1_000_000,
+        "Connections from one IP address; further ones are closed at once."
+    )
+    private static let timeToAuthenticate = Setting.duration(
+        "limits.timeToAuthenticate",
+        default: defaults.timeToAuthenticate,
+        in: .milliseconds(100) ... .seconds(600),
+        "How long a connection may stay without having logged in."
+    )
+    private static let idle = Setting.duration(
+        "limits.idle",
+        default: defaults.idle,
+        in: .seconds(1) ... .seconds(86_400),
+        "How long a connection may stay without sending a byte."
+    )
+    private static let outboundQueue = Setting.byteCount(
+        "limits.outboundQueue",
+        default: defaults.outboundQueueBytes,
+        in: 16_384...(1 << 30),
+        "What may wait to be written to one connection before it counts as too slow."
+    )
+    private static let requestsPerSecond = Setting.number(
+        "limits.requestsPerSecond",
+        default: defaults.requestsPerSecond,
+        in: 1...1_000_000,
+        "Frames per second from one connection, averaged; as many again as a burst."
+    )
+    private static let frame = Setting.byteCount(
+        "limits.frame",
+        default: defaults.maxFrameBytes,
+        in: 1024...(64 << 20),
+        "The longest frame body of Delimited; a longer one closes the connection."
+    )
+
+    /// The settings below `limits` that concern connections.
+    package static let settings: [SettingDescriptor] = [
+        connections.descriptor, connectionsPerAddress.descriptor, timeToAuthenticate.descriptor, idle.descriptor,
+        outboundQueue.descriptor, requestsPerSecond.descriptor, frame.descriptor,
+    ]
+
+    package init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            connections: try values.value(of: Self.connections),
+            connectionsPerAddress: try values.value(of: Self.connectionsPerAddress),
+            timeToAuthenticate: try values.value(of: Self.timeToAuthenticate),
+            idle: try values.value(of: Self.idle),
+            outboundQueueBytes: try values.value(of: Self.outboundQueue),
+            requestsPerSecond: try values.value(of: Self.requestsPerSecond),
+            maxFrameBytes: try values.value(of: Self.frame)
+        )
+    }
+}

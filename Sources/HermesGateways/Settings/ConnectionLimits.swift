@@ -1,0 +1,37 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What connections may take, the same for every protocol.
+package struct ConnectionLimits: Sendable, Hashable {
+    /// Of all listeners together.
+    package var connections: Int
+    package var connectionsPerAddress: Int
+    /// How long a connection may stay without having logged in.
+    package var timeToAuthenticate: Duration
+    /// How long a connection may stay without sending a byte.
+    package var idle: Duration
+    /// Bytes that wait to be written to one connection before the protocol's policy for slow readers applies.
+    package var outboundQueueBytes: Int
+    /// Frames per second from one connection, averaged, with as many again as a burst.
+    package var requestsPerSecond: Int
+    /// The longest frame body of Delimited; the other protocols have their own, lower ones.
+    package var maxFrameBytes: Int
+
+    package init(
+        connections: Int = 50_000,
+        connectionsPerAddress: Int = 2000,
+        timeToAuthenticate: Duration = .seconds(10),
+        idle: Duration = .seconds(600),
+        outboundQueueBytes: Int = 1 << 20,
+        requestsPerSecond: Int = 1000,
+        maxFrameBytes: Int = 1 << 20
+    ) {
+        self.connections = connections
+        self.connectionsPerAddress = connectionsPerAddress
+        self.timeToAuthenticate = timeToAuthenticate
+        self.idle = idle
+        self.outboundQueueBytes = outboundQueueBytes
+        self.requestsPerSecond = requestsPerSecond
+        self.maxFrameBytes = maxFrameBytes
+    }
+}

@@ -1,0 +1,58 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension GatewaySettings {
+    private static let impbKeys = ListenerSettings.Keys("impb", title: "IMPB", port: 6969, isEnabled: true)
+    private static let liveroomKeys = ListenerSettings.Keys("liveroom", title: "LiveRoom", port: 9898, isEnabled: true)
+    private static let qsiopKeys = ListenerSettings.Keys("qsiop", title: "QSIOP", port: 7979, isEnabled: true)
+    private static let delimitedKeys = ListenerSettings.Keys(
+        "delimited",
+        title: "Delimited",
+        port: 9000,
+        isEnabled: true
+    )
+    private static let mqttKeys = ListenerSettings.Keys("mqtt", title: "MQTT", port: 1883, isEnabled: false)
+
+    private static let anonymous = Setting.flag(
+        "access.anonymous",
+        default: true,
+        "Whether a room viewer needs no account and a QSIOP device no token."
+    )
+    private static let anonymousOnPublic = Setting.flag(
+        "access.anonymousOnPublic",
+        default: false,
+        "Must be true for anonymous access on an address that other machines reach."
+    )
+
+    /// Every setting of the gateways.
+    package static let settings: [SettingDescriptor] =
+        impbKeys.all + liveroomKeys.all + qsiopKeys.all + delimitedKeys.all + mqttKeys.all
+        + ConnectionLimits.settings + [anonymous.descriptor, anonymousOnPublic.descriptor]
+        + LiveRoomSettings.settings + QSIOPSettings.settings
+
+    /// - Throws: also what no single value shows: half a TLS configuration, anonymous access on a public address.
+    package init(_ values: SettingValues) throws(SettingsError) {
+        let isAnonymousAllowed = try values.value(of: Self.anonymous)
+        self.init(
+            impb: try ListenerSettings(values, Self.impbKeys),
+            liveroom: try ListenerSettings(values, Self.liveroomKeys),
+            qsiop: try ListenerSettings(values, Self.qsiopKeys),
+            delimited: try ListenerSettings(values, Self.delimitedKeys),
+            limits: try ConnectionLimits(values),
+            room: try LiveRoomSettings(values, isAnonymousAllowed: isAnonymousAllowed),
+            device: try QSIOPSettings(values, isAnonymousAllowed: isAnonymousAllowed)
+        )
+        if try values.value(of: Self.mqttKeys.enabled) {
+            throw SettingsError(problems: ["listeners.mqtt.enabled = true: MQTT is not in this version; leave it false"])
+        }
+        let isPublicAllowed = try values.value(of: Self.anonymousOnPublic)
+        guard isAnonymousAllowed, !isPublicAllowed else { return }
+        for (name, listener) in [("liveroom", liveroom), ("qsiop", qsiop)]
+        where listener.isEnabled && !listener.isLoopback && !(name == "qsiop" && device.isTokenRequired) {
+            throw SettingsError(problems: [
+                "listeners.\(name).host = \"\(listener.host)\" is reached by other machines while access.anonymous is "
+                    + "true; set access.anonymous: false, or access.anonymousOnPublic: true if that is what you want"
+            ])
+        }
+    }
+}

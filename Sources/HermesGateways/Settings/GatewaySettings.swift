@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// All that the gateways are told by the configuration.
+package struct GatewaySettings: Sendable, Hashable {
+    package var impb: ListenerSettings
+    package var liveroom: ListenerSettings
+    package var qsiop: ListenerSettings
+    package var delimited: ListenerSettings
+    package var limits: ConnectionLimits
+    package var room: LiveRoomSettings
+    package var device: QSIOPSettings
+
+    package init(
+        impb: ListenerSettings = .init(port: 6969),
+        liveroom: ListenerSettings = .init(port: 9898),
+        qsiop: ListenerSettings = .init(port: 7979),
+        delimited: ListenerSettings = .init(port: 9000),
+        limits: ConnectionLimits = .init(),
+        room: LiveRoomSettings = .init(),
+        device: QSIOPSettings = .init()
+    ) {
+        self.impb = impb
+        self.liveroom = liveroom
+        self.qsiop = qsiop
+        self.delimited = delimited
+        self.limits = limits
+        self.room = room
+        self.device = device
+    }
+
+    /// Every listener with its name in the configuration.
+    package var listeners: [(name: String, settings: ListenerSettings)] {
+        [("impb", impb), ("liveroom", liveroom), ("qsiop", qsiop), ("delimited", delimited)]
+    }
+}

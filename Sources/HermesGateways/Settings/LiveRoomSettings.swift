@@ -1,0 +1,35 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// How rooms on the LiveRoom port behave.
+package struct LiveRoomSettings: Sendable, Hashable {
+    /// What happens to frames of the application's own types (16 … 65535).
+    package enum ApplicationTypes: String, CaseIterable, Sendable {
+        case forward
+        case drop
+    }
+
+    /// The room that a connection belongs to from the moment it is accepted.
+    package var room: String
+    /// A client without a heartbeat for longer than this is removed.
+    package var silence: Duration
+    package var applicationTypes: ApplicationTypes
+    /// The longest body of a frame.
+    package var maxBodyBytes: Int
+    /// Whether a connection without an account may take part.
+    package var isAnonymousAllowed: Bool
+
+    package init(
+        room: String = "lobby",
+        silence: Duration = .seconds(10),
+        applicationTypes: ApplicationTypes = .forward,
+        maxBodyBytes: Int = 65_536,
+        isAnonymousAllowed: Bool = true
+    ) {
+        self.room = room
+        self.silence = silence
+        self.applicationTypes = applicationTypes
+        self.maxBodyBytes = maxBodyBytes
+        self.isAnonymousAllowed = isAnonymousAllowed
+    }
+}

@@ -1,0 +1,19 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension QSIOPSettings {
+    private static let requireToken = Setting.flag(
+        "qsiop.requireToken",
+        default: false,
+        "Whether a device must show a token to be bound to an account, or its user id is enough."
+    )
+
+    /// The settings below `qsiop`.
+    package static let settings: [SettingDescriptor] = [requireToken.descriptor]
+
+    /// Without anonymous access a token is always needed.
+    package init(_ values: SettingValues, isAnonymousAllowed: Bool) throws(SettingsError) {
+        let required = try values.value(of: Self.requireToken)
+        self.init(isTokenRequired: required || !isAnonymousAllowed)
+    }
+}

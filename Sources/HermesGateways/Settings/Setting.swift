@@ -1,0 +1,144 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// One setting with the type of its value.
+package struct Setting<Value: Sendable>: Sendable {
+    /// All that is known about it without its type.
+    package let descriptor: SettingDescriptor
+    let parse: @Sendable (String) -> Value?
+
+    init(
+        _ key: String,
+        kind: String,
+        allowed: String,
+        default defaultText: String,
+        _ summary: String,
+        isSecret: Bool = false,
+        parse: @escaping @Sendable (String) -> Value?
+    ) {
+        self.parse = parse
+        descriptor = SettingDescriptor(
+            key: key,
+            kind: kind,
+            allowed: allowed,
+            defaultText: defaultText,
+            summary: summary,
+            isSecret: isSecret,
+            accepts: { parse($0) != nil }
+        )
+    }
+}
+
+extension Setting where Value == Bool {
+    /// A switch.
+    package static func flag(_ key: String, default value: Bool, _ summary: String) -> Self {
+        Setting(key, kind: "switch", allowed: "true or false", default: String(value), summary) { text in
+            switch text {
+            case "true": true
+            case "false": false
+            default: nil
+            }
+        }
+    }
+}
+
+extension Setting where Value == Int {
+    /// A whole number within a range.
+    package static func number(
+        _ key: String,
+        default value: Int,
+        in range: ClosedRange<Int>,
+        _ summary: String
+    ) -> Self {
+        let allowed = "\(SettingUnits.grouped(range.lowerBound)) to \(SettingUnits.grouped(range.upperBound))"
+        return Setting(key, kind: "whole number", allowed: allowed, default: String(value), summary) { text in
+            guard let number = Int(text.replacing("_", with: "")), range.contains(number) else { return nil }
+            return number
+        }
+    }
+
+    /// A number of bytes, written with a unit: `1 MiB`.
+    package static func byteCount(
+        _ key: String,
+        default value: Int,
+        in range: ClosedRange<Int>,
+        _ summary: String
+    ) -> Self {
+        let low = SettingUnits.format(bytes: range.lowerBound)
+        let high = SettingUnits.format(bytes: range.upperBound)
+        return Setting(
+            key,
+            kind: "size",
+            allowed: "\(low) to \(high), with a unit: B, KiB, MiB or GiB",
+            default: SettingUnits.format(bytes: value),
+            summary
+        ) { text in
+            guard let bytes = SettingUnits.parse(bytes: text), range.contains(bytes) else { return nil }
+            return bytes
+        }
+    }
+}
+
+extension Setting where Value == Duration {
+    /// A length of time, written with a unit: `10 s`.
+    package static func duration(
+        _ key: String,
+        default value: Duration,
+        in range: ClosedRange<Duration>,
+        _ summary: String
+    ) -> Self {
+        let low = SettingUnits.format(range.lowerBound)
+        let high = SettingUnits.format(range.upperBound)
+        return Setting(
+            key,
+            kind: "duration",
+            allowed: "\(low) to \(high), with a unit: ms, s, min, h or d",
+            default: SettingUnits.format(value),
+            summary
+        ) { text in
+            guard let duration = SettingUnits.parse(duration: text), range.contains(duration) else { return nil }
+            return duration
+        }
+    }
+}
+
+extension Setting where Value == String {
+    /// A text of a bounded length without control characters.
+    package static func text(
+        _ key: String,
+        default value: String,
+        maxBytes: Int,
+        isEmptyAllowed: Bool = false,
+        kind: String = "text",
+        _ summary: String
+    ) -> Self {
+        let low = isEmptyAllowed ? 0 : 1
+        return Setting(key, kind: kind, allowed: "\(low) to \(maxBytes) bytes", default: value, summary) { text in
+            guard
+                (low...maxBytes).contains(text.utf8.count),
+                text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
+            else { return nil }
+            return text
+        }
+    }
+
+    /// A path of a file or folder; relative to the working directory.
+    package static func path(
+        _ key: String,
+        default value: String,
+        isEmptyAllowed: Bool = false,
+        _ summary: String
+    ) -> Self {
+        text(key, default: value, maxBytes: 4096, isEmptyAllowed: isEmptyAllowed, kind: "path", summary)
+    }
+}
+
+extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
+    /// One of a few words.
+    package static func choice(_ key: String, default value: Value, _ summary: String) -> Self {
+        let allowed = Value.allCases.map(\.rawValue).joined(separator: ", ")
+        return Setting(key, kind: "choice", allowed: allowed, default: value.rawValue, summary) { text in
+            Value(rawValue: text)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Foundation
+import Yams
+
+/// Where values come from, the strongest first: command line, environment (`HERMES_…`), file.
+package struct SettingSources: Sendable {
+    /// Variables that begin with `HERMES_` and are no settings: of the build, and of the clients' commands.
+    static let otherVariables: Set<String> = ["HERMES_CONFIG", "HERMES_DEV", "HERMES_PASSWORD", "HERMES_STRICT"]
+
+    /// What follows `hermes serve`: `--listeners.impb.port 7000` or `--listeners.impb.port=7000`.
+    package var arguments: [String]
+    package var environment: [String: String]
+    /// The path of a YAML file; nil: none.
+    package var file: String?
+
+    package init(arguments: [String] = [], environment: [String: String] = [:], file: String? = nil) {
+        self.arguments = arguments
+        self.environment = environment
+        self.file = file
+    }
+
+    /// Reads all sources. Every value is checked against its setting, and a key that is no setting is a problem.
+    /// - Throws: all problems at once.
+    package func load(_ settings: [SettingDescriptor]) throws(SettingsError) -> SettingValues {
+        var problems: [String] = []
+        let fromArguments = argumentEntries(settings, &problems)
+        let fromFile = fileEntries(settings, &problems)
+        checkEnvironment(settings, &problems)
+        let sources: [(provider: any ConfigProvider, origin: (SettingDescriptor) -> String)] = [
+            (Self.provider("command line", fromArguments.mapValues(\.text)), { _ in "command line" }),
+            (
+                EnvironmentVariablesProvider(environmentVariables: environment).prefixKeys(with: "hermes"),
+                { $0.environmentName }
+            ),
+            (Self.provider("file", fromFile.mapValues(\.text)), { fromFile[$0.key]?.origin ?? "file" }),
+        ]
+        var values = SettingValues()
+        for setting in settings {
+            let key = AbsoluteConfigKey(setting.path)
+            for source in sources {
+                guard
+                    let found = try? source.provider.value(forKey: key, type: .string).value,
+                    case .string(let text) = found.content
+                else { continue }
+                values.given[setting.key] = .init(text: text, origin: source.origin(setting))
+                break
+            }
+        }
+        problems += values.problems(with: settings)
+        guard problems.isEmpty else { throw SettingsError(problems: problems) }
+        return values
+    }
+
+    private static func provider(_ name: String, _ texts: [String: String]) -> InMemoryProvider {
+        var values: [AbsoluteConfigKey: ConfigValue] = [:]
+        for (key, text) in texts {
+            let path = key.split(separator: ".").map(String.init)
+            values[AbsoluteConfigKey(path)] = ConfigValue(.string(text), isSecret: false)
+        }
+        return InMemoryProvider(name: name, values: values)
+    }
+
+    private func argumentEntries(
+        _ settings: [SettingDescriptor],
+        _ problems: inout [String]
+    ) -> [String: SettingValues.Given] {
+        var entries: [String: SettingValues.Given] = [:]
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            guard argument.hasPrefix("--") else {
+                problems.append("\"\(argument)\" is not understood; a setting is given as --KEY VALUE")
+                continue
+            }
+            let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let key = String(parts[0])
+            guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
+                problems.append("--\(key) needs a value")
+                continue
+            }
+            guard settings.contains(where: { $0.key == key }) else {
+                problems.append(Self.unknown("--\(key)", "--", key, value, settings.map(\.key)))
+                continue
+            }
+            entries[key] = .init(text: value, origin: "command line")
+        }
+        return entries
+    }
+
+    private func checkEnvironment(_ settings: [SettingDescriptor], _ problems: inout [String]) {
+        let names = Set(settings.map(\.environmentName)).union(Self.otherVariables)
+        for (name, value) in environment.sorted(by: { $0.key < $1.key })
+        where name.hasPrefix("HERMES_") && !names.contains(name) {
+            problems.append(Self.unknown("\(name) in the environment", "", name, value, names))
+        }
+    }
+
+    private func fileEntries(
+        _ settings: [SettingDescriptor],
+        _ problems: inout [String]
+    ) -> [String: SettingValues.Given] {
+        guard let file else { return [:] }
+        guard let data = FileManager.default.contents(atPath: file) else {
+            problems.append("the configuration file \"\(file)\" cannot be read; check that it exists and its permissions")
+            return [:]
+        }
+        let root: Node?
+        do {
+            root = try Yams.compose(yaml: String(decoding: data, as: UTF8.self))
+        } catch {
+            problems.append("\"\(file)\" is not YAML: \(error)")
+            return [:]
+        }
+        guard let root, root.null == nil else { return [:] }
+        guard let mapping = root.mapping else {
+            problems.append("\"\(file)\" must hold keys and values, such as \"log:\" and below it \"  level: debug\"")
+            return [:]
+        }
+        var reader = SettingFileReader(file: file, keys: Set(settings.map(\.key)))
+        reader.read(mapping, below: "")
+        problems += reader.problems
+        return reader.entries
+    }
+
+    static func unknown(
+        _ place: String,
+        _ prefix: String,
+        _ key: String,
+        _ value: String?,
+        _ keys: some Sequence<String>
+    ) -> String {
+        let shown = value.map { " (value \"\($0)\")" } ?? ""
+        let hint = SettingsError.nearest(to: key, among: keys).map { "; did you mean \(prefix)\($0)?" }
+        return "unknown setting \(place)\(shown)" + (hint ?? "; all settings are in docs/configuration.md")
+    }
+}
+
+/// Flattens a YAML mapping to dotted keys.
+private struct SettingFileReader {
+    let file: String
+    let keys: Set<String>
+    var entries: [String: SettingValues.Given] = [:]
+    var problems: [String] = []
+
+    init(file: String, keys: Set<String>) {
+        self.file = file
+        self.keys = keys
+    }
+
+    /// Depth is bounded: a mapping is only entered where a known key lies below.
+    mutating func read(_ mapping: Node.Mapping, below prefix: String) {
+        for (keyNode, node) in mapping {
+            let key = prefix + (keyNode.scalar?.string ?? "?")
+            let place = "\(file), line \(keyNode.mark?.line ?? 0)"
+            let isSection = keys.contains { $0.hasPrefix(key + ".") }
+            if isSection, let inner = node.mapping {
+                read(inner, below: key + ".")
+            } else if isSection, node.null != nil {
+                continue
+            } else if !keys.contains(key) {
+                let allowed = isSection ? "\(key) holds further keys, not a value" : nil
+                let problem = SettingSources.unknown("\(key) (\(place))", "", key, node.scalar?.string, keys)
+                problems.append(allowed.map { "\($0) (\(place))" } ?? problem)
+            } else if let scalar = node.scalar {
+                entries[key] = .init(text: scalar.string, origin: place)
+            } else {
+                problems.append("\(key) (\(place)) must be a single value")
+            }
+        }
+    }
+}

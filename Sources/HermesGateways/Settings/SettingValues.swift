@@ -1,0 +1,44 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The values that were given, each with where it came from; what was not given has its default.
+package struct SettingValues: Sendable {
+    /// A value as it was written.
+    package struct Given: Sendable, Hashable {
+        package let text: String
+        /// For people: "hermes.yaml, line 3", "HERMES_LOG_LEVEL", "command line".
+        package let origin: String
+
+        package init(text: String, origin: String) {
+            self.text = text
+            self.origin = origin
+        }
+    }
+
+    /// By dotted key.
+    package var given: [String: Given]
+
+    /// - Parameter given: by dotted key; for tests and for programs that embed the server.
+    package init(given: [String: Given] = [:]) { self.given = given }
+
+    /// The value of a setting: as given, else its default.
+    /// - Throws: if what was given is not a value of the setting.
+    package func value<Value>(of setting: Setting<Value>) throws(SettingsError) -> Value {
+        let descriptor = setting.descriptor
+        let text = given[descriptor.key]?.text ?? descriptor.defaultText
+        guard let value = setting.parse(text) else { throw SettingsError(problems: [problem(with: descriptor)]) }
+        return value
+    }
+
+    /// What is wrong with the values given for these settings, one sentence each.
+    package func problems(with settings: [SettingDescriptor]) -> [String] {
+        settings.filter { !$0.accepts(given[$0.key]?.text ?? $0.defaultText) }.map(problem(with:))
+    }
+
+    private func problem(with descriptor: SettingDescriptor) -> String {
+        let origin = given[descriptor.key]?.origin ?? "default"
+        let text = descriptor.isSecret ? "…" : given[descriptor.key]?.text ?? descriptor.defaultText
+        return "\(descriptor.key) = \"\(text)\" (\(origin)) is not a \(descriptor.kind) that is allowed here: "
+            + "\(descriptor.allowed)"
+    }
+}

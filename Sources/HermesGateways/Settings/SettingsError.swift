@@ -1,0 +1,42 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Everything that is wrong with a configuration, so that it can be mended in one go.
+package struct SettingsError: Error, Sendable, CustomStringConvertible {
+    /// One sentence each, with the key, the value, and what is allowed.
+    package let problems: [String]
+
+    package init(problems: [String]) { self.problems = problems }
+
+    package var description: String {
+        problems.count == 1 ? problems[0] : problems.map { "- \($0)" }.joined(separator: "\n")
+    }
+}
+
+extension SettingsError {
+    /// Of several words the one that is most like `word`, if it is like it at all.
+    static func nearest(to word: String, among words: some Sequence<String>) -> String? {
+        let typed = Array(word.lowercased())
+        var best: (word: String, distance: Int)?
+        for candidate in words {
+            let distance = editDistance(typed, Array(candidate.lowercased()))
+            if distance < best?.distance ?? .max { best = (candidate, distance) }
+        }
+        guard let best, best.distance <= max(2, typed.count / 3) else { return nil }
+        return best.word
+    }
+
+    /// How many letters must be added, removed or changed (Levenshtein).
+    private static func editDistance(_ from: [Character], _ to: [Character]) -> Int {
+        var previous = Array(0...to.count)
+        for (row, letter) in from.enumerated() {
+            var current = [row + 1]
+            for (column, other) in to.enumerated() {
+                let changed = previous[column] + (letter == other ? 0 : 1)
+                current.append(min(changed, previous[column + 1] + 1, current[column] + 1))
+            }
+            previous = current
+        }
+        return previous[to.count]
+    }
+}
