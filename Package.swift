@@ -183,16 +183,22 @@ let package = Package(
         test("HermesWire", [nio("NIOCore"), .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
         test("HermesCore", [nio("NIOCore")]),
         test("HermesSQLite", [.target(name: "HermesCore"), server("GRDB", "GRDB.swift")]),
-        test("HermesGateways", [
-            .target(name: "HermesCore"), .target(name: "HermesWire"),
-            nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix"),
-            .product(name: "NIOSSL", package: "swift-nio-ssl"),
-            .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-        ]),
-        test("HermesServer", [
-            .target(name: "HermesClient"), .target(name: "HermesCore"), .target(name: "HermesWire"),
-            nio("NIOCore"), nio("NIOPosix"),
-        ]),
+        test(
+            "HermesGateways",
+            [
+                .target(name: "HermesCore"), .target(name: "HermesWire"),
+                nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ]
+        ),
+        test(
+            "HermesServer",
+            [
+                .target(name: "HermesClient"), .target(name: "HermesCore"), .target(name: "HermesWire"),
+                nio("NIOCore"), nio("NIOPosix"),
+            ]
+        ),
         test("HermesClient", [.target(name: "HermesWire"), nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix")]),
         test("HermesCLI", [.target(name: "HermesClient"), .target(name: "HermesServer")]),
     ],

@@ -43,7 +43,8 @@ extension GatewaySettings {
             device: try QSIOPSettings(values, isAnonymousAllowed: isAnonymousAllowed)
         )
         if try values.value(of: Self.mqttKeys.enabled) {
-            throw SettingsError(problems: ["listeners.mqtt.enabled = true: MQTT is not in this version; leave it false"])
+            throw SettingsError(problems: ["listeners.mqtt.enabled = true: MQTT is not in this version; leave it false"]
+            )
         }
         let isPublicAllowed = try values.value(of: Self.anonymousOnPublic)
         guard isAnonymousAllowed, !isPublicAllowed else { return }

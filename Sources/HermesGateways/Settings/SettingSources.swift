@@ -103,7 +103,9 @@ package struct SettingSources: Sendable {
     ) -> [String: SettingValues.Given] {
         guard let file else { return [:] }
         guard let data = FileManager.default.contents(atPath: file) else {
-            problems.append("the configuration file \"\(file)\" cannot be read; check that it exists and its permissions")
+            problems.append(
+                "the configuration file \"\(file)\" cannot be read; check that it exists and its permissions"
+            )
             return [:]
         }
         let root: Node?
