@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What connections may take, the same for every protocol.
-package struct ConnectionLimits: Sendable, Hashable {
+package struct LimitSettings: Sendable, Hashable {
     /// Of all listeners together.
     package var connections: Int
     package var connectionsPerAddress: Int
@@ -18,12 +18,12 @@ package struct ConnectionLimits: Sendable, Hashable {
     package var maxFrameBytes: Int
 
     package init(
-        connections: Int = 50_000,
+        connections: Int = 100_000,
         connectionsPerAddress: Int = 2000,
         timeToAuthenticate: Duration = .seconds(10),
         idle: Duration = .seconds(600),
         outboundQueueBytes: Int = 1 << 20,
-        requestsPerSecond: Int = 1000,
+        requestsPerSecond: Int = 5000,
         maxFrameBytes: Int = 1 << 20
     ) {
         self.connections = connections

@@ -1,0 +1,50 @@
+# Hermes: thin names over swift and scripts/. `make help` lists them.
+
+export HERMES_STRICT ?= 1
+
+SWIFT ?= swift
+RELEASE := $(SWIFT) build -c release --product hermes
+ARGS ?=
+
+.PHONY: help run build test lint format bench fuzz docs interop crash bootstrap clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+bootstrap: ## find what the machine lacks; install it when root
+	@scripts/bootstrap
+
+run: bootstrap ## build for release and start the server (make run ARGS="--log.level debug")
+	$(RELEASE)
+	@exec "$$($(RELEASE) --show-bin-path)/hermes" serve $(ARGS)
+
+build: bootstrap ## build for release
+	$(RELEASE)
+
+test: bootstrap ## run all tests
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build $(ARGS)
+
+lint: ## check format, layers, file sizes, headers, generated code
+	@scripts/lint
+
+format: ## format all Swift files in place
+	$(SWIFT) format format --in-place --parallel --recursive Package.swift Sources Tests
+
+bench: build ## measure this server on this machine
+	@scripts/bench $(ARGS)
+
+fuzz: bootstrap ## fuzz every decoder (make fuzz ARGS="--seconds 600")
+	@scripts/fuzz $(ARGS)
+
+docs: bootstrap ## write docs/hermes.yaml and docs/configuration.md anew
+	@scripts/generate-docs
+
+interop: build ## run foreign clients against the release build
+	@Interop/run $(ARGS)
+
+crash: build ## kill the server again and again under load; nothing acknowledged may be lost
+	@scripts/crash-test $(ARGS)
+
+clean: ## remove what was built
+	rm -rf .build

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Checks of the sources that the compiler does not make: layers, file sizes, headers, forbidden patterns."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MAX_LINES = 600
+
+# What each target may import of ours: only from the layers above its own (docs/architecture.md).
+LAYERS = {
+    "HermesWire": set(),
+    "HermesCore": set(),
+    "HermesSQLite": {"HermesCore"},
+    "HermesGateways": {"HermesCore", "HermesWire"},
+    "HermesServer": {"HermesCore", "HermesGateways", "HermesSQLite"},
+    "HermesClient": {"HermesWire"},
+    "HermesTestKit": {"HermesClient", "HermesCore", "HermesGateways", "HermesServer", "HermesSQLite", "HermesWire"},
+    "HermesCLI": {"HermesClient", "HermesServer", "HermesWire"},
+}
+# Modules that must not be seen from a layer.
+FORBIDDEN_MODULES = {
+    "HermesWire": {"Foundation", "Logging", "NIOPosix", "Dispatch"},
+    "HermesCore": {"NIOPosix", "GRDB", "Configuration", "HermesWire"},
+    "HermesGateways": {"GRDB", "Hummingbird"},
+    "HermesClient": {"GRDB", "Hummingbird", "ServiceLifecycle", "Configuration"},
+}
+HEADER = ("// Hermes", "// SPDX-License-Identifier: Apache-2.0")
+FOLDERS_WITHOUT_MEANING = {"Utils", "Helpers", "Common", "Misc"}
+
+# Each needs its reason beside it: a comment on the same line or in the three lines before.
+NEEDS_REASON = [
+    (re.compile(r"\btry!"), "try!"),
+    (re.compile(r"\bas!"), "as!"),
+    (re.compile(r"(?<![\w.])Task\s*(\{|\()"), "a bare Task"),
+    (re.compile(r"\bTask\.detached\b"), "Task.detached"),
+    (re.compile(r"@unchecked Sendable"), "@unchecked Sendable"),
+    (re.compile(r"nonisolated\(unsafe\)"), "nonisolated(unsafe)"),
+    (re.compile(r"\bfatalError\("), "fatalError"),
+    (re.compile(r"\bpreconditionFailure\("), "preconditionFailure"),
+    (re.compile(r"swift-format-ignore"), "swift-format-ignore"),
+]
+IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|private|fileprivate)\s+)?import\s+"
+                    r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
+STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+
+
+def is_generated(path: pathlib.Path) -> bool:
+    return path.name.endswith(".pb.swift")
+
+
+def check(path: pathlib.Path) -> list[str]:
+    problems = []
+    name = path.relative_to(ROOT)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    in_sources = name.parts[0] == "Sources"
+    target = name.parts[1] if len(name.parts) > 2 else ""
+    if not is_generated(path):
+        if tuple(lines[:2]) != HEADER and path.name != "Package.swift":
+            problems.append(f"{name}:1: the two-line header is missing")
+        if len(lines) > MAX_LINES:
+            problems.append(f"{name}: {len(lines)} lines; split by concern at {MAX_LINES}")
+    for part in name.parts[:-1]:
+        if part in FOLDERS_WITHOUT_MEANING:
+            problems.append(f"{name}: a folder called {part} says nothing")
+    for number, line in enumerate(lines, 1):
+        found = IMPORT.match(line)
+        if found and in_sources and target in LAYERS:
+            module = found.group(1)
+            if module.startswith("Hermes") and module not in LAYERS[target] and module != target:
+                problems.append(f"{name}:{number}: {target} must not import {module} (docs/architecture.md)")
+            if module in FORBIDDEN_MODULES.get(target, ()):
+                problems.append(f"{name}:{number}: {target} must not import {module} (docs/architecture.md)")
+        if is_generated(path) or not in_sources:
+            continue
+        code = STRING.sub('""', line).split("//")[0]
+        for pattern, what in NEEDS_REASON:
+            subject = line if what == "swift-format-ignore" else code
+            if pattern.search(subject):
+                near = lines[max(0, number - 4):number]
+                if not any("//" in text and "swift-format-ignore" not in text for text in near):
+                    problems.append(f"{name}:{number}: {what} without the reason beside it")
+    return problems
+
+
+def main() -> int:
+    files = [ROOT / "Package.swift"]
+    for folder in ("Sources", "Tests", "Benchmarks", "Fuzz"):
+        files += sorted((ROOT / folder).rglob("*.swift"))
+    files = [path for path in files if ".build" not in path.parts]
+    problems = [problem for path in files for problem in check(path)]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(f"{len(files)} files, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
