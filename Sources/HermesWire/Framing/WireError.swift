@@ -46,6 +46,7 @@ extension WireError {
     /// - Parameters:
     ///   - bytes: the length that the frame tells or would have.
     ///   - limit: the longest that is allowed, in bytes.
+    /// - Returns: the error, with both in its message.
     static func frameTooLong(_ bytes: some BinaryInteger, limit: Int) -> WireError {
         WireError(.frameTooLong, "a frame of \(bytes) bytes is longer than the \(limit) that are allowed")
     }

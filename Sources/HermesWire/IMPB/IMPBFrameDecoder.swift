@@ -3,7 +3,9 @@
 
 package import NIOCore
 
-/// Cuts IMPB frames. A frame of an unknown type is returned like any other, so that it can be answered with an error.
+/// Cuts IMPB frames.
+///
+/// A frame of an unknown type is returned like any other, so that it can be answered with an error.
 package struct IMPBFrameDecoder: FrameDecoder {
     /// The longest body that is accepted, in bytes.
     private let maxFrameBytes: Int

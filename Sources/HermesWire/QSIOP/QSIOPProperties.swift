@@ -21,7 +21,9 @@ package struct QSIOPProperties: Hashable, Sendable {
     /// Creates properties without a line.
     package init() {}
 
-    /// The value of a key; nil if the key is not there. Setting replaces all lines of the key; nil removes them.
+    /// The value of a key; nil if the key is not there.
+    ///
+    /// Setting replaces all lines of the key; nil removes them.
     package subscript(key: String) -> String? {
         get { pairs.last { $0.key.utf8.elementsEqual(key.utf8) }?.value }
         set {
@@ -30,7 +32,9 @@ package struct QSIOPProperties: Hashable, Sendable {
         }
     }
 
-    /// Adds a line. What would break the format is replaced: LF and colon in the key by "_", LF in the value by a space.
+    /// Adds a line.
+    ///
+    /// What would break the format is replaced: LF and colon in the key by "_", LF in the value by a space.
     package mutating func append(_ key: String, _ value: String) {
         pairs.append(
             Pair(key: key.replacing([Self.lf, Self.colon], with: "_"), value: value.replacing([Self.lf], with: " "))

@@ -1,0 +1,128 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+import Testing
+
+@Suite("QSIOP frames")
+struct QSIOPFrameTests {
+    static let vectors = try? Vectors("qsiop")
+    let vectors: Vectors
+
+    init() throws {
+        vectors = try Vectors("qsiop")
+    }
+
+    @Test("every good vector, fed in every way, and written again", arguments: vectors?.good ?? [])
+    func good(_ vector: Vectors.Good) throws {
+        let bytes = [UInt8](hex: vector.hex)
+        let operation = QSIOPOperation(rawValue: try #require(vector.op))
+        let frame = QSIOPFrame(operation, body: ByteBuffer(bytes: bytes.dropFirst(6)))
+        expectFrame(bytes, from: QSIOPFrameDecoder(), is: frame)
+        #expect(operation.isKnown)
+        #expect(try frame.encoded() == bytes)
+
+        let properties = try frame.properties()
+        let expected = vector.props ?? [:]
+        #expect(properties.pairs.count == expected.count)
+        for (key, value) in expected { #expect(properties[key] == value) }
+        // Written from the properties: every pair with a colon and a line feed, the last one too.
+        let written = QSIOPFrame(operation, properties)
+        switch vector.name {
+        case "report-user-no-trailing-lf": #expect(try written.encoded() == vectors.bytes("report-user"))
+        case "key-only": #expect(written.body.bytes == Array("flag:\n".utf8))
+        default: #expect(try written.encoded() == bytes)
+        }
+    }
+
+    @Test("all vectors are there")
+    func count() {
+        #expect(vectors.good.count == 7)
+        #expect(vectors.bad.count == 2)
+    }
+
+    @Test("text that is not UTF-8 is a frame, and an error only when it is parsed")
+    func badText() throws {
+        let bytes = try vectors.bytes("bad-utf8")
+        let frame = QSIOPFrame(.report, body: ByteBuffer(bytes: bytes.dropFirst(6)))
+        expectFrame(bytes, from: QSIOPFrameDecoder(), is: frame)
+        let error = #expect(throws: WireError.self) { try frame.properties() }
+        #expect(error?.code == .badText)
+    }
+
+    @Test(
+        "no UTF-8 in key or value, whole or cut by a separator",
+        arguments: [
+            [0xC0, 0x80], [0xE4, 0xBD], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xE4, 0x3A, 0xBD, 0xA0],
+        ]
+            as [[UInt8]]
+    )
+    func strictUTF8(_ bad: [UInt8]) {
+        for body in [bad, bad + [0x3A, 0x61], [0x61, 0x3A] + bad, [0x61, 0x0A] + bad + [0x0A]] {
+            #expect(throws: WireError.self) { try QSIOPProperties(parsing: ByteBuffer(bytes: body)) }
+        }
+    }
+
+    @Test("another version is an error at its second byte")
+    func badVersion() throws {
+        let good = try vectors.bytes("two-props")
+        expectError(.badVersion, for: try vectors.bytes("version-0"), behind: good, from: QSIOPFrameDecoder())
+        expectError(.badVersion, for: [0x47, 0x45], behind: good, from: QSIOPFrameDecoder())
+    }
+
+    @Test("properties above the limit are an error as soon as the header is there")
+    func tooLong() throws {
+        let header: [UInt8] = [0, 1, 0, 2, 4, 1]
+        expectError(
+            .frameTooLong,
+            for: header,
+            behind: try vectors.bytes("ping"),
+            from: QSIOPFrameDecoder(maxFrameBytes: 1_024)
+        )
+    }
+
+    @Test("unknown operations are frames")
+    func unknownOperation() throws {
+        let frame = QSIOPFrame(QSIOPOperation(rawValue: 77))
+        expectFrame(try frame.encoded(), from: QSIOPFrameDecoder(), is: frame)
+        #expect(!frame.operation.isKnown)
+    }
+
+    @Test("properties that the header cannot tell are refused, and nothing is written")
+    func notEncodable() {
+        var buffer = ByteBuffer()
+        let frame = QSIOPFrame(.push, ["body": String(repeating: "x", count: 65_530)])
+        let error = #expect(throws: WireError.self) { try frame.write(into: &buffer) }
+        #expect(error?.code == .frameTooLong)
+        #expect(buffer.readableBytes == 0)
+    }
+
+    @Test("properties are slices of what was read")
+    func slices() throws {
+        var buffer = ByteBuffer(bytes: try vectors.bytes("two-props") + vectors.bytes("report-user"))
+        var decoder = QSIOPFrameDecoder()
+        for _ in 0..<2 {
+            expectSlice(try #require(try decoder.next(from: &buffer)).body, of: buffer)
+        }
+    }
+
+    @Test("what is written is read again", arguments: [1, 2, 3])
+    func roundTrip(seed: UInt64) throws {
+        try expectRoundTrip(through: QSIOPFrameDecoder(), seed: seed) { random in
+            var properties = QSIOPProperties()
+            for _ in 0..<Int.random(in: 0...8, using: &random) {
+                properties.append(random.text(0...6), random.text(0...30))
+            }
+            let frame = QSIOPFrame(QSIOPOperation(rawValue: UInt16.random(in: 0...9, using: &random)), properties)
+            let parsed = try frame.properties()
+            #expect(parsed == properties)
+            return frame
+        }
+    }
+
+    @Test("the longest frame, byte by byte", .timeLimit(.minutes(1)))
+    func patience() {
+        expectPatience([0, 1, 0, 2, 0xFF, 0xFF] + [UInt8](repeating: 0x61, count: 65_535), from: QSIOPFrameDecoder())
+    }
+}
