@@ -1,17 +1,91 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The name of an account, for people: 1 to 64 characters after Unicode normalisation, no control characters, no white
-/// space at either end. Two names are the same if their ``key``s are.
+import Foundation
+
+/// The name of an account, for people.
+///
+/// 1 to 64 characters after Unicode normalisation, no control or invisible characters, no white space at either end.
+/// Two names are the same if their ``key``s are.
 package struct NickName: Sendable, Hashable, CustomStringConvertible {
-    /// As it is shown.
+    /// As it is shown: in Unicode's form NFC.
     package let rawValue: String
     /// As it is compared: NFKC, case folded.
     package let key: String
 
+    /// The longest name, in characters.
+    package static let maxCharacters = 64
+    /// The longest name, in bytes of UTF-8; looked at before anything is normalised.
+    package static let maxBytes = 256
+
+    /// Checks and normalises a name.
+    ///
+    /// - Parameters:
+    ///   - text: what the user typed.
+    /// - Throws: `.invalidArgument`.
     package init(_ text: String) throws(HermesError) {
-        throw HermesError(.unsupported, "not yet")
+        guard !text.isEmpty else { throw Self.refusal("must not be empty") }
+        guard text.utf8.count <= Self.maxBytes else { throw Self.refusal("is longer than \(Self.maxBytes) bytes") }
+        let shown: String
+        let key: String
+        if text.utf8.allSatisfy({ $0 < 0x80 }) {
+            shown = text
+            key = text.lowercased()
+        } else {
+            shown = text.precomposedStringWithCanonicalMapping
+            key = Self.folded(text)
+        }
+        guard !key.isEmpty, !shown.isEmpty else { throw Self.refusal("must not be empty") }
+        guard key.count <= Self.maxCharacters, key.utf8.count <= 2 * Self.maxBytes else {
+            throw Self.refusal("is longer than \(Self.maxCharacters) characters")
+        }
+        for scalar in shown.unicodeScalars where !Self.isAllowed(scalar) {
+            throw Self.refusal("holds a control or invisible character")
+        }
+        for scalar in key.unicodeScalars where !Self.isAllowed(scalar) {
+            throw Self.refusal("holds a control or invisible character")
+        }
+        for end in [key.unicodeScalars.first, key.unicodeScalars.last, shown.unicodeScalars.first] {
+            if let end, end.properties.isWhitespace { throw Self.refusal("begins or ends with white space") }
+        }
+        self.rawValue = shown
+        self.key = key
+    }
+
+    /// A name as it was stored, which is not checked again.
+    package init(stored rawValue: String, key: String) {
+        self.rawValue = rawValue
+        self.key = key
     }
 
     package var description: String { rawValue }
+
+    package static func == (left: Self, right: Self) -> Bool { left.key == right.key }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(key) }
+
+    private static func refusal(_ reason: String) -> HermesError {
+        HermesError(.invalidArgument, "the nick name \(reason)")
+    }
+
+    /// The comparison form; upper case comes first so that what has several lower case forms (ß and ss, σ and ς) folds alike.
+    private static func folded(_ text: String) -> String {
+        let compatible = text.precomposedStringWithCompatibilityMapping
+        let lower = compatible.uppercased().lowercased().precomposedStringWithCompatibilityMapping
+        var key = String.UnicodeScalarView()
+        key.append(contentsOf: lower.unicodeScalars.filter { !isEmojiStyle($0) })
+        return String(key)
+    }
+
+    /// Chooses between the text and the picture form of a character, and is no difference between names.
+    private static func isEmojiStyle(_ scalar: Unicode.Scalar) -> Bool { scalar.value == 0xFE0E || scalar.value == 0xFE0F }
+
+    private static func isAllowed(_ scalar: Unicode.Scalar) -> Bool {
+        if isEmojiStyle(scalar) { return true }
+        if scalar.properties.isDefaultIgnorableCodePoint { return false }
+        switch scalar.properties.generalCategory {
+        case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: return false
+        default: return true
+        }
+    }
 }

@@ -1,17 +1,67 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The SHA-256 of an access token: all that is stored of it. 32 bytes.
+import Crypto
+import Foundation
+
+/// The SHA-256 of an access token, 32 bytes: all that is stored of it.
 package struct TokenHash: Sendable, Hashable {
     package let bytes: [UInt8]
 
     package init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The hash of a token as a client sent it.
+    ///
+    /// - Returns: nil for what cannot be a token, by its length.
+    package init?(ofToken text: String) {
+        guard (1...AccessToken.maxBytes).contains(text.utf8.count) else { return nil }
+        bytes = Array(SHA256.hash(data: Array(text.utf8)))
+    }
 }
 
-/// A hashed password with the parameters it was hashed with, in the PHC string format
-/// (`$scrypt$ln=15,r=8,p=1$salt$hash`), so that parameters can be raised later.
+/// A new access token in the clear: 256 random bits as base64url, 43 characters.
+package struct AccessToken: Sendable {
+    package let text: String
+    package let hash: TokenHash
+
+    /// Longer texts are no tokens.
+    package static let maxBytes = 128
+
+    /// Makes a token from the system's secure random numbers.
+    package init() {
+        text = Data(randomBytes(32)).base64EncodedString()
+            .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        hash = TokenHash(bytes: Array(SHA256.hash(data: Array(text.utf8))))
+    }
+}
+
+/// A hashed password with the parameters it was hashed with.
+///
+/// In the PHC string format (`$scrypt$ln=14,r=8,p=1$salt$hash`), so that parameters can be raised later.
 package struct PasswordHash: Sendable, Hashable {
     package let phc: String
 
     package init(phc: String) { self.phc = phc }
+}
+
+/// Bytes from the system's secure source.
+func randomBytes(_ count: Int) -> [UInt8] {
+    var generator = SystemRandomNumberGenerator()
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count)
+    while bytes.count < count {
+        let word = generator.next()
+        for shift in stride(from: 0, to: 64, by: 8) where bytes.count < count {
+            bytes.append(UInt8(truncatingIfNeeded: word >> shift))
+        }
+    }
+    return bytes
+}
+
+/// Compares without telling by its time where the difference lies; the length is no secret.
+func equalInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    guard left.count == right.count else { return false }
+    var difference: UInt8 = 0
+    for (one, other) in zip(left, right) { difference |= one ^ other }
+    return difference == 0
 }

@@ -1,14 +1,94 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The id of a message: 16 bytes, sortable by time (48 bits of milliseconds) and unguessable (80 random bits).
-/// As text: 26 characters of Crockford's base 32.
-package struct MessageID: Sendable, Hashable {
+/// The id of a message: 16 bytes, sortable by time and unguessable.
+///
+/// 48 bits of milliseconds, then 80 random bits. As text: 26 characters of Crockford's base 32, as a ULID is written.
+package struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let high: UInt64
     package let low: UInt64
 
     package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
+    }
+
+    /// Reads the 16 bytes.
+    ///
+    /// - Returns: nil if there are not exactly 16.
+    package init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == 16 else { return nil }
+        high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        low = bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// Reads the text form, in either case.
+    ///
+    /// - Returns: nil for any other length or character, and for more than 128 bits.
+    package init?(_ text: some StringProtocol) {
+        guard text.utf8.count == 26 else { return nil }
+        var high: UInt64 = 0
+        var low: UInt64 = 0
+        for (position, byte) in text.utf8.enumerated() {
+            guard let digit = Self.digit(of: byte) else { return nil }
+            if position == 0 && digit > 7 { return nil }
+            high = high << 5 | low >> 59
+            low = low << 5 | digit
+        }
+        self.init(high: high, low: low)
+    }
+
+    /// The 16 bytes, most significant first.
+    package var bytes: [UInt8] {
+        [high, low].flatMap { word in
+            stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }
+        }
+    }
+
+    /// When it was made, as far as the clock was right.
+    package var timestamp: Timestamp { Timestamp(rawValue: Int64(high >> 16)) }
+
+    package var description: String {
+        String(unsafeUninitializedCapacity: 26) { text in
+            var high = high
+            var low = low
+            for position in stride(from: 25, through: 0, by: -1) {
+                text[position] = Self.alphabet[Int(low & 31)]
+                low = low >> 5 | high << 59
+                high >>= 5
+            }
+            return 26
+        }
+    }
+
+    package static func < (left: Self, right: Self) -> Bool { (left.high, left.low) < (right.high, right.low) }
+
+    private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+
+    private static func digit(of byte: UInt8) -> UInt64? {
+        let upper = byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") ? byte - 32 : byte
+        return alphabet.firstIndex(of: upper).map(UInt64.init)
+    }
+}
+
+/// Makes message ids that grow, also within one millisecond and when the clock goes back. Owner: whoever holds it.
+package struct MessageIDGenerator: Sendable {
+    private var last = MessageID(high: 0, low: 0)
+    private var random = SystemRandomNumberGenerator()
+
+    package init() {}
+
+    /// The next id.
+    package mutating func next(now: Timestamp) -> MessageID {
+        let milliseconds = UInt64(max(0, now.rawValue)) & 0xFFFF_FFFF_FFFF
+        if milliseconds > last.high >> 16 {
+            last = MessageID(high: milliseconds << 16 | random.next() & 0xFFFF, low: random.next())
+        } else {
+            // A random step of up to 2⁴⁰ keeps the next id unguessable; the carry runs into the milliseconds at worst.
+            let step = (random.next() & 0xFF_FFFF_FFFF) + 1
+            let (low, carry) = last.low.addingReportingOverflow(step)
+            last = MessageID(high: last.high &+ (carry ? 1 : 0), low: low)
+        }
+        return last
     }
 }

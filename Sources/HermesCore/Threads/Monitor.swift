@@ -1,0 +1,41 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// A value behind a lock that threads can wait on until it changes. For threads of our own alone: waiting blocks.
+///
+/// Unchecked Sendable because NSCondition guards the value and no reference to it leaves the lock.
+final class Monitor<State>: @unchecked Sendable {
+    private let condition = NSCondition()
+    private var state: State
+
+    init(_ state: sending State) { self.state = state }
+
+    func withLock<Result>(_ body: (inout State) -> Result) -> Result {
+        condition.lock()
+        defer { condition.unlock() }
+        return body(&state)
+    }
+
+    /// Wakes one thread that waits.
+    func signal() { condition.signal() }
+
+    /// Calls `body` until it returns something, waiting for a signal in between.
+    ///
+    /// - Parameters:
+    ///   - deadline: asked before each wait: when to call `body` again even without a signal; nil: never.
+    ///   - body: looks at the state.
+    func wait<Result>(until deadline: (State) -> Date?, _ body: (inout State) -> Result?) -> Result {
+        condition.lock()
+        defer { condition.unlock() }
+        while true {
+            if let result = body(&state) { return result }
+            if let date = deadline(state) {
+                _ = condition.wait(until: date)
+            } else {
+                condition.wait()
+            }
+        }
+    }
+}
