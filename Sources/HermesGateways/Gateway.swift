@@ -1,0 +1,24 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// One wire protocol as the server sees it. Everything that lists protocols (`hermes serve`, metrics, documentation)
+/// reads ``GatewayCatalog``.
+package protocol Gateway: Sendable {
+    /// What serves one connection.
+    associatedtype Session: GatewaySession
+
+    /// The key in the configuration (`listeners.<name>`) and the label in metrics: lower case letters.
+    static var name: String { get }
+    /// The TCP port of the listener unless configured.
+    static var defaultPort: Int { get }
+
+    init(environment: GatewayEnvironment)
+
+    /// After this long without a sign of life a connection is closed.
+    var idleTimeout: Duration { get }
+    /// The longest body of a frame, in bytes.
+    var maxFrameBytes: Int { get }
+
+    /// Creates what serves a new connection; called on the connection's event loop.
+    func makeSession(for connection: Connection) -> Session
+}

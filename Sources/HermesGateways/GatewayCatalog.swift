@@ -1,0 +1,9 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// All wire protocols, one line each.
+package enum GatewayCatalog {
+    package static let all: [any Gateway.Type] = [
+        DelimitedGateway.self
+    ]
+}

@@ -1,0 +1,227 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import Logging
+package import NIOCore
+
+/// One accepted connection, whatever its protocol: output, deadlines, limits, the end.
+///
+/// State: confined to its event loop; what other threads do with it is to hand it to its loop's mailbox.
+/// Idle connections hold no buffers, timers or tasks.
+package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Confined to its loop, see above.
+    package let loop: LoopContext
+    package let listener: ListenerState
+    let tally: ConnectionTally
+    /// Nil before it is in a pipeline and after it is closed.
+    var context: ChannelHandlerContext?
+    /// The session; nil after the end.
+    var events: (any ConnectionEvents)?
+    /// Reads on when nothing keeps it from it.
+    var reader: (any ConnectionReader)?
+
+    // Output: see Connection+Output.swift.
+    var pending = ByteBuffer()
+    var queue = OutboundQueue()
+    var isWritable = true
+    var isDirty = false
+    var hasUnflushedWrites = false
+
+    // Input.
+    private(set) var pauses: Pause = []
+    private var holds = 0
+    private var unanswered = 0
+    var bucket: TokenBucket
+
+    // Life.
+    package private(set) var isAuthenticated: Bool
+    private(set) var phase: Phase = .open
+    private let openedAt: UInt32
+    private var lastLifeAt: UInt32
+    private var endsAt: UInt32 = 0
+    package var wheelPosition: DeadlineWheelPosition?
+    var indexInLoop: Int?
+
+    /// Why a connection is not read from.
+    struct Pause: OptionSet {
+        let rawValue: UInt8
+        static let output = Pause(rawValue: 1)
+        static let unanswered = Pause(rawValue: 2)
+        static let held = Pause(rawValue: 4)
+    }
+
+    enum Phase {
+        case open
+        /// Farewell was said; what is written goes out, what comes is ignored.
+        case ending
+        case closed
+    }
+
+    /// - Parameter requiresAuthentication: whether the deadline for authentication holds.
+    package init(loop: LoopContext, listener: ListenerState, requiresAuthentication: Bool) {
+        self.loop = loop
+        self.listener = listener
+        tally = loop.tally(for: listener)
+        isAuthenticated = !requiresAuthentication
+        bucket = TokenBucket(burst: listener.limits.requestsPerSecond, now: loop.uptime)
+        openedAt = loop.now
+        lastLifeAt = openedAt
+    }
+
+    /// The peer's address; nil if it is not known any more.
+    package var remoteAddress: SocketAddress? { context?.remoteAddress }
+
+    /// The peer's address without port, as the core wants it for its limits.
+    package var remoteHost: String? { context?.remoteAddress?.ipAddress }
+
+    /// Whether the session may still write.
+    package var isOpen: Bool { phase == .open }
+
+    // MARK: Life
+
+    /// The peer gave a sign of life.
+    package func touch() { lastLifeAt = loop.coarseNow }
+
+    /// The peer is known: the larger frame limit and the idle deadline hold from now on.
+    package func authenticated() {
+        isAuthenticated = true
+        lastLifeAt = loop.coarseNow
+        if phase == .open { loop.schedule(self, due: due) }
+    }
+
+    private var due: UInt32 {
+        switch phase {
+        case .closed: .max
+        case .ending: endsAt
+        case .open where !isAuthenticated: openedAt &+ listener.authenticationTicks
+        case .open: lastLifeAt &+ listener.idleTicks
+        }
+    }
+
+    /// The wheel came round: look whether it is really time.
+    func deadlineReached() {
+        let due = due
+        guard due <= loop.coarseNow else { return loop.schedule(self, due: due) }
+        switch phase {
+        case .closed: break
+        case .ending: context?.close(promise: nil)
+        case .open where pauses.contains(.held):
+            // Our own delay is not the peer's fault.
+            loop.schedule(self, due: loop.coarseNow &+ 2)
+        case .open: end(isAuthenticated ? .idle : .notAuthenticated)
+        }
+    }
+
+    /// The connection is in its pipeline.
+    func start(_ context: ChannelHandlerContext) {
+        self.context = context
+        tally.opened += 1
+        listener.opened()
+        loop.add(self)
+        loop.schedule(self, due: due)
+    }
+
+    /// Ends the connection: farewell, flush, close, with some grace for the peer to read it all. Does nothing if it is
+    /// ending already.
+    package func end(_ reason: CloseReason) {
+        guard phase == .open, let context else { return }
+        listener.metrics.ended(reason)
+        listener.logger.debug("connection ended", metadata: ["reason": "\(reason.label)"])
+        if case .slowReader = reason {
+            phase = .ending
+            return context.close(promise: nil)
+        }
+        events?.farewell(reason)
+        phase = .ending
+        endsAt = loop.now &+ listener.graceTicks
+        loop.schedule(self, due: endsAt)
+        writeOutForGood()
+        resumeForGood()
+    }
+
+    /// The channel is gone.
+    func closed() {
+        guard phase != .closed else { return }
+        phase = .closed
+        tally.closed += 1
+        loop.remove(self)
+        listener.closed()
+        events?.closed()
+        events = nil
+        reader = nil
+        context = nil
+        pending = ByteBuffer()
+        queue.removeAll()
+    }
+
+    // MARK: Reading
+
+    /// Whether frames are cut and given to the session now.
+    var takesFrames: Bool { pauses.isEmpty && phase == .open }
+
+    /// Whether the channel may be read. What arrives while the connection ends is ignored, but its end must be seen.
+    var mayRead: Bool { pauses.isEmpty || phase != .open }
+
+    func pause(_ reason: Pause) { pauses.insert(reason) }
+
+    func resume(_ reason: Pause) {
+        guard pauses.contains(reason) else { return }
+        pauses.remove(reason)
+        if pauses.isEmpty { reader?.readOn() }
+    }
+
+    private func resumeForGood() {
+        pauses = []
+        reader?.readOn()
+    }
+
+    /// A request that takes its time has begun: nothing is read until ``release()``, so that answers keep their order
+    /// and a peer cannot start many at once. Calls nest.
+    package func hold() {
+        holds += 1
+        pause(.held)
+    }
+
+    /// The request is answered. Each ``hold()`` needs one.
+    package func release() {
+        guard holds > 0 else { return assertionFailure("release without hold") }
+        holds -= 1
+        if holds == 0 { resume(.held) }
+    }
+
+    // MARK: Sending messages
+
+    /// Gives a message to the core; the answer comes as ``ConnectionEvents/sent(_:_:)`` on the loop, in the order of
+    /// the calls. While too many are unanswered the connection is not read from.
+    ///
+    /// - Parameter correlation: the session's own, comes back with the answer.
+    package func send(_ draft: MessageDraft, from principal: Principal, correlation: UInt64, messages: MessageService) {
+        requestStarted()
+        messages.send(draft, from: principal) { result in
+            self.loop.post(.sent(self, correlation: correlation, result))
+        }
+    }
+
+    func sendCompleted(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {
+        events?.sent(correlation, result)
+        requestAnswered()
+    }
+
+    /// A request was given away that is answered later, without a hold.
+    package func requestStarted() {
+        unanswered += 1
+        if unanswered >= ListenerState.maxUnanswered { pause(.unanswered) }
+    }
+
+    /// Such a request was answered.
+    package func requestAnswered() {
+        unanswered -= 1
+        if unanswered < ListenerState.maxUnanswered { resume(.unanswered) }
+    }
+}
+
+/// The part of the handler that a connection calls.
+protocol ConnectionReader: AnyObject {
+    /// Cuts frames from what is there already, then reads.
+    func readOn()
+}

@@ -1,0 +1,89 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+import Synchronization
+
+/// Counts open connections, in total and per address, and says when there are enough.
+///
+/// State: one `Mutex`, taken once per accept and once per close.
+package final class ConnectionCounter: Sendable {
+    /// What counts as one address: an IPv4 address, an IPv6 /64 network (one customer), or anything local.
+    package enum Address: Hashable, Sendable {
+        case v4(UInt32)
+        case v6Network(UInt64)
+        case local
+
+        package init(_ address: SocketAddress?) {
+            // sockaddr_in has the address at byte 4, sockaddr_in6 at byte 8, everywhere.
+            let bytes = address?.withSockAddr { pointer, size in
+                Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(pointer), count: size))
+            }
+            switch (address, bytes) {
+            case (.v4, .some(let bytes)) where bytes.count >= 8:
+                self = .v4(UInt32(truncatingIfNeeded: Self.number(bytes[4..<8])))
+            case (.v6, .some(let bytes)) where bytes.count >= 24:
+                let network = Self.number(bytes[8..<16])
+                let host = Self.number(bytes[16..<24])
+                // ::ffff:a.b.c.d is an IPv4 peer of a listener for both.
+                self =
+                    network == 0 && host >> 32 == 0xFFFF ? .v4(UInt32(truncatingIfNeeded: host)) : .v6Network(network)
+            case (.v4, _), (.v6, _), (.unixDomainSocket, _), (nil, _):
+                self = .local
+            }
+        }
+
+        private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+            bytes.reduce(0) { $0 << 8 | UInt64($1) }
+        }
+    }
+
+    /// Why a connection was refused.
+    package enum Refusal: String, Sendable, Hashable {
+        case total
+        case perAddress = "per_address"
+    }
+
+    private struct Counts {
+        var total = 0
+        var perAddress: [Address: Int] = [:]
+    }
+
+    private let total: Int
+    private let perAddress: Int
+    private let counts = Mutex(Counts())
+
+    /// - Parameters:
+    ///   - total: the most connections in all.
+    ///   - perAddress: the most connections of one address.
+    package init(total: Int, perAddress: Int) {
+        self.total = total
+        self.perAddress = perAddress
+    }
+
+    /// Open connections now.
+    package var open: Int { counts.withLock { $0.total } }
+
+    /// Counts a connection, unless there are enough.
+    ///
+    /// - Returns: nil if it was counted; then ``remove(_:)`` has to follow once it is closed.
+    package func add(_ address: Address) -> Refusal? {
+        counts.withLock { counts in
+            guard counts.total < total else { return .total }
+            let sameAddress = counts.perAddress[address, default: 0]
+            guard sameAddress < perAddress else { return .perAddress }
+            counts.perAddress[address] = sameAddress + 1
+            counts.total += 1
+            return nil
+        }
+    }
+
+    /// A connection that was counted is closed.
+    package func remove(_ address: Address) {
+        counts.withLock { counts in
+            counts.total -= 1
+            guard let sameAddress = counts.perAddress[address] else { return }
+            counts.perAddress[address] = sameAddress > 1 ? sameAddress - 1 : nil
+        }
+    }
+}

@@ -1,0 +1,141 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+package import NIOCore
+
+/// The one handler in a connection's pipeline (behind TLS): turns bytes into frames for the session, and the
+/// channel's events into those of ``Connection``.
+package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHandler, ConnectionReader {
+    package typealias InboundIn = ByteBuffer
+    package typealias OutboundIn = ByteBuffer
+    package typealias OutboundOut = ByteBuffer
+
+    private let connection: Connection
+    private let session: Session
+    private var decoder: Session.Decoder
+    private var hasFullLimit: Bool
+    /// The beginning of a frame, and what came while the connection was not to be read from; else empty.
+    private var unread = ByteBuffer()
+    private var isCutting = false
+    private var isReadWaiting = false
+
+    package init(connection: Connection, session: Session) {
+        self.connection = connection
+        self.session = session
+        hasFullLimit = connection.isAuthenticated
+        decoder = Session.Decoder(maxFrameBytes: connection.listener.maxFrameBytes(connection.isAuthenticated))
+        connection.events = session
+    }
+
+    package func handlerAdded(context: ChannelHandlerContext) {
+        connection.reader = self
+        connection.start(context)
+        if context.channel.isActive { session.opened() }
+    }
+
+    package func channelActive(context: ChannelHandlerContext) {
+        session.opened()
+        context.fireChannelActive()
+    }
+
+    package func handlerRemoved(context: ChannelHandlerContext) { connection.closed() }
+
+    package func channelInactive(context: ChannelHandlerContext) {
+        connection.closed()
+        unread = ByteBuffer()
+        context.fireChannelInactive()
+    }
+
+    package func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A reset, a failed handshake: nothing more can be said on this connection.
+        context.close(promise: nil)
+    }
+
+    package func channelWritabilityChanged(context: ChannelHandlerContext) {
+        connection.writabilityChanged(context.channel.isWritable, pausesReading: Session.pausesReadingWhenStuck)
+        context.fireChannelWritabilityChanged()
+    }
+
+    // MARK: Reading
+
+    package func read(context: ChannelHandlerContext) {
+        if connection.mayRead {
+            context.read()
+        } else {
+            isReadWaiting = true
+        }
+    }
+
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        connection.tally.bytesIn += bytes.readableBytes
+        guard connection.isOpen else { return }
+        if unread.readableBytes > 0 {
+            unread.writeBuffer(&bytes)
+            cutUnread()
+        } else {
+            cut(&bytes)
+            keep(bytes)
+        }
+    }
+
+    package func readOn() {
+        if !isCutting, unread.readableBytes > 0 { cutUnread() }
+        guard isReadWaiting, connection.mayRead else { return }
+        isReadWaiting = false
+        connection.context?.read()
+    }
+
+    private func cutUnread() {
+        guard !isCutting else { return }
+        var bytes = ByteBuffer()
+        swap(&bytes, &unread)
+        cut(&bytes)
+        if bytes.readableBytes > bytes.storageCapacity / 2 {
+            bytes.discardReadBytes()
+            unread = bytes
+        } else {
+            keep(bytes)
+        }
+    }
+
+    /// Keeps what is left, in a buffer of its own: the read buffer is NIO's to use again.
+    private func keep(_ rest: ByteBuffer) {
+        guard rest.readableBytes > 0, connection.isOpen else {
+            unread = ByteBuffer()
+            return
+        }
+        unread = ByteBuffer(buffer: rest.slice())
+        unread.reserveCapacity(minimumWritableBytes: 0)
+    }
+
+    private func cut(_ bytes: inout ByteBuffer) {
+        isCutting = true
+        defer { isCutting = false }
+        let rate = connection.listener.limits.requestsPerSecond
+        let now = connection.loop.uptime
+        while connection.takesFrames {
+            let frame: Session.Decoder.Frame
+            do {
+                guard let next = try decoder.next(from: &bytes) else { return }
+                frame = next
+            } catch {
+                return connection.end(.malformed(error))
+            }
+            connection.tally.framesIn += 1
+            if Session.everyFrameIsLife { connection.touch() }
+            guard connection.bucket.take(rate: rate, burst: rate, now: now) else {
+                return connection.end(.tooManyRequests)
+            }
+            session.received(frame)
+            if !hasFullLimit, connection.isAuthenticated {
+                hasFullLimit = true
+                decoder = Session.Decoder(maxFrameBytes: connection.listener.maxFrameBytes(true))
+            }
+        }
+    }
+}
+
+@available(*, unavailable)
+extension ConnectionHandler: Sendable {}

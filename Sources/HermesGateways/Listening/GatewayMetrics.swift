@@ -1,0 +1,92 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Metrics
+
+/// The metrics of one listener, made once.
+package final class GatewayMetrics: Sendable {
+    let connectionsOpened: Counter
+    let connectionsClosed: Counter
+    let framesIn: Counter
+    let framesOut: Counter
+    let bytesIn: Counter
+    let bytesOut: Counter
+    private let droppedText: Counter
+    private let droppedPresence: Counter
+    private let droppedGifts: Counter
+    private let gateway: String
+
+    package init(gateway: String) {
+        let dimensions = [("gateway", gateway)]
+        self.gateway = gateway
+        connectionsOpened = Counter(label: "hermes_connections_opened_total", dimensions: dimensions)
+        connectionsClosed = Counter(label: "hermes_connections_closed_total", dimensions: dimensions)
+        framesIn = Counter(label: "hermes_frames_received_total", dimensions: dimensions)
+        framesOut = Counter(label: "hermes_frames_sent_total", dimensions: dimensions)
+        bytesIn = Counter(label: "hermes_bytes_received_total", dimensions: dimensions)
+        bytesOut = Counter(label: "hermes_bytes_sent_total", dimensions: dimensions)
+        func dropped(_ name: String) -> Counter {
+            Counter(label: "hermes_frames_dropped_total", dimensions: dimensions + [("class", name)])
+        }
+        droppedText = dropped("text")
+        droppedPresence = dropped("presence")
+        droppedGifts = dropped("gift")
+    }
+
+    func dropped(_ dropped: OutboundQueue.Dropped) {
+        if dropped.text > 0 { droppedText.increment(by: dropped.text) }
+        if dropped.presence > 0 { droppedPresence.increment(by: dropped.presence) }
+        if dropped.gift > 0 { droppedGifts.increment(by: dropped.gift) }
+    }
+
+    func refused(_ kind: Publication.DropClass) {
+        switch kind {
+        case .text: droppedText.increment()
+        case .presence: droppedPresence.increment()
+        case .gift: droppedGifts.increment()
+        case .control: break
+        }
+    }
+
+    /// A connection was ended by the server; rare, so that the counter may be looked up.
+    func ended(_ reason: CloseReason) {
+        Counter(label: "hermes_connections_ended_total", dimensions: [("gateway", gateway), ("reason", reason.label)])
+            .increment()
+    }
+
+    func refused(_ refusal: ConnectionCounter.Refusal) {
+        Counter(
+            label: "hermes_connections_refused_total",
+            dimensions: [("gateway", gateway), ("reason", refusal.rawValue)]
+        ).increment()
+    }
+}
+
+/// Counts of one listener on one loop, kept as plain numbers and published once a tick.
+final class ConnectionTally {
+    var opened = 0
+    var closed = 0
+    var framesIn = 0
+    var framesOut = 0
+    var bytesIn = 0
+    var bytesOut = 0
+    private let metrics: GatewayMetrics
+
+    init(_ metrics: GatewayMetrics) { self.metrics = metrics }
+
+    func publish() {
+        Self.publish(&opened, to: metrics.connectionsOpened)
+        Self.publish(&closed, to: metrics.connectionsClosed)
+        Self.publish(&framesIn, to: metrics.framesIn)
+        Self.publish(&framesOut, to: metrics.framesOut)
+        Self.publish(&bytesIn, to: metrics.bytesIn)
+        Self.publish(&bytesOut, to: metrics.bytesOut)
+    }
+
+    private static func publish(_ count: inout Int, to counter: Counter) {
+        guard count > 0 else { return }
+        counter.increment(by: count)
+        count = 0
+    }
+}

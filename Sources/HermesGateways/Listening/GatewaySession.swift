@@ -1,0 +1,100 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesWire
+
+/// What serves one connection of one protocol. Lives on the connection's event loop and is touched only there: no
+/// locks, no tasks of its own beside those that it starts for slow requests (``Connection/hold()``).
+///
+/// It keeps its ``Connection`` `unowned`-strongly as a `let` and writes to it; the connection lets go of the session
+/// once it is closed.
+package protocol GatewaySession: AnyObject, ConnectionEvents {
+    /// Cuts what arrives into frames.
+    associatedtype Decoder: FrameDecoder
+
+    /// Whether a connection has to call ``Connection/authenticated()`` within the limit of time.
+    static var requiresAuthentication: Bool { get }
+    /// Whether each frame counts as a sign of life; else the session calls ``Connection/touch()`` itself.
+    static var everyFrameIsLife: Bool { get }
+    /// Whether the connection is read from while the peer does not read itself; true where requests have answers.
+    static var pausesReadingWhenStuck: Bool { get }
+
+    /// A frame came. Bodies are slices of the read buffer: what is kept longer has to be copied.
+    func received(_ frame: Decoder.Frame)
+}
+
+extension GatewaySession {
+    package static var requiresAuthentication: Bool { true }
+    package static var everyFrameIsLife: Bool { true }
+    package static var pausesReadingWhenStuck: Bool { true }
+}
+
+/// What happens to a connection beside frames that come. All called on the connection's event loop.
+package protocol ConnectionEvents: AnyObject {
+    /// The connection is ready.
+    func opened()
+
+    /// The connection will be closed: write the protocol's last words, if it has any. What is written still goes out.
+    func farewell(_ reason: CloseReason)
+
+    /// The connection is closed: detach, let go of everything. The last call.
+    func closed()
+
+    /// All that waited was taken by the operating system; writes go through again.
+    func becameWritable()
+
+    /// Entries were committed to the inbox of this session's user.
+    func inboxAdvanced(_ entries: [InboxEntry])
+
+    /// Something that matters only now.
+    func ephemeralArrived(_ event: EphemeralEvent)
+
+    /// A message that was given to the core with ``Connection/send(_:from:correlation:)`` is committed, or failed.
+    func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>)
+}
+
+extension ConnectionEvents {
+    package func opened() {}
+    package func farewell(_ reason: CloseReason) {}
+    package func closed() {}
+    package func becameWritable() {}
+    package func inboxAdvanced(_ entries: [InboxEntry]) {}
+    package func ephemeralArrived(_ event: EphemeralEvent) {}
+    package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {}
+}
+
+/// Why the server ends a connection.
+package enum CloseReason: Sendable {
+    /// The peer asked for it, or it did what ends a connection by the protocol.
+    case finished
+    /// Bytes that are not the protocol's.
+    case malformed(WireError)
+    /// Not authenticated in time.
+    case notAuthenticated
+    /// No sign of life.
+    case idle
+    /// More requests per second than allowed.
+    case tooManyRequests
+    /// The peer does not read what is sent to it.
+    case slowReader
+    /// The core ended the session.
+    case session(SessionEnd)
+    case shuttingDown
+
+    /// The label in metrics and logs.
+    package var label: String {
+        switch self {
+        case .finished: "finished"
+        case .malformed: "malformed"
+        case .notAuthenticated: "not_authenticated"
+        case .idle: "idle"
+        case .tooManyRequests: "too_many_requests"
+        case .slowReader: "slow_reader"
+        case .session(.replaced): "replaced"
+        case .session(.accountDisabled): "account_disabled"
+        case .session(.revoked): "revoked"
+        case .session(.shuttingDown), .shuttingDown: "shutting_down"
+        }
+    }
+}

@@ -1,0 +1,179 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import NIOCore
+
+/// What belongs to one event loop: the connections that live on it, what they share, and the way in from other threads.
+///
+/// State: confined to `eventLoop` (asserted), but for the mailbox.
+package final class LoopContext: @unchecked Sendable {  // Confined to its event loop, see above.
+    /// The granularity of deadlines.
+    package static let tick = TimeAmount.milliseconds(500)
+
+    package let eventLoop: any EventLoop
+    /// This loop's share of the topic plane.
+    private let shard: () -> TopicShard
+    /// What other threads tell, handed over together.
+    private let mailbox: Mailbox<LoopEvent>
+
+    private var dirty: [Connection] = []
+    private var isFlushScheduled = false
+    private var wheel = DeadlineWheel<Connection>()
+    private var isWheelTurning = false
+    private let startedAt: NIODeadline
+    private var buffers = BufferPool()
+    private var open: [Connection] = []
+    private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
+
+    init(eventLoop: any EventLoop, shard: @escaping () -> TopicShard) {
+        self.eventLoop = eventLoop
+        self.shard = shard
+        startedAt = eventLoop.now
+        let box = WeakLoopContext()
+        mailbox = Mailbox(
+            schedule: { eventLoop.execute($0) },
+            receive: { events in box.context?.receive(events) }
+        )
+        box.context = self
+    }
+
+    /// Topics and rooms; to be called on the loop, once for a connection.
+    package var topics: TopicShard { shard() }
+
+    /// Open connections on this loop.
+    package var connectionCount: Int { open.count }
+
+    /// A clock that never goes back, for limits.
+    package var uptime: Duration { .nanoseconds((eventLoop.now - startedAt).nanoseconds) }
+
+    // MARK: From other threads
+
+    /// Hands something over to the loop; what comes close together costs one hop. Safe to call from anywhere.
+    package func post(_ event: LoopEvent) { mailbox.post(event) }
+
+    private func receive(_ events: [LoopEvent]) {
+        for event in events { event.deliver() }
+        flushDirty()
+    }
+
+    // MARK: Flushing
+
+    /// The connection wrote something: it is flushed with all others at the end of this tick.
+    func markDirty(_ connection: Connection) {
+        eventLoop.assertInEventLoop()
+        dirty.append(connection)
+        guard !isFlushScheduled else { return }
+        isFlushScheduled = true
+        eventLoop.execute { self.flushDirty() }
+    }
+
+    private func flushDirty() {
+        isFlushScheduled = false
+        guard !dirty.isEmpty else { return }
+        var flushing: [Connection] = []
+        swap(&flushing, &dirty)
+        for connection in flushing { connection.flush() }
+        flushing.removeAll(keepingCapacity: flushing.count <= 4_096)
+        if dirty.isEmpty { swap(&flushing, &dirty) }
+    }
+
+    /// An empty buffer, used before if there is one.
+    func takeBuffer() -> ByteBuffer { buffers.take() }
+
+    /// Gives a buffer back that was written out.
+    func giveBack(_ buffer: ByteBuffer) { buffers.giveBack(buffer) }
+
+    // MARK: Deadlines
+
+    /// The moment, in ticks since the loop's start.
+    var now: UInt32 { UInt32(clamping: (eventLoop.now - startedAt).nanoseconds / Self.tick.nanoseconds) }
+
+    /// The last tick of the wheel: a moment that costs nothing to ask for.
+    var coarseNow: UInt32 { wheel.tick }
+
+    /// How many ticks cover a duration, rounded up, and one more since the present one has begun.
+    static func ticks(_ duration: Duration) -> UInt32 {
+        let exact = duration / .nanoseconds(tick.nanoseconds)
+        return UInt32(min(max(exact, 0), Double(UInt32.max / 4)).rounded(.up)) + 1
+    }
+
+    func schedule(_ connection: Connection, due: UInt32) {
+        wheel.insert(connection, due: due)
+    }
+
+    private func turnWheel() {
+        isWheelTurning = false
+        for connection in wheel.advance(to: now) { connection.deadlineReached() }
+        buffers.trim()
+        for tally in tallies.values { tally.publish() }
+        if !open.isEmpty { startWheel() }
+    }
+
+    private func startWheel() {
+        guard !isWheelTurning else { return }
+        isWheelTurning = true
+        eventLoop.scheduleTask(in: Self.tick) { self.turnWheel() }
+    }
+
+    // MARK: Connections
+
+    func add(_ connection: Connection) {
+        eventLoop.assertInEventLoop()
+        if open.isEmpty { _ = wheel.advance(to: now) }
+        connection.indexInLoop = open.count
+        open.append(connection)
+        startWheel()
+    }
+
+    func remove(_ connection: Connection) {
+        eventLoop.assertInEventLoop()
+        wheel.remove(connection)
+        guard let index = connection.indexInLoop else { return }
+        connection.indexInLoop = nil
+        open.swapAt(index, open.count - 1)
+        open.removeLast()
+        if index < open.count { open[index].indexInLoop = index }
+    }
+
+    /// Open connections of one listener.
+    func connections(of listener: ListenerState) -> [Connection] { open.filter { $0.listener === listener } }
+
+    /// Counts for one listener on this loop.
+    func tally(for listener: ListenerState) -> ConnectionTally {
+        if let tally = tallies[ObjectIdentifier(listener)] { return tally }
+        let tally = ConnectionTally(listener.metrics)
+        tallies[ObjectIdentifier(listener)] = tally
+        return tally
+    }
+}
+
+/// Breaks the cycle between a loop's context and its mailbox.
+private final class WeakLoopContext: @unchecked Sendable {  // Written once, before the mailbox is in use.
+    weak var context: LoopContext?
+}
+
+/// The loop contexts of a server, one per event loop; fixed after the start.
+package struct LoopContexts: Sendable {
+    package let all: [LoopContext]
+    /// Publish and subscribe over all loops.
+    package let topicPlane: TopicPlane
+    private let byLoop: [ObjectIdentifier: LoopContext]
+
+    package init(_ group: any EventLoopGroup) {
+        let eventLoops = Array(group.makeIterator())
+        let plane = TopicPlane(
+            loops: eventLoops.map { eventLoop in
+                LoopHandle(execute: { eventLoop.execute($0) }, isCurrent: { eventLoop.inEventLoop })
+            }
+        )
+        topicPlane = plane
+        all = eventLoops.enumerated().map { index, eventLoop in
+            LoopContext(eventLoop: eventLoop, shard: { plane.shard(index) })
+        }
+        byLoop = Dictionary(uniqueKeysWithValues: all.map { (ObjectIdentifier($0.eventLoop), $0) })
+    }
+
+    /// The context of a loop; nil for a loop of another group.
+    package subscript(_ eventLoop: any EventLoop) -> LoopContext? { byLoop[ObjectIdentifier(eventLoop)] }
+}

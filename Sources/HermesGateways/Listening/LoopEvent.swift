@@ -1,0 +1,48 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+
+/// What other threads tell a connection through its loop's mailbox. A connection that is closed meanwhile ignores it.
+package enum LoopEvent: Sendable {
+    case inboxAdvanced(Connection, [InboxEntry])
+    case ephemeral(Connection, EphemeralEvent)
+    case ended(Connection, SessionEnd)
+    case sent(Connection, correlation: UInt64, Result<SendReceipt, HermesError>)
+    /// Anything rarer.
+    case run(@Sendable () -> Void)
+
+    /// On the loop.
+    func deliver() {
+        switch self {
+        case .inboxAdvanced(let connection, let entries): connection.events?.inboxAdvanced(entries)
+        case .ephemeral(let connection, let event): connection.events?.ephemeralArrived(event)
+        case .ended(let connection, let reason): connection.end(.session(reason))
+        case .sent(let connection, let correlation, let result): connection.sendCompleted(correlation, result)
+        case .run(let body): body()
+        }
+    }
+}
+
+/// The core's hold on an authenticated connection, for every protocol that has an inbox.
+package final class SessionAttachment: Attachment {
+    package let principal: Principal
+    private let connection: Connection
+
+    package init(principal: Principal, connection: Connection) {
+        self.principal = principal
+        self.connection = connection
+    }
+
+    package func inboxAdvanced(_ entries: [InboxEntry]) {
+        connection.loop.post(.inboxAdvanced(connection, entries))
+    }
+
+    package func ephemeralArrived(_ event: EphemeralEvent) {
+        connection.loop.post(.ephemeral(connection, event))
+    }
+
+    package func ended(_ reason: SessionEnd) {
+        connection.loop.post(.ended(connection, reason))
+    }
+}

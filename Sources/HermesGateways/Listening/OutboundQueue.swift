@@ -1,0 +1,99 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+package import HermesCore
+package import NIOCore
+
+/// Frames that wait for a peer that does not read, in order, up to a number of bytes. Where there are too many the
+/// oldest of the least important go first; ``Publication/DropClass/control`` never does.
+package struct OutboundQueue {
+    /// What became of a frame.
+    package enum Outcome: Equatable {
+        /// It waits.
+        case queued
+        /// It waits in the place of older frames: how many of each class were dropped.
+        case queuedDropping(Dropped)
+        /// Nothing less important is there to make room, and it was dropped itself.
+        case refused
+        /// The same for a frame that must not be dropped: the connection has to end.
+        case overflow
+    }
+
+    /// Numbers of dropped frames.
+    package struct Dropped: Equatable {
+        package var text = 0
+        package var presence = 0
+        package var gift = 0
+    }
+
+    private struct Waiting {
+        let number: UInt64
+        let frame: ByteBuffer
+    }
+
+    /// One for each class, the least important first; none at all while nothing waits.
+    private var lanes: [Deque<Waiting>] = []
+    private var nextNumber: UInt64 = 0
+    /// The frames' bytes in all.
+    package private(set) var bytes = 0
+    package private(set) var count = 0
+
+    package init() {}
+
+    package var isEmpty: Bool { count == 0 }
+
+    /// Appends a frame, and makes room for it by dropping what is older and not more important.
+    ///
+    /// - Parameter limit: the most that may wait, in bytes.
+    package mutating func append(
+        _ frame: ByteBuffer,
+        _ kind: Publication.DropClass,
+        limit: Int
+    ) -> Outcome {
+        if lanes.isEmpty { lanes = Array(repeating: Deque(), count: Int(Publication.DropClass.control.rawValue) + 1) }
+        var dropped = Dropped()
+        while bytes + frame.readableBytes > limit {
+            guard let victim = dropOldest(notAbove: kind) else { return kind == .control ? .overflow : .refused }
+            switch victim {
+            case .text: dropped.text += 1
+            case .presence: dropped.presence += 1
+            case .gift: dropped.gift += 1
+            case .control: break
+            }
+        }
+        lanes[Int(kind.rawValue)].append(Waiting(number: nextNumber, frame: frame))
+        nextNumber += 1
+        bytes += frame.readableBytes
+        count += 1
+        return dropped == Dropped() ? .queued : .queuedDropping(dropped)
+    }
+
+    private mutating func dropOldest(notAbove kind: Publication.DropClass) -> Publication.DropClass? {
+        for victim in [Publication.DropClass.text, .presence, .gift] where victim <= kind {
+            guard let waiting = lanes[Int(victim.rawValue)].popFirst() else { continue }
+            bytes -= waiting.frame.readableBytes
+            count -= 1
+            return victim
+        }
+        return nil
+    }
+
+    /// Takes the oldest frame.
+    package mutating func popFirst() -> ByteBuffer? {
+        var oldest: (lane: Int, number: UInt64)?
+        for lane in lanes.indices {
+            guard let number = lanes[lane].first?.number else { continue }
+            if let found = oldest, found.number < number { continue }
+            oldest = (lane, number)
+        }
+        guard let oldest, let waiting = lanes[oldest.lane].popFirst() else { return nil }
+        bytes -= waiting.frame.readableBytes
+        count -= 1
+        if count == 0 { removeAll() }
+        return waiting.frame
+    }
+
+    /// Forgets everything.
+    package mutating func removeAll() { self = OutboundQueue() }
+}
