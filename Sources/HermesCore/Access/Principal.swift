@@ -6,10 +6,26 @@ package struct Principal: Sendable, Hashable {
     package let user: UserID
     package let nickName: NickName
     package let device: DeviceID
+    /// When the login began, in the count of the ``SessionRegistry``'s ends; no part of the identity.
+    let loginStamp: UInt64?
 
     package init(user: UserID, nickName: NickName, device: DeviceID) {
+        self.init(user: user, nickName: nickName, device: device, loginStamp: nil)
+    }
+
+    init(user: UserID, nickName: NickName, device: DeviceID, loginStamp: UInt64?) {
         self.user = user
         self.nickName = nickName
         self.device = device
+        self.loginStamp = loginStamp
+    }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        left.user == right.user && left.device == right.device && left.nickName == right.nickName
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(user)
+        hasher.combine(device)
     }
 }

@@ -52,12 +52,6 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         self.key = key
     }
 
-    /// A name as it was stored, which is not checked again.
-    package init(stored rawValue: String, key: String) {
-        self.rawValue = rawValue
-        self.key = key
-    }
-
     package var description: String { rawValue }
 
     package static func == (left: Self, right: Self) -> Bool { left.key == right.key }

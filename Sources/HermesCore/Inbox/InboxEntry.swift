@@ -12,6 +12,12 @@ package struct InboxEntry: Sendable, Hashable {
         self.committedAt = committedAt
         self.event = event
     }
+
+    /// The last seq that the entry stands for: its own, or the end of a hole.
+    package var lastSeq: UInt64 {
+        guard case .expired(let through) = event else { return seq }
+        return max(seq, through)
+    }
 }
 
 /// What can stand in an inbox.

@@ -1,0 +1,249 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What one connection is to write of its user's inbox: the arithmetic of its cursor. Pure; owner: the connection's
+/// handler, on its loop.
+///
+/// Guarantees: entries are written in order, each once per connection, without a gap (a live entry that is not the next
+/// one makes it load); at most one load is outstanding; at most `window` entries are written and not acknowledged, beyond
+/// that they stay in the store until acknowledgements come. What the own device sent over this connection is not
+/// written back, but counted.
+///
+/// How to use it: attach to the ``SessionRegistry`` first, then read the position and report ``Event/opened(after:head:)``.
+/// Do what each action says, then ask ``takeAcknowledgement()`` and pass the answer to the ``MessageService``.
+package struct InboxFeed: Sendable {
+    package enum Event: Sendable {
+        /// The device continues behind `after`; the inbox stands at `head`.
+        case opened(after: UInt64, head: UInt64)
+        /// The load is done.
+        case pageLoaded(InboxPage)
+        /// The load failed. Report ``retryDue`` after a while.
+        case pageFailed
+        /// The time to load again after a failure has come.
+        case retryDue
+        /// ``Attachment/inboxAdvanced(_:)``.
+        case entriesCommitted([InboxEntry])
+        /// The connection's outbound queue is over its high-water mark.
+        case unwritable
+        /// The queue is below the mark again.
+        case writable
+        /// The entries up to this one have left for the peer.
+        case written(upTo: UInt64)
+        /// The peer said that it has everything up to this seq.
+        case acknowledged(upTo: UInt64)
+        /// A frame arrived from a peer that never acknowledges (IMPB): it counts as having what was written before.
+        case peerSpoke
+        /// The peer wants everything behind this seq again.
+        case synchronizeRequested(after: UInt64)
+    }
+
+    package enum Action: Sendable, Hashable {
+        case none
+        /// Read a page: ``MessageService/entries(of:after:limit:completion:)``.
+        case load(after: UInt64, limit: Int)
+        /// Write these to the peer; never empty.
+        case write([InboxEntry])
+    }
+
+    package let principal: Principal
+    private let window: UInt64
+    private let pageSize: Int
+
+    private var isOpen = false
+    private var isWritable = true
+    private var isLoading = false
+    /// The page on its way answers an older question.
+    private var isPageStale = false
+    private var mustWaitForRetry = false
+    /// The newest seq known to be committed.
+    package private(set) var head: UInt64 = 0
+    /// The inbox stood here when the connection opened: later entries of the own device were sent by this connection.
+    private var headAtOpen: UInt64 = 0
+    /// Everything up to here was handed out in ``Action/write(_:)``, or skipped.
+    package private(set) var written: UInt64 = 0
+    /// The newest one that was really written, not skipped.
+    private var lastVisible: UInt64 = 0
+    /// Everything up to here has left for the peer.
+    private var completed: UInt64 = 0
+    /// The peer has everything up to here.
+    package private(set) var acknowledged: UInt64 = 0
+    private var reported: UInt64 = 0
+
+    /// Creates the feed of a connection.
+    ///
+    /// - Parameters:
+    ///   - principal: who the connection acts as.
+    ///   - window: how many entries may be written and not acknowledged.
+    ///   - pageSize: how many entries one load asks for at most.
+    package init(principal: Principal, window: Int = 1024, pageSize: Int = 256) {
+        self.principal = principal
+        self.window = UInt64(max(1, window))
+        self.pageSize = max(1, pageSize)
+    }
+
+    /// Whether everything that is committed was written.
+    package var isLive: Bool { isOpen && !isLoading && written >= head }
+
+    /// What to do about an event.
+    package mutating func handle(_ event: Event) -> Action {
+        switch event {
+        case .opened(let after, let head): open(after: after, head: head)
+        case .pageLoaded(let page): pageLoaded(page)
+        case .pageFailed: pageFailed()
+        case .retryDue: retryDue()
+        case .entriesCommitted(let entries): committed(entries)
+        case .unwritable: setWritable(false)
+        case .writable: setWritable(true)
+        case .written(let seq): completed(upTo: seq)
+        case .acknowledged(let seq): acknowledge(upTo: seq)
+        case .peerSpoke: acknowledge(upTo: completed)
+        case .synchronizeRequested(let after): synchronize(after: after)
+        }
+    }
+
+    /// The seq to acknowledge for the device, if it has moved since this was asked last.
+    package mutating func takeAcknowledgement() -> UInt64? {
+        guard isOpen, acknowledged > reported else { return nil }
+        reported = acknowledged
+        return acknowledged
+    }
+
+    // MARK: Events
+
+    private mutating func open(after: UInt64, head: UInt64) -> Action {
+        guard !isOpen else { return .none }
+        isOpen = true
+        headAtOpen = head
+        self.head = max(self.head, head)
+        start(after: min(after, self.head))
+        reported = acknowledged
+        return next()
+    }
+
+    private mutating func synchronize(after: UInt64) -> Action {
+        guard isOpen else { return .none }
+        isPageStale = isLoading
+        start(after: min(after, head))
+        return next()
+    }
+
+    private mutating func start(after seq: UInt64) {
+        written = seq
+        lastVisible = seq
+        completed = seq
+        acknowledged = seq
+    }
+
+    private mutating func committed(_ entries: [InboxEntry]) -> Action {
+        guard let first = entries.first, let last = entries.last else { return next() }
+        head = max(head, last.lastSeq)
+        guard isOpen, isWritable, !isLoading, first.seq <= written &+ 1, last.lastSeq > written else { return next() }
+        let room = room
+        guard room > 0, Self.isContiguous(entries) else { return next() }
+        return write(entries.drop { $0.lastSeq <= written }.prefix(Int(clamping: room)))
+    }
+
+    private mutating func pageLoaded(_ page: InboxPage) -> Action {
+        guard isLoading else { return .none }
+        isLoading = false
+        head = max(head, page.position.head)
+        if isPageStale {
+            isPageStale = false
+            return next()
+        }
+        let news = page.entries.drop { $0.lastSeq <= written }
+        guard let first = news.first else {
+            // Nothing is stored any more of what was asked for: say so, or it would be asked for for ever.
+            guard page.position.head > written else { return next() }
+            return write([expired(through: page.position.head, at: Timestamp(rawValue: 0))])
+        }
+        if first.seq > written &+ 1 {
+            return write([expired(through: first.seq - 1, at: first.committedAt)] + news)
+        }
+        return write(news)
+    }
+
+    private mutating func pageFailed() -> Action {
+        guard isLoading else { return .none }
+        isLoading = false
+        isPageStale = false
+        mustWaitForRetry = true
+        return .none
+    }
+
+    private mutating func retryDue() -> Action {
+        mustWaitForRetry = false
+        return next()
+    }
+
+    private mutating func setWritable(_ isWritable: Bool) -> Action {
+        self.isWritable = isWritable
+        return next()
+    }
+
+    private mutating func completed(upTo seq: UInt64) -> Action {
+        completed = max(completed, min(seq, written))
+        if completed >= lastVisible { completed = written }
+        return .none
+    }
+
+    private mutating func acknowledge(upTo seq: UInt64) -> Action {
+        guard isOpen else { return .none }
+        acknowledged = max(acknowledged, min(seq, head))
+        // The peer may have fetched by itself what was not written yet.
+        if acknowledged > written {
+            written = acknowledged
+            lastVisible = acknowledged
+            isPageStale = isPageStale || isLoading
+        }
+        completed = max(completed, acknowledged)
+        settleSkipped()
+        return next()
+    }
+
+    // MARK: Arithmetic
+
+    private var room: UInt64 {
+        let inFlight = written - min(written, acknowledged)
+        return window - min(window, inFlight)
+    }
+
+    private mutating func next() -> Action {
+        guard isOpen, isWritable, !isLoading, !mustWaitForRetry, written < head, room > 0 else { return .none }
+        isLoading = true
+        return .load(after: written, limit: min(pageSize, Int(clamping: room)))
+    }
+
+    private mutating func write(_ entries: some Collection<InboxEntry>) -> Action {
+        guard let last = entries.map(\.lastSeq).last else { return next() }
+        written = last
+        let visible = entries.filter { !isOwnEcho($0) }
+        if let lastSeq = visible.last?.lastSeq { lastVisible = lastSeq }
+        if completed >= lastVisible { completed = written }
+        settleSkipped()
+        return visible.isEmpty ? next() : .write(visible)
+    }
+
+    /// What was skipped counts as acknowledged once everything before it is.
+    private mutating func settleSkipped() {
+        if acknowledged >= lastVisible { acknowledged = max(acknowledged, written) }
+    }
+
+    private func isOwnEcho(_ entry: InboxEntry) -> Bool {
+        guard entry.seq > headAtOpen, case .message(let message) = entry.event else { return false }
+        return message.sender == principal.user && message.senderDevice == principal.device
+    }
+
+    private func expired(through seq: UInt64, at time: Timestamp) -> InboxEntry {
+        InboxEntry(seq: written + 1, committedAt: time, event: .expired(through: seq))
+    }
+
+    private static func isContiguous(_ entries: [InboxEntry]) -> Bool {
+        var expected: UInt64?
+        for entry in entries {
+            if let expected, entry.seq != expected { return false }
+            expected = entry.lastSeq &+ 1
+        }
+        return true
+    }
+}

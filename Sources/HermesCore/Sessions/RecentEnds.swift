@@ -1,0 +1,67 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Which devices of a user an end concerns.
+enum EndedDevices: Sendable, Hashable {
+    case all
+    case only(DeviceID)
+    case allBut(DeviceID)
+
+    func contains(_ device: DeviceID) -> Bool {
+        switch self {
+        case .all: true
+        case .only(let one): device == one
+        case .allBut(let one): device != one
+        }
+    }
+}
+
+/// The ends of the last while, for logins that began before an end and attach after it.
+///
+/// State: a `Mutex` around a bounded list; a login that is older than the list remembers is ended to be safe.
+final class RecentEnds: Sendable {
+    private struct End: Sendable {
+        let stamp: UInt64
+        let user: UserID
+        let reason: SessionEnd
+        let devices: EndedDevices
+    }
+
+    private struct State: Sendable {
+        var lastStamp: UInt64 = 0
+        var forgottenStamp: UInt64 = 0
+        var ends: [End] = []
+    }
+
+    private static let maxEnds = 4096
+
+    private let state = Mutex(State())
+
+    func stamp() -> UInt64 { state.withLock { $0.lastStamp } }
+
+    func record(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) {
+        state.withLock { state in
+            state.lastStamp += 1
+            if state.ends.count >= Self.maxEnds {
+                state.forgottenStamp = state.ends[Self.maxEnds / 2 - 1].stamp
+                state.ends.removeFirst(Self.maxEnds / 2)
+            }
+            state.ends.append(End(stamp: state.lastStamp, user: user, reason: reason, devices: devices))
+        }
+    }
+
+    /// Why a login that has just attached must end; nil: it may stay.
+    func reason(toEnd principal: Principal) -> SessionEnd? {
+        guard let stamp = principal.loginStamp else { return nil }
+        return state.withLock { state in
+            guard stamp < state.lastStamp else { return nil }
+            guard stamp >= state.forgottenStamp else { return .revoked }
+            let end = state.ends.last {
+                $0.stamp > stamp && $0.user == principal.user && $0.devices.contains(principal.device)
+            }
+            return end?.reason
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+extension SessionRegistry {
+    /// The sessions of a part of the users. State: a `Mutex` around a struct.
+    final class Shard: Sendable {
+        struct Presence {
+            let isOnline: Bool
+            let watchers: [any Attachment]
+            let version: UInt64
+        }
+
+        private struct Record: Sendable {
+            var attachments: [any Attachment] = []
+            var watchers: [any Attachment] = []
+            /// Of the last change between online and offline.
+            var version: UInt64 = 0
+
+            var isEmpty: Bool { attachments.isEmpty && watchers.isEmpty }
+        }
+
+        private struct State: Sendable {
+            var records: [UserID: Record] = [:]
+            /// Whom the attachments of this shard's users watch.
+            var watched: [ObjectIdentifier: Set<UserID>] = [:]
+            var lastVersion: UInt64 = 0
+
+            mutating func changePresence(of user: UserID) {
+                lastVersion += 1
+                records[user]?.version = lastVersion
+            }
+
+            mutating func dropIfEmpty(_ user: UserID) {
+                if records[user]?.isEmpty == true { records[user] = nil }
+            }
+        }
+
+        private let state = Mutex(State())
+
+        func attach(
+            _ attachment: any Attachment,
+            _ principal: Principal
+        ) -> (replaced: (any Attachment)?, isFirst: Bool) {
+            state.withLock { state in
+                var attachments = state.records[principal.user]?.attachments ?? []
+                if attachments.contains(where: { $0 === attachment }) { return (nil, false) }
+                let isFirst = attachments.isEmpty
+                var replaced: (any Attachment)?
+                if let index = attachments.firstIndex(where: { $0.principal.device == principal.device }) {
+                    replaced = attachments[index]
+                    attachments[index] = attachment
+                } else {
+                    attachments.append(attachment)
+                }
+                state.records[principal.user, default: Record()].attachments = attachments
+                if isFirst { state.changePresence(of: principal.user) }
+                return (replaced, isFirst)
+            }
+        }
+
+        /// - Returns: whether the user is offline because of this.
+        func detach(_ attachment: any Attachment, _ user: UserID) -> Bool {
+            state.withLock { state in
+                guard let index = state.records[user]?.attachments.firstIndex(where: { $0 === attachment }) else {
+                    return false
+                }
+                state.records[user]?.attachments.remove(at: index)
+                return Self.settle(user, &state)
+            }
+        }
+
+        func remove(
+            _ user: UserID,
+            where matching: (Principal) -> Bool
+        ) -> (removed: [any Attachment], isOffline: Bool) {
+            // The caller's closure runs outside the lock; what attaches meanwhile is a matter of the next call.
+            let candidates = attachments(of: user).filter { matching($0.principal) }
+            guard !candidates.isEmpty else { return ([], false) }
+            return state.withLock { state in
+                var removed: [any Attachment] = []
+                for candidate in candidates {
+                    guard let index = state.records[user]?.attachments.firstIndex(where: { $0 === candidate }) else {
+                        continue
+                    }
+                    state.records[user]?.attachments.remove(at: index)
+                    removed.append(candidate)
+                }
+                return (removed, removed.isEmpty ? false : Self.settle(user, &state))
+            }
+        }
+
+        func removeAll() -> [any Attachment] {
+            state.withLock { state in
+                let removed = state.records.values.flatMap(\.attachments)
+                state.records = [:]
+                state.watched = [:]
+                return removed
+            }
+        }
+
+        func attachments(of user: UserID) -> [any Attachment] {
+            state.withLock { $0.records[user]?.attachments ?? [] }
+        }
+
+        var count: Int {
+            state.withLock { $0.records.values.reduce(0) { $0 + $1.attachments.count } }
+        }
+
+        func presence(of user: UserID) -> Presence {
+            state.withLock { state in
+                let record = state.records[user]
+                return Presence(
+                    isOnline: record?.attachments.isEmpty == false,
+                    watchers: record?.watchers ?? [],
+                    version: record?.version ?? 0
+                )
+            }
+        }
+
+        // MARK: Watching
+
+        /// - Returns: the users that are watched now and were not before.
+        func addWatched(
+            _ users: [UserID],
+            by attachment: any Attachment,
+            _ own: UserID,
+            limit: Int
+        ) -> [UserID] {
+            state.withLock { state in
+                // One that is detached already must not leave anything behind.
+                guard state.records[own]?.attachments.contains(where: { $0 === attachment }) == true else { return [] }
+                var watched = state.watched[ObjectIdentifier(attachment)] ?? []
+                var added: [UserID] = []
+                for user in users where watched.count < limit && watched.insert(user).inserted { added.append(user) }
+                if !added.isEmpty { state.watched[ObjectIdentifier(attachment)] = watched }
+                return added
+            }
+        }
+
+        func removeWatched(_ users: [UserID], by attachment: any Attachment) {
+            state.withLock { $0.watched[ObjectIdentifier(attachment)]?.subtract(users) }
+        }
+
+        func takeWatched(by attachment: any Attachment) -> Set<UserID> {
+            state.withLock { $0.watched.removeValue(forKey: ObjectIdentifier(attachment)) ?? [] }
+        }
+
+        func addWatcher(_ attachment: any Attachment, of user: UserID) {
+            state.withLock { $0.records[user, default: Record()].watchers.append(attachment) }
+        }
+
+        func removeWatcher(_ attachment: any Attachment, of user: UserID) {
+            state.withLock { state in
+                state.records[user]?.watchers.removeAll { $0 === attachment }
+                state.dropIfEmpty(user)
+            }
+        }
+
+        private static func settle(_ user: UserID, _ state: inout State) -> Bool {
+            let isOffline = state.records[user]?.attachments.isEmpty == true
+            if isOffline { state.changePresence(of: user) }
+            state.dropIfEmpty(user)
+            return isOffline
+        }
+    }
+}
