@@ -6,24 +6,24 @@
 /// An error from a decoder is final: the stream has lost its frame boundaries, so the connection has to be closed.
 /// An error from a body concerns that one frame alone.
 package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kinds of error, with the stable numbers of the error catalogue (2000 to 2099: bytes).
+    /// The kinds of error, with the stable numbers of the error catalogue (4000 to 4099: bytes).
     package enum Code: UInt32, Hashable, Sendable, CaseIterable {
         /// The frame does not begin as the protocol says.
-        case badMagic = 2001
+        case badMagic = 4001
         /// The frame is of a version of the protocol that is not spoken here.
-        case badVersion = 2002
+        case badVersion = 4002
         /// The frame's length is above the limit.
-        case frameTooLong = 2003
+        case frameTooLong = 4003
         /// The length before the frame is not a number that the protocol allows.
-        case badLength = 2004
+        case badLength = 4004
         /// The frame is of a type that has no meaning.
-        case unknownType = 2005
+        case unknownType = 4005
         /// The frame's body is not what its type says: not protobuf, a required field missing, nested too deep.
-        case badBody = 2006
+        case badBody = 4006
         /// A text is not UTF-8.
-        case badText = 2007
+        case badText = 4007
         /// A value has no representation on the wire.
-        case notEncodable = 2008
+        case notEncodable = 4008
     }
 
     /// What kind of error it is.
