@@ -1,0 +1,73 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// Reads the fields of a packet's body; every one is checked for its length before it is taken.
+extension ByteBuffer {
+    mutating func readMQTTByte(_ field: String) throws(MQTTPacketError) -> UInt8 {
+        guard let byte = readInteger(as: UInt8.self) else { throw .malformed("\(field) is missing") }
+        return byte
+    }
+
+    mutating func readMQTTTwoBytes(_ field: String) throws(MQTTPacketError) -> UInt16 {
+        guard let integer = readInteger(as: UInt16.self) else { throw .malformed("\(field) is missing") }
+        return integer
+    }
+
+    mutating func readMQTTFourBytes(_ field: String) throws(MQTTPacketError) -> UInt32 {
+        guard let integer = readInteger(as: UInt32.self) else { throw .malformed("\(field) is missing") }
+        return integer
+    }
+
+    mutating func readMQTTVariableByteInteger(_ field: String) throws(MQTTPacketError) -> Int {
+        guard case .value(let value, let bytes) = MQTTVariableByteInteger.peek(self, at: readerIndex) else {
+            throw .malformed("\(field) is not a variable byte integer (1.5.5)")
+        }
+        moveReaderIndex(forwardBy: bytes)
+        return value
+    }
+
+    /// A packet identifier, which is never 0 [MQTT-2.2.1-3].
+    mutating func readMQTTPacketID() throws(MQTTPacketError) -> UInt16 {
+        let id = try readMQTTTwoBytes("the packet identifier")
+        guard id != 0 else { throw .protocolError("a packet identifier is 0 [MQTT-2.2.1-3]") }
+        return id
+    }
+
+    /// Bytes with their length before them (1.5.6).
+    mutating func readMQTTBinary(_ field: String) throws(MQTTPacketError) -> ByteBuffer {
+        guard let bytes = readLengthPrefixedSlice(as: UInt16.self) else {
+            throw .malformed("\(field) is shorter than its length says")
+        }
+        return bytes
+    }
+
+    /// A string: UTF-8 without surrogates [MQTT-1.5.4-1] and without U+0000 [MQTT-1.5.4-2].
+    mutating func readMQTTString(_ field: String) throws(MQTTPacketError) -> String {
+        let bytes = try readMQTTBinary(field)
+        let view = bytes.readableBytesView
+        guard let string = String(validating: view, as: UTF8.self) else {
+            throw .malformed("\(field) is not UTF-8 [MQTT-1.5.4-1]")
+        }
+        guard !view.contains(0) else { throw .malformed("\(field) holds U+0000 [MQTT-1.5.4-2]") }
+        return string
+    }
+
+    /// - Returns: false if the string is longer than 65,535 bytes; then nothing was written.
+    mutating func writeMQTTString(_ string: String) throws(WireError) {
+        guard let length = UInt16(exactly: string.utf8.count) else {
+            throw WireError(.notEncodable, "a string of \(string.utf8.count) bytes is longer than 65,535 (1.5.4)")
+        }
+        writeInteger(length)
+        writeString(string)
+    }
+
+    mutating func writeMQTTBinary(_ bytes: ByteBuffer) throws(WireError) {
+        guard let length = UInt16(exactly: bytes.readableBytes) else {
+            throw WireError(.notEncodable, "\(bytes.readableBytes) bytes are more than 65,535 (1.5.6)")
+        }
+        writeInteger(length)
+        writeImmutableBuffer(bytes)
+    }
+}

@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// A control packet as it is cut from the stream: the fixed header and the rest, not looked at.
+package struct MQTTFrame: WireFrame {
+    /// The first byte: the type in the upper four bits, flags in the lower.
+    package let header: UInt8
+    /// All behind the fixed header: a slice of what was read.
+    package var body: ByteBuffer
+
+    package init(header: UInt8, body: ByteBuffer) {
+        self.header = header
+        self.body = body
+    }
+
+    /// The packet's type; nil for 0, which is forbidden.
+    package var type: MQTTPacketType? { MQTTPacketType(rawValue: header >> 4) }
+    /// The lower four bits of the first byte.
+    package var flags: UInt8 { header & 0x0F }
+
+    package var encodedBytes: Int {
+        1 + MQTTVariableByteInteger.encodedBytes(body.readableBytes) + body.readableBytes
+    }
+
+    package func write(into buffer: inout ByteBuffer) throws(WireError) {
+        guard body.readableBytes <= MQTTVariableByteInteger.max else {
+            throw .frameTooLong(body.readableBytes, limit: MQTTVariableByteInteger.max)
+        }
+        buffer.reserveCapacity(minimumWritableBytes: 5 + body.readableBytes)
+        buffer.writeInteger(header)
+        MQTTVariableByteInteger.write(body.readableBytes, into: &buffer)
+        buffer.writeImmutableBuffer(body)
+    }
+}

@@ -1,0 +1,118 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// The properties of one packet, in their order. Empty in MQTT 3.1.1.
+package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
+    package var list: [MQTTProperty]
+
+    package init(_ list: [MQTTProperty] = []) { self.list = list }
+    package init(arrayLiteral elements: MQTTProperty...) { list = elements }
+
+    package var isEmpty: Bool { list.isEmpty }
+
+    /// The application's own pairs, in their order [MQTT-3.3.2-18].
+    package var userProperties: [(name: String, value: String)] {
+        list.compactMap { if case .userProperty(let name, let value) = $0 { (name, value) } else { nil } }
+    }
+
+    /// The first value that `read` finds, for example `first { if case .topicAlias(let alias) = $0 { alias } else { nil } }`.
+    package func first<Value>(_ read: (MQTTProperty) -> Value?) -> Value? {
+        for property in list {
+            if let value = read(property) { return value }
+        }
+        return nil
+    }
+}
+
+extension MQTTProperties {
+    /// Where properties stand; decides which are allowed (table 2-4).
+    enum Place: Hashable {
+        case packet(MQTTPacketType)
+        case will
+    }
+
+    /// Reads the length and that many bytes of properties.
+    ///
+    /// Takes time linear in their bytes: a property that may come once is looked up in a bit set.
+    init(from body: inout ByteBuffer, in place: Place) throws(MQTTPacketError) {
+        let length = try body.readMQTTVariableByteInteger("the property length")
+        guard var bytes = body.readSlice(length: length) else {
+            throw .malformed("the properties are shorter than their length says (2.2.2.1)")
+        }
+        list = []
+        var seen: UInt64 = 0
+        while bytes.readableBytes > 0 {
+            let property = try MQTTProperty(from: &bytes)
+            let identifier = property.identifier
+            guard identifier.isAllowed(in: place) else {
+                throw .protocolError("\(identifier) is not allowed here (2.2.2.2)")
+            }
+            let bit = UInt64(1) << UInt64(identifier.rawValue)
+            guard seen & bit == 0 || identifier.mayRepeat(in: place) else {
+                throw .protocolError("\(identifier) stands twice (2.2.2.2)")
+            }
+            seen |= bit
+            list.append(property)
+        }
+    }
+
+    /// Appends the length and the properties.
+    func write(into buffer: inout ByteBuffer) throws(WireError) {
+        guard !list.isEmpty else {
+            buffer.writeInteger(UInt8(0))
+            return
+        }
+        var bytes = ByteBuffer()
+        for property in list { try property.write(into: &bytes) }
+        guard bytes.readableBytes <= MQTTVariableByteInteger.max else {
+            throw .frameTooLong(bytes.readableBytes, limit: MQTTVariableByteInteger.max)
+        }
+        MQTTVariableByteInteger.write(bytes.readableBytes, into: &buffer)
+        buffer.writeImmutableBuffer(bytes)
+    }
+}
+
+extension MQTTProperty.Identifier {
+    /// User properties may repeat anywhere; subscription identifiers in a PUBLISH alone (3.3.2.3.8).
+    fileprivate func mayRepeat(in place: MQTTProperties.Place) -> Bool {
+        self == .userProperty || (self == .subscriptionIdentifier && place == .packet(.publish))
+    }
+
+    /// Table 2-4.
+    fileprivate func isAllowed(in place: MQTTProperties.Place) -> Bool {
+        switch self {
+        case .payloadFormatIndicator, .messageExpiryInterval, .contentType, .responseTopic, .correlationData:
+            place == .packet(.publish) || place == .will
+        case .subscriptionIdentifier:
+            place == .packet(.publish) || place == .packet(.subscribe)
+        case .sessionExpiryInterval:
+            place == .packet(.connect) || place == .packet(.connack) || place == .packet(.disconnect)
+        case .assignedClientIdentifier, .serverKeepAlive, .responseInformation, .maximumQoS, .retainAvailable,
+            .wildcardSubscriptionAvailable, .subscriptionIdentifierAvailable, .sharedSubscriptionAvailable:
+            place == .packet(.connack)
+        case .authenticationMethod, .authenticationData:
+            place == .packet(.connect) || place == .packet(.connack) || place == .packet(.auth)
+        case .requestProblemInformation, .requestResponseInformation:
+            place == .packet(.connect)
+        case .willDelayInterval:
+            place == .will
+        case .serverReference:
+            place == .packet(.connack) || place == .packet(.disconnect)
+        case .reasonString:
+            switch place {
+            case .packet(.connack), .packet(.puback), .packet(.pubrec), .packet(.pubrel), .packet(.pubcomp),
+                .packet(.suback), .packet(.unsuback), .packet(.disconnect), .packet(.auth):
+                true
+            default: false
+            }
+        case .receiveMaximum, .topicAliasMaximum, .maximumPacketSize:
+            place == .packet(.connect) || place == .packet(.connack)
+        case .topicAlias:
+            place == .packet(.publish)
+        case .userProperty:
+            true
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// MQTT's lengths: base 128, least significant group first, at most four bytes (1.5.5).
+package enum MQTTVariableByteInteger {
+    /// The largest value: 268,435,455.
+    package static let max = 268_435_455
+
+    /// How many bytes a value of 0 … ``max`` takes.
+    package static func encodedBytes(_ value: Int) -> Int {
+        switch value {
+        case ..<128: 1
+        case ..<16_384: 2
+        case ..<2_097_152: 3
+        default: 4
+        }
+    }
+
+    /// Appends a value of 0 … ``max``, in as few bytes as it takes [MQTT-1.5.5-1].
+    package static func write(_ value: Int, into buffer: inout ByteBuffer) {
+        assert((0...max).contains(value), "callers check the length")
+        var rest = value
+        while rest >= 0x80 {
+            buffer.writeInteger(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        buffer.writeInteger(UInt8(truncatingIfNeeded: rest))
+    }
+
+    /// What stands at an index.
+    enum Peeked: Hashable {
+        /// More bytes are needed.
+        case incomplete
+        /// Longer than four bytes.
+        case malformed
+        /// The value, and how many bytes it takes.
+        case value(Int, bytes: Int)
+    }
+
+    /// Reads without moving the buffer.
+    static func peek(_ buffer: ByteBuffer, at index: Int) -> Peeked {
+        var value = 0
+        for position in 0..<4 {
+            guard let byte = buffer.getInteger(at: index + position, as: UInt8.self) else { return .incomplete }
+            value |= Int(byte & 0x7F) << (7 * position)
+            if byte < 0x80 { return .value(value, bytes: position + 1) }
+        }
+        return .malformed
+    }
+}

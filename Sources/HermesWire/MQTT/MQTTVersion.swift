@@ -1,0 +1,19 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The versions of MQTT that are spoken; the raw value is CONNECT's protocol level.
+package enum MQTTVersion: UInt8, Hashable, Sendable, CaseIterable {
+    /// MQTT 3.1.1 [MQTT-3.1.2-2].
+    case v311 = 4
+    /// MQTT 5.0 [MQTT-3.1.2-2].
+    case v5 = 5
+}
+
+/// How surely a message arrives.
+package enum MQTTQoS: UInt8, Hashable, Sendable, Comparable, CaseIterable {
+    case atMostOnce = 0
+    case atLeastOnce = 1
+    case exactlyOnce = 2
+
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}

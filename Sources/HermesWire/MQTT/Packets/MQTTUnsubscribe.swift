@@ -1,0 +1,35 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// UNSUBSCRIBE: a client wants no more of some topic filters (3.10).
+package struct MQTTUnsubscribe: Hashable, Sendable {
+    package var packetID: UInt16
+    /// At least one [MQTT-3.10.3-2].
+    package var filters: [String]
+    package var properties: MQTTProperties
+
+    package init(packetID: UInt16, filters: [String], properties: MQTTProperties = []) {
+        self.packetID = packetID
+        self.filters = filters
+        self.properties = properties
+    }
+}
+
+extension MQTTUnsubscribe {
+    init(from body: inout ByteBuffer, version: MQTTVersion) throws(MQTTPacketError) {
+        packetID = try body.readMQTTPacketID()
+        properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.unsubscribe)) : []
+        filters = []
+        while body.readableBytes > 0 { filters.append(try body.readMQTTString("a topic filter")) }
+        guard !filters.isEmpty else { throw .protocolError("an UNSUBSCRIBE has no topic filter [MQTT-3.10.3-2]") }
+    }
+
+    func write(into body: inout ByteBuffer, version: MQTTVersion) throws(WireError) {
+        guard packetID != 0 else { throw WireError(.notEncodable, "a packet identifier is not 0 [MQTT-2.2.1-3]") }
+        body.writeInteger(packetID)
+        if version == .v5 { try properties.write(into: &body) }
+        for filter in filters { try body.writeMQTTString(filter) }
+    }
+}
