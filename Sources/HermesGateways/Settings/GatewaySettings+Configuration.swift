@@ -27,7 +27,7 @@ extension GatewaySettings {
     /// Every setting of the gateways.
     package static let settings: [SettingDescriptor] =
         impbKeys.all + liveroomKeys.all + qsiopKeys.all + delimitedKeys.all + mqttKeys.all
-        + LimitSettings.settings + [anonymous.descriptor, anonymousOnPublic.descriptor]
+        + ConnectionLimits.settings + [anonymous.descriptor, anonymousOnPublic.descriptor]
         + LiveRoomSettings.settings + QSIOPSettings.settings
 
     /// - Throws: also what no single value shows: half a TLS configuration, anonymous access on a public address.
@@ -38,7 +38,7 @@ extension GatewaySettings {
             liveroom: try ListenerSettings(values, Self.liveroomKeys),
             qsiop: try ListenerSettings(values, Self.qsiopKeys),
             delimited: try ListenerSettings(values, Self.delimitedKeys),
-            limits: try LimitSettings(values),
+            limits: try ConnectionLimits(values),
             room: try LiveRoomSettings(values, isAnonymousAllowed: isAnonymousAllowed),
             device: try QSIOPSettings(values, isAnonymousAllowed: isAnonymousAllowed)
         )

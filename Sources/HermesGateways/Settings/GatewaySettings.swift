@@ -7,7 +7,7 @@ package struct GatewaySettings: Sendable, Hashable {
     package var liveroom: ListenerSettings
     package var qsiop: ListenerSettings
     package var delimited: ListenerSettings
-    package var limits: LimitSettings
+    package var limits: ConnectionLimits
     package var room: LiveRoomSettings
     package var device: QSIOPSettings
 
@@ -16,7 +16,7 @@ package struct GatewaySettings: Sendable, Hashable {
         liveroom: ListenerSettings = .init(port: 9898),
         qsiop: ListenerSettings = .init(port: 7979),
         delimited: ListenerSettings = .init(port: 9000),
-        limits: LimitSettings = .init(),
+        limits: ConnectionLimits = .init(),
         room: LiveRoomSettings = .init(),
         device: QSIOPSettings = .init()
     ) {

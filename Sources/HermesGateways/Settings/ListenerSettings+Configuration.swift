@@ -11,7 +11,7 @@ extension ListenerSettings {
     }
 
     /// The settings below `listeners.<name>`.
-    struct Keys: Sendable {
+    package struct Keys: Sendable {
         let enabled: Setting<Bool>
         let host: Setting<String>
         let port: Setting<Int>
@@ -19,7 +19,8 @@ extension ListenerSettings {
         let certificate: Setting<String>
         let privateKey: Setting<String>
 
-        init(_ name: String, title: String, port: Int, isEnabled: Bool) {
+        /// Keys of a listener called `name`.
+        package init(_ name: String, title: String, port: Int, isEnabled: Bool) {
             let prefix = "listeners.\(name)"
             enabled = .flag("\(prefix).enabled", default: isEnabled, "Whether \(title) is served.")
             host = .text(
@@ -54,7 +55,8 @@ extension ListenerSettings {
             )
         }
 
-        var all: [SettingDescriptor] {
+        /// All of them.
+        package var all: [SettingDescriptor] {
             [
                 enabled.descriptor, host.descriptor, port.descriptor, tls.descriptor, certificate.descriptor,
                 privateKey.descriptor,
@@ -62,7 +64,8 @@ extension ListenerSettings {
         }
     }
 
-    init(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {
+    /// - Throws: values that are not allowed, and TLS of which only half is there.
+    package init(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {
         isEnabled = try values.value(of: keys.enabled)
         host = try values.value(of: keys.host)
         port = try values.value(of: keys.port)

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-extension LimitSettings {
-    private static let defaults = LimitSettings()
+extension ConnectionLimits {
+    private static let defaults = ConnectionLimits()
 
     private static let connections = Setting.number(
         "limits.connections",

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What connections may take, the same for every protocol.
-package struct LimitSettings: Sendable, Hashable {
+package struct ConnectionLimits: Sendable, Hashable {
     /// Of all listeners together.
     package var connections: Int
     package var connectionsPerAddress: Int
