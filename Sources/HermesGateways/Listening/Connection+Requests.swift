@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import NIOCore
+
+/// Slow requests: what the core does asynchronously.
+extension Connection {
+    /// Asks the core for something that takes its time. Nothing is read until the answer is there, so that answers
+    /// keep their order and each connection has at most one such request.
+    ///
+    /// - Parameter then: gets the answer on the loop; not called if the connection has ended meanwhile.
+    package func ask<Value: Sendable>(
+        _ work: @escaping @Sendable () async throws(HermesError) -> Value,
+        then: @escaping (Result<Value, HermesError>) -> Void
+    ) {
+        hold()
+        let loop = loop
+        let then = NIOLoopBound(then, eventLoop: loop.eventLoop)
+        // A task of its own because the event loop cannot wait; the hold bounds them to one per connection.
+        Task {
+            let result: Result<Value, HermesError>
+            do throws(HermesError) {
+                result = .success(try await work())
+            } catch {
+                result = .failure(error)
+            }
+            loop.post(.run { self.answered(then.value, result) })
+        }
+    }
+
+    /// The same for a call of the core that takes a completion.
+    package func ask<Value: Sendable>(
+        completing work: (@escaping @Sendable (Result<Value, HermesError>) -> Void) -> Void,
+        then: @escaping (Result<Value, HermesError>) -> Void
+    ) {
+        hold()
+        let loop = loop
+        let then = NIOLoopBound(then, eventLoop: loop.eventLoop)
+        work { result in
+            loop.post(.run { self.answered(then.value, result) })
+        }
+    }
+
+    private func answered<Value>(_ then: (Result<Value, HermesError>) -> Void, _ result: Result<Value, HermesError>) {
+        if isOpen { then(result) }
+        release()
+    }
+
+    /// Another loop is far behind with what this connection publishes: do not read from it for a moment.
+    package func slowDown() {
+        hold()
+        loop.eventLoop.scheduleTask(in: .milliseconds(10)) { self.release() }
+    }
+}

@@ -1,0 +1,139 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import Logging
+import NIOCore
+
+/// Ties an authenticated connection to its user's inbox: attaches it to the core, does what ``InboxFeed`` says, and
+/// takes back both at the end. For every protocol with an inbox. Lives on the connection's loop.
+package final class InboxLink {
+    /// Writes entries to the peer.
+    package typealias Writer = ([InboxEntry]) -> Void
+
+    /// After a failed load the inbox is read again after this long.
+    static let retryDelay = TimeAmount.seconds(1)
+
+    package let principal: Principal
+    package let attachment: SessionAttachment
+    private let connection: Connection
+    private let messenger: Messenger
+    private let write: Writer
+    private var feed: InboxFeed
+    private var hasOpened = false
+    private var isClosed = false
+
+    /// - Parameters:
+    ///   - window: entries that may be written and not acknowledged.
+    ///   - write: called with entries in order; should hold the session `unowned` or `weak`.
+    package init(
+        principal: Principal,
+        connection: Connection,
+        messenger: Messenger,
+        window: Int = 1_024,
+        write: @escaping Writer
+    ) {
+        self.principal = principal
+        self.connection = connection
+        self.messenger = messenger
+        self.write = write
+        attachment = SessionAttachment(principal: principal, connection: connection)
+        feed = InboxFeed(principal: principal, window: window)
+    }
+
+    /// Attaches (which ends another connection of the same device) and starts to deliver behind `cursor`.
+    package func open(after cursor: UInt64) {
+        messenger.sessions.attach(attachment)
+        // What was committed before the attachment is seen by this read, what comes later by the attachment.
+        load(after: cursor, limit: 1) { link, page in
+            link.hasOpened = true
+            link.handle(.opened(after: cursor, head: page.position.head))
+        }
+    }
+
+    /// Detaches; entries that come nevertheless are ignored.
+    package func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        messenger.sessions.detach(attachment)
+    }
+
+    /// From ``ConnectionEvents/inboxAdvanced(_:)``.
+    package func advanced(_ entries: [InboxEntry]) { handle(.entriesCommitted(entries)) }
+
+    /// From ``ConnectionEvents/becameWritable()``.
+    package func becameWritable() { handle(.writable) }
+
+    /// The peer has everything up to here.
+    package func acknowledged(upTo seq: UInt64) { handle(.acknowledged(upTo: seq)) }
+
+    /// A frame came from a peer that does not acknowledge: it has what was written out before.
+    package func peerSpoke() { handle(.peerSpoke) }
+
+    /// What was written up to here was taken by the operating system.
+    package func written(upTo seq: UInt64) { handle(.written(upTo: seq)) }
+
+    /// Everything up to here was handed to `write`.
+    package var writtenSeq: UInt64 { feed.written }
+
+    private func handle(_ event: InboxFeed.Event) {
+        guard !isClosed else { return }
+        var action = feed.handle(event)
+        while true {
+            switch action {
+            case .none:
+                if let seq = feed.takeAcknowledgement() { messenger.messages.acknowledge(principal, upTo: seq) }
+                return
+            case .load(let after, let limit):
+                load(after: after, limit: limit) { link, page in link.handle(.pageLoaded(page)) }
+                action = .none
+            case .write(let entries):
+                write(entries)
+                guard !isClosed else { return }
+                // Asks for more where more is stored, unless the peer does not keep up.
+                action = feed.handle(connection.keepsUp ? .writable : .unwritable)
+            }
+        }
+    }
+
+    private func load(after: UInt64, limit: Int, then: @escaping (InboxLink, InboxPage) -> Void) {
+        let loop = connection.loop
+        let link = NIOLoopBound((link: self, then: then), eventLoop: loop.eventLoop)
+        messenger.messages.entries(of: principal.user, after: after, limit: limit) { result in
+            loop.post(.run { link.value.link.loaded(result, after: after, limit: limit, then: link.value.then) })
+        }
+    }
+
+    private func loaded(
+        _ result: Result<InboxPage, HermesError>,
+        after: UInt64,
+        limit: Int,
+        then: @escaping (InboxLink, InboxPage) -> Void
+    ) {
+        guard !isClosed else { return }
+        switch result {
+        case .success(let page):
+            then(self, page)
+        case .failure(let error):
+            connection.listener.logger.warning(
+                "an inbox could not be read",
+                metadata: ["code": "\(error.code.rawValue)"]
+            )
+            _ = feed.handle(.pageFailed)
+            let link = NIOLoopBound((link: self, then: then), eventLoop: connection.loop.eventLoop)
+            connection.loop.eventLoop.scheduleTask(in: Self.retryDelay) {
+                let (link, then) = link.value
+                link.retry(after: after, limit: limit, then: then)
+            }
+        }
+    }
+
+    private func retry(after: UInt64, limit: Int, then: @escaping (InboxLink, InboxPage) -> Void) {
+        guard !isClosed else { return }
+        if hasOpened {
+            handle(.retryDue)
+        } else {
+            load(after: after, limit: limit, then: then)
+        }
+    }
+}
