@@ -10,7 +10,7 @@ import Synchronization
 /// State: one `Mutex` around the number of open connections, taken once per open and once per close.
 package final class ListenerState: Sendable {
     package let name: String
-    package let limits: LimitSettings
+    package let limits: ConnectionLimits
     private let maxFrameBytes: Int
     /// After this long without a sign of life a connection is closed.
     package let idleTimeout: Duration
@@ -36,7 +36,7 @@ package final class ListenerState: Sendable {
     /// - Parameters:
     ///   - name: the gateway's.
     ///   - maxFrameBytes: the longest body of a frame.
-    package init(name: String, limits: LimitSettings, idleTimeout: Duration, maxFrameBytes: Int, logger: Logger) {
+    package init(name: String, limits: ConnectionLimits, idleTimeout: Duration, maxFrameBytes: Int, logger: Logger) {
         self.name = name
         self.limits = limits
         self.maxFrameBytes = maxFrameBytes
