@@ -7,11 +7,57 @@ package final class Messenger: Sendable {
     package let messages: MessageService
     package let sessions: SessionRegistry
     package let time: any TimeSource
+    private let messageStore: any MessageStore
 
-    init(accounts: AccountService, messages: MessageService, sessions: SessionRegistry, time: any TimeSource) {
-        self.accounts = accounts
-        self.messages = messages
-        self.sessions = sessions
+    /// Assembles the services over a pair of stores.
+    ///
+    /// - Parameters:
+    ///   - accountStore: keeps accounts, devices and tokens.
+    ///   - messageStore: keeps inboxes and conversations; usually the same object.
+    ///   - accountSettings: the rules for accounts and logins.
+    ///   - messageSettings: the limits and times of messages.
+    ///   - time: tells the time.
+    package init(
+        accountStore: any AccountStore,
+        messageStore: any MessageStore,
+        accountSettings: AccountSettings = AccountSettings(),
+        messageSettings: MessageSettings = MessageSettings(),
+        time: any TimeSource = SystemTime()
+    ) {
         self.time = time
+        self.messageStore = messageStore
+        sessions = SessionRegistry(time: time)
+        messages = MessageService(store: messageStore, sessions: sessions, time: time, settings: messageSettings)
+        accounts = AccountService(
+            store: accountStore,
+            messages: messageStore,
+            sessions: sessions,
+            time: time,
+            settings: accountSettings
+        )
+    }
+
+    /// Deletes what is delivered or expired; to be called about once a minute.
+    ///
+    /// - Parameters:
+    ///   - now: the wall clock.
+    ///   - batch: how much one step deletes, so that writers get their turn between steps.
+    ///   - maxSteps: how many steps one call takes.
+    /// - Returns: how much was deleted.
+    /// - Throws: `.storageUnavailable`; the next call goes on.
+    @discardableResult
+    package func housekeeping(now: Timestamp, batch: Int = 1000, maxSteps: Int = 100) async throws(HermesError) -> Int {
+        var sum = 0
+        for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
+            let count = try await messageStore.purge(now: now, limit: batch)
+            sum += count
+            if count == 0 { break }
+        }
+        return sum
+    }
+
+    /// Commits what waits and refuses what comes; the last step, after the listeners have closed.
+    package func shutdown() async {
+        await messages.shutdown()
     }
 }

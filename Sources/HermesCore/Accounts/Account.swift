@@ -10,7 +10,11 @@ package struct Account: Sendable, Hashable {
     package var isDisabled: Bool
     package let createdAt: Timestamp
 
-    package init(id: UserID, nickName: NickName, avatarURL: String = "", isDisabled: Bool = false, createdAt: Timestamp) {
+    /// The longest avatar URL, in bytes.
+    package static let maxAvatarURLBytes = 1024
+
+    package init(id: UserID, nickName: NickName, avatarURL: String = "", isDisabled: Bool = false, createdAt: Timestamp)
+    {
         self.id = id
         self.nickName = nickName
         self.avatarURL = avatarURL

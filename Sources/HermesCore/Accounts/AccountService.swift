@@ -1,46 +1,222 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// Registers accounts, logs them in, keeps their devices and tokens. Safe to call from anywhere.
 ///
 /// Passwords are hashed off the event loops, a bounded number at once; failed logins are delayed per account and per
 /// address (``LoginThrottle``).
 package final class AccountService: Sendable {
+    private let store: any AccountStore
+    private let messages: any MessageStore
+    let sessions: SessionRegistry
+    private let time: any TimeSource
+    private let settings: AccountSettings
+    private let hasher: PasswordHasher
+    private let throttle: Mutex<LoginThrottle>
+
+    /// Creates the service.
+    ///
+    /// - Parameters:
+    ///   - store: keeps the accounts.
+    ///   - messages: tells where inboxes stand.
+    ///   - sessions: whose sessions end when an account changes.
+    ///   - time: tells the time.
+    ///   - settings: the rules.
+    package init(
+        store: any AccountStore,
+        messages: any MessageStore,
+        sessions: SessionRegistry,
+        time: any TimeSource,
+        settings: AccountSettings = AccountSettings()
+    ) {
+        self.store = store
+        self.messages = messages
+        self.sessions = sessions
+        self.time = time
+        self.settings = settings
+        hasher = PasswordHasher(
+            parameters: settings.passwordParameters,
+            maxConcurrent: settings.maxConcurrentHashes,
+            maxWaiting: settings.maxWaitingHashes
+        )
+        throttle = Mutex(LoginThrottle(limits: settings.loginLimits))
+    }
+
+    // MARK: Who are you
+
     /// Creates an account and opens its first device.
     ///
-    /// - Parameter address: the peer's address without port, for limits; nil for local callers.
-    /// - Throws: `.nameTaken`, `.invalidArgument`, `.registrationClosed`, `.storageUnavailable`.
+    /// - Parameters:
+    ///   - nickName: as the user typed it.
+    ///   - password: in the clear; 6 to 256 bytes.
+    ///   - device: the device that registers.
+    ///   - address: the peer's address without port, for limits; nil for local callers.
+    /// - Returns: the login, with a new token.
+    /// - Throws: `.nameTaken`, `.invalidArgument`, `.registrationClosed`, `.loginDelayed`, `.overloaded`,
+    ///   `.storageUnavailable`.
     package func register(
         nickName: String,
         password: String,
         device: DeviceDescription,
         address: String?
     ) async throws(HermesError) -> Login {
-        throw HermesError(.unsupported, "not yet")
+        guard settings.registrationOpen else {
+            throw HermesError(.registrationClosed, "this server does not take registrations")
+        }
+        let stamp = sessions.stamp()
+        let account = try await create(nickName: nickName, password: password, address: address)
+        return try await open(account, device, address: address, isNewToken: true, tokenHash: nil, stamp: stamp)
+    }
+
+    /// Creates an account without a device, whether or not registration is open (administration).
+    ///
+    /// - Throws: `.nameTaken`, `.invalidArgument`, `.storageUnavailable`.
+    package func createAccount(nickName: String, password: String) async throws(HermesError) -> Account {
+        try await create(nickName: nickName, password: password, address: nil)
+    }
+
+    private func create(nickName: String, password: String, address: String?) async throws(HermesError) -> Account {
+        let name = try NickName(nickName)
+        try check(newPassword: password)
+        let address = address.map(LoginThrottle.addressKey)
+        try begin(account: nil, address: address)
+        // Looked up before the hash is computed, which is dear; the store has the last word.
+        let isTaken = try await store.find(.nickName(name)) != nil
+        do throws(HermesError) {
+            if isTaken { throw HermesError(.nameTaken, "this nick name is taken; choose another") }
+            let hash = try await hasher.hash(password)
+            return try await store.create(NewAccount(nickName: name, password: hash), now: time.now())
+        } catch {
+            // Counted, so that nobody can try out names at full speed.
+            if error.code == .nameTaken { throttle.withLock { $0.failed(address: address, now: time.uptime()) } }
+            throw error
+        }
     }
 
     /// Logs in by name and password, or by token, and opens the device.
     ///
-    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled`, `.loginDelayed`, `.storageUnavailable`.
+    /// A token was given to one device and stands for that one, whatever id `device` has.
+    ///
+    /// - Parameters:
+    ///   - credential: the proof.
+    ///   - device: the device that logs in.
+    ///   - address: the peer's address without port, for limits; nil for local callers.
+    /// - Returns: the login; with a new token if it was by password.
+    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled`, `.loginDelayed`, `.overloaded`,
+    ///   `.storageUnavailable`.
     package func logIn(
         _ credential: Credential,
         device: DeviceDescription,
         address: String?
     ) async throws(HermesError) -> Login {
-        throw HermesError(.unsupported, "not yet")
+        let stamp = sessions.stamp()
+        let address = address.map(LoginThrottle.addressKey)
+        switch credential {
+        case .password(let nickName, let password):
+            let account = try await check(nickName: nickName, password: password, address: address)
+            try await makeRoom(for: device.id, of: account.id)
+            return try await open(account, device, address: address, isNewToken: true, tokenHash: nil, stamp: stamp)
+        case .token(let text):
+            let (account, owner, hash) = try await check(token: text, address: address)
+            var device = device
+            device.id = owner.device
+            return try await open(account, device, address: address, isNewToken: false, tokenHash: hash, stamp: stamp)
+        }
     }
 
+    private func check(nickName: String, password: String, address: String?) async throws(HermesError) -> Account {
+        let name: NickName
+        do throws(HermesError) { name = try NickName(nickName) } catch { throw try refused(address: address) }
+        guard password.utf8.count <= settings.maxPasswordBytes else { throw try refused(address: address) }
+        try begin(account: name.key, address: address)
+        let stored: StoredAccount?
+        let isRight: Bool
+        do throws(HermesError) {
+            stored = try await store.find(.nickName(name))
+            isRight = try await hasher.verify(password, against: stored?.password)
+        } catch {
+            throttle.withLock { $0.undecided(account: name.key) }
+            throw error
+        }
+        guard let stored, isRight else { throw try refused(address: address) }
+        throttle.withLock { $0.succeeded(account: name.key) }
+        try checkEnabled(stored.account)
+        return stored.account
+    }
+
+    private func check(
+        token: String,
+        address: String?
+    ) async throws(HermesError) -> (Account, TokenOwner, TokenHash) {
+        if let hash = TokenHash(ofToken: token), let owner = try await store.owner(of: hash),
+            let stored = try await store.find(.id(owner.user))
+        {
+            try checkEnabled(stored.account)
+            return (stored.account, owner, hash)
+        }
+        // A right token is never delayed: it cannot be guessed, and the address may be shared.
+        try begin(account: nil, address: address)
+        throttle.withLock { $0.failed(address: address, now: time.uptime()) }
+        throw HermesError(.invalidToken, "the token is unknown or revoked; log in with the password")
+    }
+
+    private func refused(address: String?) throws(HermesError) -> HermesError {
+        try begin(account: nil, address: address)
+        throttle.withLock { $0.failed(address: address, now: time.uptime()) }
+        return HermesError(.wrongCredentials, "wrong name or password")
+    }
+
+    private func begin(account: String?, address: String?) throws(HermesError) {
+        let now = time.uptime()
+        guard let delay = throttle.withLock({ $0.begin(account: account, address: address, now: now) }) else { return }
+        throw HermesError(.loginDelayed, "too many failed logins; wait before the next", retryAfter: delay)
+    }
+
+    private func checkEnabled(_ account: Account) throws(HermesError) {
+        if account.isDisabled { throw HermesError(.accountDisabled, "this account is disabled") }
+    }
+
+    private func open(
+        _ account: Account,
+        _ description: DeviceDescription,
+        address: String?,
+        isNewToken: Bool,
+        tokenHash: TokenHash?,
+        stamp: UInt64
+    ) async throws(HermesError) -> Login {
+        let token = isNewToken ? AccessToken() : nil
+        let device = try await store.open(description.clamped, of: account.id, token: token?.hash, now: time.now())
+        return Login(
+            principal: Principal(
+                user: account.id,
+                nickName: account.nickName,
+                device: device.description.id,
+                loginStamp: stamp
+            ),
+            token: token?.text,
+            tokenHash: token?.hash ?? tokenHash,
+            device: device,
+            position: try await messages.position(of: account.id)
+        )
+    }
+
+    /// Revokes the token of this session, and removes its device if asked. The caller ends its own connection.
+    package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
+        if let token { try await store.revoke(.token(token), now: time.now()) }
+        if removeDevice { try await store.revoke(.device(principal.device, of: principal.user), now: time.now()) }
+    }
+
+    // MARK: Accounts
+
     /// Finds an account; nil if there is none.
-    package func account(_ key: AccountKey) async throws(HermesError) -> Account? { nil }
+    package func account(_ key: AccountKey) async throws(HermesError) -> Account? { try await store.find(key)?.account }
 
-    /// Revokes the token of this session, and removes its device if asked.
-    package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {}
-
-    /// The devices of an account, oldest first.
-    package func devices(of user: UserID) async throws(HermesError) -> [Device] { [] }
-
-    /// Removes a device, revokes its tokens and ends its session.
-    package func removeDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {}
+    /// Accounts, ascending by id.
+    package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
+        try await store.accounts(after: id, limit: min(max(1, limit), 1000))
+    }
 
     /// Changes the profile.
     package func changeProfile(
@@ -48,37 +224,104 @@ package final class AccountService: Sendable {
         nickName: String?,
         avatarURL: String?
     ) async throws(HermesError) -> Account {
-        throw HermesError(.unsupported, "not yet")
+        var change = AccountChange()
+        if let nickName { change.nickName = try NickName(nickName) }
+        if let avatarURL {
+            guard avatarURL.utf8.count <= Account.maxAvatarURLBytes else {
+                throw HermesError(
+                    .invalidArgument,
+                    "the avatar's URL is longer than \(Account.maxAvatarURLBytes) bytes"
+                )
+            }
+            guard avatarURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+                throw HermesError(.invalidArgument, "the avatar's URL holds other characters than a URL may")
+            }
+            change.avatarURL = avatarURL
+        }
+        return try await store.update(user, change)
     }
 
+    /// Disables or enables an account; disabling ends its sessions.
+    package func setDisabled(_ user: UserID, _ isDisabled: Bool) async throws(HermesError) {
+        _ = try await store.update(user, AccountChange(isDisabled: isDisabled))
+        if isDisabled { sessions.end(user, .accountDisabled, .all) }
+    }
+
+    // MARK: Passwords
+
     /// Changes the password after checking the old one; revokes all other tokens and ends the other sessions.
-    package func changePassword(of principal: Principal, old: String, new: String) async throws(HermesError) {}
+    ///
+    /// - Parameters:
+    ///   - principal: whose password; its own session goes on.
+    ///   - old: the password so far.
+    ///   - new: the new one.
+    ///   - token: the token of this session (``Login/tokenHash``), which stays valid; nil: all are revoked.
+    /// - Throws: `.wrongCredentials`, `.invalidArgument`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
+    package func changePassword(
+        of principal: Principal,
+        old: String,
+        new: String,
+        keeping token: TokenHash? = nil
+    ) async throws(HermesError) {
+        try check(newPassword: new)
+        guard let stored = try await store.find(.id(principal.user)) else {
+            throw HermesError(.notFound, "there is no such account")
+        }
+        let key = stored.account.nickName.key
+        try begin(account: key, address: nil)
+        let isRight: Bool
+        do throws(HermesError) {
+            isRight =
+                old.utf8.count <= settings.maxPasswordBytes
+                ? try await hasher.verify(old, against: stored.password) : false
+        } catch {
+            throttle.withLock { $0.undecided(account: key) }
+            throw error
+        }
+        guard isRight else { throw HermesError(.wrongCredentials, "the old password is wrong") }
+        throttle.withLock { $0.succeeded(account: key) }
+        let hash = try await hasher.hash(new)
+        _ = try await store.update(principal.user, AccountChange(password: hash))
+        try await store.revoke(.allTokens(of: principal.user, except: token), now: time.now())
+        sessions.end(principal.user, .revoked, .allBut(principal.device))
+    }
 
     /// Sets a password without the old one (administration); revokes all tokens and ends all sessions.
-    package func setPassword(of user: UserID, to password: String) async throws(HermesError) {}
+    package func setPassword(of user: UserID, to password: String) async throws(HermesError) {
+        try check(newPassword: password)
+        let hash = try await hasher.hash(password)
+        _ = try await store.update(user, AccountChange(password: hash))
+        try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
+        sessions.end(user, .revoked, .all)
+    }
 
-    /// Disables or enables an account; disabling ends its sessions.
-    package func setDisabled(_ user: UserID, _ isDisabled: Bool) async throws(HermesError) {}
+    private func check(newPassword password: String) throws(HermesError) {
+        guard (settings.minPasswordBytes...settings.maxPasswordBytes).contains(password.utf8.count) else {
+            let range = "\(settings.minPasswordBytes) to \(settings.maxPasswordBytes)"
+            throw HermesError(.invalidArgument, "the password must have \(range) bytes")
+        }
+    }
 
-    /// Accounts, ascending by id.
-    package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] { [] }
+    // MARK: Devices
 
-    init() {}
-}
+    /// The devices of an account, oldest first.
+    package func devices(of user: UserID) async throws(HermesError) -> [Device] { try await store.devices(of: user) }
 
-/// What a client proves who it is with.
-package enum Credential: Sendable {
-    case password(nickName: String, password: String)
-    case token(String)
-}
+    /// Removes a device, revokes its tokens and ends its session.
+    package func removeDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {
+        try await store.revoke(.device(device, of: user), now: time.now())
+        sessions.end(user, .revoked, .only(device))
+    }
 
-/// A successful login.
-package struct Login: Sendable {
-    package let principal: Principal
-    /// A new token for the next login, in the clear; nil if the login itself was by token.
-    package let token: String?
-    /// The hash of the token this session stands on, for ``AccountService/logOut(_:token:removeDevice:)``.
-    package let tokenHash: TokenHash?
-    package let device: Device
-    package let position: InboxPosition
+    /// Removes the device that was not seen for longest if a new one would be one too many.
+    private func makeRoom(for device: DeviceID, of user: UserID) async throws(HermesError) {
+        let devices = try await store.devices(of: user)
+        guard devices.count >= settings.maxDevices, !devices.contains(where: { $0.description.id == device }) else {
+            return
+        }
+        let attached = Set(sessions.attachedDevices(of: user))
+        let away = devices.filter { !attached.contains($0.description.id) }
+        let oldest = (away.isEmpty ? devices : away).min { $0.lastSeenAt < $1.lastSeenAt }
+        if let oldest { try await removeDevice(oldest.description.id, of: user) }
+    }
 }

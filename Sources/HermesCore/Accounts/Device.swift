@@ -36,6 +36,27 @@ package struct DeviceDescription: Sendable, Hashable {
         self.platform = platform
         self.appVersion = appVersion
     }
+
+    /// Cut to the limits, without characters that a terminal would act upon.
+    var clamped: DeviceDescription {
+        DeviceDescription(
+            id: id,
+            name: Self.clamp(name, to: 64),
+            platform: Self.clamp(platform, to: 64),
+            appVersion: Self.clamp(appVersion, to: 32)
+        )
+    }
+
+    private static func clamp(_ text: String, to maxBytes: Int) -> String {
+        var clamped = String.UnicodeScalarView()
+        var count = 0
+        for scalar in text.unicodeScalars where scalar.properties.generalCategory != .control {
+            count += UTF8.width(scalar)
+            if count > maxBytes { break }
+            clamped.append(scalar)
+        }
+        return String(clamped)
+    }
 }
 
 /// A device of an account. Everything that waits for the account waits until each of its devices has taken it.

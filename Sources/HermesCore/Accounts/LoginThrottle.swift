@@ -3,9 +3,10 @@
 
 /// Delays logins after failures, per account and per address. Pure; the time is passed in.
 ///
-/// An attempt counts as failed from its beginning, so that many at once gain nothing; success takes it back. Over the free
-/// failures each further one doubles the delay. An account forgets after a quiet time; an address wins back its free
-/// failures evenly over a minute. The tables are bounded: when one is full, what is oldest is forgotten.
+/// An attempt counts against the account from its beginning, so that many at once gain nothing; success takes it back. Against
+/// the address only failures count, because many people may share one. Over the free failures each further one doubles
+/// the delay. An account forgets after a quiet time; an address wins back its free failures evenly over a minute. The
+/// tables are bounded: when one is full, what is oldest is forgotten.
 package struct LoginThrottle: Sendable {
     package struct Limits: Sendable, Hashable {
         /// Failures of one account before delays begin.
@@ -22,7 +23,7 @@ package struct LoginThrottle: Sendable {
         package var maxEntries: Int
 
         package init(
-            failuresPerAccount: Int = 5,
+            failuresPerAccount: Int = 10,
             maxAccountDelay: Duration = .seconds(60),
             accountMemory: Duration = .seconds(900),
             failuresPerAddress: Int = 20,
@@ -63,24 +64,23 @@ package struct LoginThrottle: Sendable {
         if let address, let entry = addresses[address] { delay = max(delay, entry.notBefore - now) }
         guard delay <= .zero else { return delay }
         if let account { addAccountFailure(account, now: now) }
-        if let address { addAddressFailure(address, now: now) }
         return nil
     }
 
-    /// The attempt succeeded: the account's failures are forgotten, the address gets this one back.
-    package mutating func succeeded(account: String?, address: String?) {
-        if let account { accounts[account] = nil }
-        if let address { giveBack(address) }
+    /// The attempt succeeded: the account's failures are forgotten.
+    package mutating func succeeded(account: String) { accounts[account] = nil }
+
+    /// The attempt failed: that counts against the address, too.
+    package mutating func failed(address: String?, now: Duration) {
+        if let address { addAddressFailure(address, now: now) }
     }
 
     /// The attempt came to no decision (overload, storage): it is taken back.
-    package mutating func undecided(account: String?, address: String?) {
-        if let account, var entry = accounts[account] {
-            entry.failures = max(0, entry.failures - 1)
-            entry.notBefore = entry.changedAt
-            accounts[account] = entry
-        }
-        if let address { giveBack(address) }
+    package mutating func undecided(account: String) {
+        guard var entry = accounts[account] else { return }
+        entry.failures -= 1
+        entry.notBefore = entry.changedAt
+        accounts[account] = entry.failures <= 0 ? nil : entry
     }
 
     /// What an address counts as: an IPv6 network of 64 bits is one, for it belongs to one customer.
@@ -120,13 +120,6 @@ package struct LoginThrottle: Sendable {
         entry.notBefore = now + Self.delay(excess: excess, atMost: limits.maxAddressDelay)
         addresses[address] = entry
         Self.bound(&addresses, to: limits.maxEntries)
-    }
-
-    private mutating func giveBack(_ address: String) {
-        guard var entry = addresses[address] else { return }
-        entry.failures -= 1
-        entry.notBefore = entry.changedAt
-        addresses[address] = entry.failures <= 0 ? nil : entry
     }
 
     /// One second for the first failure beyond the free ones, twice as much for each further one.

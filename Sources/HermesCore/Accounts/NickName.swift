@@ -72,7 +72,9 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Chooses between the text and the picture form of a character, and is no difference between names.
-    private static func isEmojiStyle(_ scalar: Unicode.Scalar) -> Bool { scalar.value == 0xFE0E || scalar.value == 0xFE0F }
+    private static func isEmojiStyle(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value == 0xFE0E || scalar.value == 0xFE0F
+    }
 
     private static func isAllowed(_ scalar: Unicode.Scalar) -> Bool {
         if isEmojiStyle(scalar) { return true }

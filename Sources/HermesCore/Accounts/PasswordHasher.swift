@@ -159,7 +159,9 @@ struct StoredScrypt {
         }
         guard values.count == 3, let ln = values["ln"], let r = values["r"], let p = values["p"] else { return nil }
         let parameters = PasswordHasher.Parameters(ln: ln, r: r, p: p)
-        guard parameters.isAllowed, let salt = Self.decode(parts[3]), let hash = Self.decode(parts[4]) else { return nil }
+        guard parameters.isAllowed, let salt = Self.decode(parts[3]), let hash = Self.decode(parts[4]) else {
+            return nil
+        }
         guard (8...64).contains(salt.count), (16...64).contains(hash.count) else { return nil }
         self.init(parameters: parameters, salt: salt, hash: hash)
     }

@@ -1,33 +1,74 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// Sends, acknowledges and reads messages. Safe to call from anywhere.
 ///
 /// The hot calls take a completion instead of being `async`: thousands of them are grouped into one commit and
-/// completed together, without a task each. Completions run on the committer's thread and must not block; a gateway
-/// posts the result to its loop's mailbox. Operations of one caller are committed and completed in the order of
-/// its calls.
+/// completed together, without a task each. Completions run on the committer's thread (or at once, on the caller's, if the
+/// call is refused) and must not block; a gateway posts the result to its loop's mailbox. Operations of one caller are
+/// committed and completed in the order of its calls.
 package final class MessageService: Sendable {
+    /// The longest client id, in bytes.
+    package static let maxClientIDBytes = 64
+    /// The most entries or messages that one read returns.
+    package static let maxPageSize = 1000
+
+    private let store: any MessageStore
+    private let time: any TimeSource
+    private let settings: MessageSettings
+    private let committer: GroupCommitter
+    private let reads: ReadGate
+    private let ids = Mutex(MessageIDGenerator())
+
+    /// Creates the service and starts its committer, which ends with ``shutdown()``.
+    package init(
+        store: any MessageStore,
+        sessions: SessionRegistry,
+        time: any TimeSource,
+        settings: MessageSettings = MessageSettings()
+    ) {
+        self.store = store
+        self.time = time
+        self.settings = settings
+        committer = GroupCommitter(store: store, sessions: sessions, time: time, limits: settings.commit)
+        reads = ReadGate(maxRunning: settings.maxConcurrentReads, maxWaiting: settings.maxWaitingReads)
+    }
+
+    /// Commits what waits and refuses what comes.
+    package func shutdown() async { await committer.shutdown() }
+
+    /// What the group commit did so far.
+    package var statistics: GroupCommitter.Statistics { committer.statistics }
+
+    // MARK: Writing
+
     /// Validates the draft, commits it and delivers it to all attached devices of all recipients.
     ///
-    /// - Parameter completion: called exactly once. Success means committed. Errors: `.invalidArgument`, `.notFound`,
-    ///   `.forbidden`, `.clientIDConflict`, `.tooLarge`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
+    /// - Parameters:
+    ///   - draft: what to send.
+    ///   - sender: who sends it.
+    ///   - completion: called exactly once. Success means committed. Errors: `.invalidArgument`, `.notFound`,
+    ///     `.forbidden`, `.clientIDConflict`, `.tooLarge`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func send(
         _ draft: MessageDraft,
         from sender: Principal,
         completion: @escaping @Sendable (Result<SendReceipt, HermesError>) -> Void
-    ) {}
+    ) {
+        do throws(HermesError) {
+            let append = try complete(draft, from: sender)
+            committer.submit(.append(append), .receipt(completion))
+        } catch {
+            completion(.failure(error))
+        }
+    }
 
     /// Moves the device's cursor. Lazily and coalesced: losing one costs a repetition, never a loss.
-    package func acknowledge(_ principal: Principal, upTo seq: UInt64) {}
-
-    /// Reads a page of the inbox. `completion` runs off the event loops.
-    package func entries(
-        of user: UserID,
-        after seq: UInt64,
-        limit: Int,
-        completion: @escaping @Sendable (Result<InboxPage, HermesError>) -> Void
-    ) {}
+    package func acknowledge(_ principal: Principal, upTo seq: UInt64) {
+        guard seq > 0 else { return }
+        committer.acknowledge(principal.user, principal.device, upTo: Self.storable(seq))
+    }
 
     /// Marks messages as read, for the peer and for the reader's own other devices.
     package func markRead(
@@ -35,7 +76,16 @@ package final class MessageService: Sendable {
         upTo seq: UInt64,
         by reader: Principal,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
-    ) {}
+    ) {
+        do throws(HermesError) {
+            let recipients = try recipients(of: conversation, for: reader.user)
+            guard seq > 0 else { throw HermesError(.invalidArgument, "the seq to mark as read must be at least 1") }
+            let event = InboxEvent.readMark(conversation, by: reader.user, upTo: Self.storable(seq))
+            committer.submit(.appendEvent(event, recipients: recipients), .done(completion))
+        } catch {
+            completion(.failure(error))
+        }
+    }
 
     /// Takes back a message of one's own.
     package func recall(
@@ -43,7 +93,45 @@ package final class MessageService: Sendable {
         in conversation: ConversationID,
         by sender: Principal,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
-    ) {}
+    ) {
+        do throws(HermesError) {
+            _ = try recipients(of: conversation, for: sender.user)
+            let notBefore = time.now().advanced(by: .zero - settings.recallWindow)
+            committer.submit(.recall(id, conversation, by: sender.user, notBefore: notBefore), .done(completion))
+        } catch {
+            completion(.failure(error))
+        }
+    }
+
+    // MARK: Reading
+
+    /// Reads a page of the inbox. `completion` runs off the event loops.
+    package func entries(
+        of user: UserID,
+        after seq: UInt64,
+        limit: Int,
+        completion: @escaping @Sendable (Result<InboxPage, HermesError>) -> Void
+    ) {
+        let store = store
+        let seq = Self.storable(seq)
+        let limit = min(max(1, limit), Self.maxPageSize)
+        let isAccepted = reads.run {
+            do throws(HermesError) {
+                completion(.success(try await store.entries(of: user, after: seq, limit: limit)))
+            } catch {
+                completion(.failure(error))
+            }
+        }
+        if !isAccepted {
+            let message = "too many want to read at once; try again shortly"
+            completion(.failure(HermesError(.overloaded, message, retryAfter: .seconds(1))))
+        }
+    }
+
+    /// Where a user's inbox stands.
+    package func position(of user: UserID) async throws(HermesError) -> InboxPosition {
+        try await store.position(of: user)
+    }
 
     /// Reads stored messages of a conversation that `reader` takes part in.
     package func history(
@@ -51,7 +139,50 @@ package final class MessageService: Sendable {
         before seq: UInt64?,
         limit: Int,
         reader: Principal
-    ) async throws(HermesError) -> [Message] { [] }
+    ) async throws(HermesError) -> [Message] {
+        _ = try recipients(of: conversation, for: reader.user)
+        let limit = min(max(1, limit), Self.maxPageSize)
+        return try await store.history(of: conversation, before: seq.map(Self.storable), limit: limit)
+    }
 
-    init() {}
+    // MARK: Rules
+
+    private func complete(_ draft: MessageDraft, from sender: Principal) throws(HermesError) -> MessageAppend {
+        let recipients = try recipients(of: draft.conversation, for: sender.user)
+        guard !draft.content.bytes.isEmpty else { throw HermesError(.invalidArgument, "the message has no content") }
+        guard draft.content.bytes.count <= settings.maxContentBytes else {
+            throw HermesError(.tooLarge, "the content is larger than \(settings.maxContentBytes) bytes")
+        }
+        if let clientID = draft.clientID, !(1...Self.maxClientIDBytes).contains(clientID.utf8.count) {
+            throw HermesError(.invalidArgument, "the client id must have 1 to \(Self.maxClientIDBytes) bytes")
+        }
+        if let expiry = draft.expiresAfter, expiry <= .zero {
+            throw HermesError(.invalidArgument, "the message expires before it is sent")
+        }
+        let now = time.now()
+        return MessageAppend(
+            id: ids.withLock { $0.next(now: now) },
+            draft: draft,
+            sender: sender,
+            sentAt: now,
+            expiresAt: now.advanced(by: min(draft.expiresAfter ?? settings.retention, settings.retention)),
+            recipients: recipients
+        )
+    }
+
+    /// Who gets an entry, the one who asks first; also the check that it takes part.
+    private func recipients(of conversation: ConversationID, for user: UserID) throws(HermesError) -> [UserID] {
+        switch conversation {
+        case .group:
+            throw HermesError(.unsupported, "groups are not offered yet")
+        case .direct(let one, let other):
+            guard one <= other, let peer = conversation.peer(of: user) else {
+                throw HermesError(.forbidden, "you do not take part in this conversation")
+            }
+            return peer == user ? [user] : [user, peer]
+        }
+    }
+
+    /// Stores count in signed 64 bits; no seq ever comes near.
+    private static func storable(_ seq: UInt64) -> UInt64 { min(seq, UInt64(Int64.max)) }
 }

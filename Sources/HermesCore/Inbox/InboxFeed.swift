@@ -9,7 +9,8 @@
 /// that they stay in the store until acknowledgements come. What the own device sent over this connection is not
 /// written back, but counted.
 ///
-/// How to use it: attach to the ``SessionRegistry`` first, then read the position and report ``Event/opened(after:head:)``.
+/// How to use it: attach to the ``SessionRegistry`` first, then report ``Event/opened(after:head:)`` with what the login
+/// said, which always loads a first page (perhaps an empty one).
 /// Do what each action says, then ask ``takeAcknowledgement()`` and pass the answer to the ``MessageService``.
 package struct InboxFeed: Sendable {
     package enum Event: Sendable {
@@ -117,7 +118,9 @@ package struct InboxFeed: Sendable {
         self.head = max(self.head, head)
         start(after: min(after, self.head))
         reported = acknowledged
-        return next()
+        // Even if nothing seems to wait: something may have been committed between the login and the attaching.
+        isLoading = true
+        return .load(after: written, limit: min(pageSize, Int(clamping: window)))
     }
 
     private mutating func synchronize(after: UInt64) -> Action {

@@ -1,10 +1,23 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
+
 /// Tells the time. The core never asks the system itself, so that tests decide what time it is.
 package protocol TimeSource: Sendable {
     /// The wall clock, for stamps that are stored and shown.
     func now() -> Timestamp
     /// A clock that never jumps, for intervals; its zero is arbitrary.
     func uptime() -> Duration
+}
+
+/// The system's clocks.
+package struct SystemTime: TimeSource {
+    private let start = ContinuousClock.now
+
+    package init() {}
+
+    package func now() -> Timestamp { Timestamp(rawValue: Int64(Date().timeIntervalSince1970 * 1000)) }
+
+    package func uptime() -> Duration { ContinuousClock.now - start }
 }
