@@ -191,7 +191,7 @@ package final class GroupCommitter: Sendable {
 
     /// Waits for something to commit; nil: the end.
     private func take() -> Taken? {
-        monitor.wait(until: { $0.flushAt }) { state -> Taken?? in
+        monitor.wait(until: \.flushAt) { state -> Taken?? in
             let isFlushDue = state.flushAt.map { $0.timeIntervalSinceNow <= 0 } ?? false
             guard !state.waiting.isEmpty || isFlushDue || state.isStopping else {
                 state.isThreadIdle = true

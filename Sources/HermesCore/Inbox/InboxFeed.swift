@@ -11,7 +11,8 @@
 ///
 /// How to use it: attach to the ``SessionRegistry`` first, then report ``Event/opened(after:head:)`` with what the login
 /// said, which always loads a first page (perhaps an empty one).
-/// Do what each action says, then ask ``takeAcknowledgement()`` and pass the answer to the ``MessageService``.
+/// Do what each action says; after ``Action/write(_:)`` report ``Event/writable`` or ``Event/unwritable``, which asks for
+/// what comes next; then ask ``takeAcknowledgement()`` and pass the answer to the ``MessageService``.
 package struct InboxFeed: Sendable {
     package enum Event: Sendable {
         /// The device continues behind `after`; the inbox stands at `head`.
