@@ -49,7 +49,7 @@ import Testing
         Bad("MQTT-3.8.3-5 reserved option", "8206000100017404", .v311, .malformedPacket),
         Bad("MQTT-3.8.3-4 QoS 3", "8206000100017403", .v311, .malformedPacket),
         Bad("retain handling 3", "820700010000017430", .v5, .protocolError),
-        Bad("no-local on a shared subscription", "820f00010000092473686172652f672f7404", .v5, .protocolError),
+        Bad("no-local on a shared subscription", "8210000100000a2473686172652f672f7404", .v5, .protocolError),
         Bad("subscription identifier 0", "820900010 20b0000017400".replacing(" ", with: ""), .v5, .protocolError),
         Bad("MQTT-3.10.3-2 no filter", "a2020001", .v311, .protocolError),
         Bad("PUBACK with an unknown reason", "4003000155", .v5, .protocolError),
