@@ -17,6 +17,11 @@ package struct RoomName: Hashable, Sendable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
+    private init(checked rawValue: String) { self.rawValue = rawValue }
+
+    /// The room of the default LiveRoom port.
+    package static let lobby = RoomName(checked: "lobby")
+
     package var description: String { rawValue }
 
     /// The topic that members of the room subscribe to.

@@ -1,0 +1,27 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// Live-stream chat rooms: who is connected gets what is said, nothing is stored.
+package struct LiveRoomGateway: Gateway {
+    package static let name = "liveroom"
+    package static let defaultPort = 9898
+
+    let environment: GatewayEnvironment
+    let rules: LiveRoomRules
+    let metrics = LiveRoomMetrics()
+
+    package init(environment: GatewayEnvironment) {
+        self.environment = environment
+        rules = LiveRoomRules(environment.settings.room)
+    }
+
+    /// Only heartbeats count as life here, so this is the silence after which a viewer is removed.
+    package var idleTimeout: Duration { environment.settings.room.silence }
+    package var maxFrameBytes: Int { environment.settings.room.maxBodyBytes }
+
+    package func makeSession(for connection: Connection) -> LiveRoomViewer {
+        LiveRoomViewer(connection: connection, gateway: self)
+    }
+}

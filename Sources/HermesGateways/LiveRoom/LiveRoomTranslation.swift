@@ -1,0 +1,135 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// LiveRoom's frames in the core's words, and back.
+enum LiveRoomTranslation {
+    /// The longest access token that is looked at, in bytes; real ones have 43.
+    static let maxTokenBytes = 256
+
+    /// What an enter frame asks for.
+    enum Entry: Hashable {
+        case withToken(LiveRoomEntry)
+        case anonymous(RoomName)
+        case refused(LiveRoomKick)
+    }
+
+    /// Reads the body of an enter frame.
+    ///
+    /// The device is `liveroom`, or `liveroom:` and the id that the viewer gave: LiveRoom carries no inbox, so the
+    /// cursor of its device moves by itself, and must not be that of a device that another protocol serves.
+    static func entry(from body: ByteBuffer, defaultRoom: RoomName) -> Entry {
+        let message: LiveRoom_Enter
+        do {
+            message = try LiveRoom_Enter(wire: body)
+        } catch {
+            return .refused(LiveRoomKick(.invalidArgument, "the enter frame does not parse"))
+        }
+        var room = defaultRoom
+        if message.hasRoom, !message.room.isEmpty {
+            guard let named = RoomName(message.room) else {
+                return .refused(
+                    LiveRoomKick(.invalidArgument, "a room's name is 1 to 64 letters, digits, '-', '_' or '.'")
+                )
+            }
+            room = named
+        }
+        guard message.hasToken, !message.token.isEmpty else { return .anonymous(room) }
+        guard message.token.utf8.count <= maxTokenBytes else {
+            return .refused(LiveRoomKick(.invalidToken, "the access token is too long"))
+        }
+        let suffix = message.hasDeviceID && !message.deviceID.isEmpty ? ":\(message.deviceID)" : ""
+        guard let device = DeviceID("liveroom\(suffix)") else {
+            return .refused(LiveRoomKick(.invalidArgument, "device_id is at most 55 bytes of printable ASCII"))
+        }
+        return .withToken(LiveRoomEntry(room: room, token: message.token, device: device))
+    }
+
+    /// Why a login was refused, as the viewer is told.
+    static func kick(for error: HermesError) -> LiveRoomKick {
+        LiveRoomKick(error.code, error.message)
+    }
+
+    /// Why the server ends a session, as the viewer is told.
+    static func kick(for end: SessionEnd) -> LiveRoomKick {
+        switch end {
+        case .replaced: LiveRoomKick(.forbidden, "the same device entered again on another connection")
+        case .accountDisabled: LiveRoomKick(.accountDisabled, "the account was disabled")
+        case .revoked: LiveRoomKick(.invalidToken, "the access token was revoked")
+        case .shuttingDown: LiveRoomKick(.shuttingDown, "the server is stopping")
+        }
+    }
+
+    /// Why the server closes a connection, as the viewer is told; nil where there is nothing to tell, or nobody.
+    static func kick(for reason: CloseReason) -> LiveRoomKick? {
+        switch reason {
+        case .session(let end): kick(for: end)
+        case .shuttingDown: kick(for: .shuttingDown)
+        case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token came in time")
+        case .tooManyRequests: LiveRoomKick(.rateLimited, "too many frames a second")
+        case .finished, .malformed, .idle, .slowReader: nil
+        }
+    }
+
+    /// Appends the frame that tells a viewer why it is removed.
+    static func write(_ kick: LiveRoomKick, into buffer: inout ByteBuffer) throws(WireError) {
+        var message = LiveRoom_Kicked()
+        message.code = kick.code.rawValue
+        message.reason = kick.reason
+        try LiveRoomFrame.write(message, type: .kicked, into: &buffer)
+    }
+
+    // MARK: What is said in rooms
+
+    /// A frame's body as it is published to a room.
+    static func publication(
+        of body: ByteBuffer,
+        type: LiveRoomFrameType,
+        to topic: TopicName,
+        sender: UserID?
+    ) -> Publication {
+        Publication(topic: topic, payload: body, kind: type.rawValue, dropClass: dropClass(of: type), sender: sender)
+    }
+
+    /// A publication as viewers get it; encoded once a loop, copied to each.
+    static func frame(of publication: Publication) -> ByteBuffer {
+        var bytes = ByteBuffer()
+        do throws(WireError) {
+            try LiveRoomFrame.writeHeader(
+                type: LiveRoomFrameType(rawValue: publication.kind),
+                bodyBytes: publication.payload.readableBytes,
+                into: &bytes
+            )
+        } catch {
+            // Above 4 GiB; no protocol lets one in.
+            return bytes
+        }
+        bytes.writeImmutableBuffer(publication.payload)
+        return bytes
+    }
+
+    /// What may be left out first where a viewer does not keep up.
+    static func dropClass(of type: LiveRoomFrameType) -> Publication.DropClass {
+        switch type {
+        case .text: .text
+        case .join, .leave: .presence
+        case .notice, .kicked: .control
+        // The application's own may be worth money.
+        default: .gift
+        }
+    }
+}
+
+extension LiveRoomRules {
+    /// The rules of a listener as it is configured.
+    init(_ settings: LiveRoomSettings) {
+        self.init(
+            room: RoomName(settings.room) ?? .lobby,
+            forwardsApplicationTypes: settings.applicationTypes == .forward,
+            requiresAccount: !settings.isAnonymousAllowed
+        )
+    }
+}

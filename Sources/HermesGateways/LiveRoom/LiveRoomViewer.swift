@@ -1,0 +1,171 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesWire
+import NIOCore
+
+/// One viewer's connection: does what ``LiveRoomSession`` says, and writes what its room says.
+///
+/// Owner: the connection's event loop.
+package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
+    package typealias Decoder = LiveRoomFrameDecoder
+
+    package static let everyFrameIsLife = false
+    /// What a viewer says goes to others: that it does not read is no reason not to hear it.
+    package static let pausesReadingWhenStuck = false
+
+    private let connection: Connection
+    private let gateway: LiveRoomGateway
+    private let topics: TopicShard
+    private var session: LiveRoomSession
+    /// The room's topic, kept because it is needed for each frame.
+    private var topic: TopicName
+    private var subscription: TopicSubscription?
+    private var attachment: SessionAttachment?
+
+    init(connection: Connection, gateway: LiveRoomGateway) {
+        self.connection = connection
+        self.gateway = gateway
+        topics = connection.loop.topics
+        session = LiveRoomSession(rules: gateway.rules)
+        topic = session.room.topic
+    }
+
+    // MARK: What the room says
+
+    package func deliver(_ delivery: Delivery) {
+        let frame = delivery.encoded(.liveRoom, by: LiveRoomTranslation.frame(of:))
+        connection.write(delivery.publication.dropClass, frame: frame)
+    }
+
+    // MARK: What the connection says
+
+    package func opened() {
+        // Without an account there is nothing to wait for; where one is needed, the deadline holds until it is bound.
+        if !session.rules.requiresAccount { connection.authenticated() }
+        perform(session.accepted())
+    }
+
+    package func received(_ frame: LiveRoomFrame) {
+        perform(session.frameReceived(frame), frame: frame)
+    }
+
+    package func farewell(_ reason: CloseReason) {
+        guard let kick = LiveRoomTranslation.kick(for: reason) else { return perform(session.viewerLost()) }
+        guard case .kick(let kick, let departure) = session.removalDecided(kick) else { return }
+        if case .shuttingDown = reason {
+            // Everybody goes: announcing each to all would cost the square of the room.
+            depart(LiveRoomDeparture(room: session.room, announcement: nil))
+        } else {
+            depart(departure)
+        }
+        connection.write { try LiveRoomTranslation.write(kick, into: &$0) }
+    }
+
+    package func closed() {
+        perform(session.viewerLost())
+        detach()
+    }
+
+    /// LiveRoom carries no inbox: what comes counts as taken, or the account's entries would wait for this device.
+    package func inboxAdvanced(_ entries: [InboxEntry]) {
+        guard let attachment, let last = entries.last else { return }
+        gateway.environment.messenger.messages.acknowledge(attachment.principal, upTo: last.lastSeq)
+    }
+
+    // MARK: Actions
+
+    private func perform(_ action: LiveRoomSession.Action, frame: LiveRoomFrame? = nil) {
+        switch action {
+        case .ignore(let reason):
+            gateway.metrics.ignored(reason)
+        case .live:
+            connection.touch()
+        case .enter(let room):
+            enter(room)
+        case .publish:
+            if let frame { publish(frame) }
+        case .checkToken(let entry):
+            check(entry)
+        case .move(let departure, let room):
+            if let departure { depart(departure) }
+            if subscription == nil { enter(room) }
+        case .leave(let departure):
+            depart(departure)
+            if connection.isOpen { connection.end(.finished) }
+        case .kick(let kick, let departure):
+            depart(departure)
+            connection.write { try LiveRoomTranslation.write(kick, into: &$0) }
+            connection.end(.finished)
+        }
+    }
+
+    private func enter(_ room: RoomName) {
+        topic = room.topic
+        subscription = topics.subscribe(self, to: topic)
+    }
+
+    private func publish(_ frame: LiveRoomFrame) {
+        let publication = LiveRoomTranslation.publication(
+            of: frame.body,
+            type: frame.type,
+            to: topic,
+            sender: session.principal?.user
+        )
+        if topics.publish(publication).isCongested { connection.slowDown() }
+    }
+
+    /// The viewer is removed first, so that it does not get its own leave.
+    private func depart(_ departure: LiveRoomDeparture?) {
+        if let subscription { topics.unsubscribe(subscription) }
+        subscription = nil
+        guard let departure, let announcement = departure.announcement else { return }
+        let publication = LiveRoomTranslation.publication(
+            of: announcement,
+            type: .leave,
+            to: departure.room.topic,
+            sender: session.principal?.user
+        )
+        topics.publish(publication)
+    }
+
+    // MARK: Accounts
+
+    private func check(_ entry: LiveRoomEntry) {
+        let accounts = gateway.environment.messenger.accounts
+        let device = DeviceDescription(id: entry.device, name: "LiveRoom", platform: "LiveRoom")
+        let address = connection.remoteHost
+        connection.ask { () async throws(HermesError) -> Login in
+            try await accounts.logIn(.token(entry.token), device: device, address: address)
+        } then: { [self] result in
+            switch result {
+            case .success(let login):
+                let action = session.entryAccepted(login.principal)
+                if session.principal != nil { attach(login) }
+                perform(action)
+            case .failure(let error):
+                perform(session.entryRefused(LiveRoomTranslation.kick(for: error)))
+            }
+        }
+    }
+
+    private func attach(_ login: Login) {
+        detach()
+        connection.authenticated()
+        let attachment = SessionAttachment(principal: login.principal, connection: connection)
+        self.attachment = attachment
+        let messenger = gateway.environment.messenger
+        messenger.sessions.attach(attachment)
+        messenger.messages.acknowledge(login.principal, upTo: login.position.head)
+    }
+
+    private func detach() {
+        guard let attachment else { return }
+        self.attachment = nil
+        gateway.environment.messenger.sessions.detach(attachment)
+    }
+}
+
+@available(*, unavailable)
+extension LiveRoomViewer: Sendable {}

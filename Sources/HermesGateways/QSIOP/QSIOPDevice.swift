@@ -1,0 +1,150 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesWire
+import NIOCore
+
+/// One device's connection: does what ``QSIOPSession`` says, and pushes what its inbox says.
+///
+/// Owner: the connection's event loop.
+package final class QSIOPDevice: GatewaySession {
+    package typealias Decoder = QSIOPFrameDecoder
+
+    /// Pushes that may wait for their acknowledgement. Each may be as long as a frame, and all together must fit into the
+    /// outbound queue of a connection; a device that never acknowledges gets no more than these.
+    static let window = 8
+
+    private let connection: Connection
+    private let gateway: QSIOPGateway
+    private var session: QSIOPSession
+    private var inbox: InboxLink?
+
+    init(connection: Connection, gateway: QSIOPGateway) {
+        self.connection = connection
+        self.gateway = gateway
+        session = QSIOPSession(rules: gateway.rules)
+    }
+
+    // MARK: What the connection says
+
+    package func received(_ frame: QSIOPFrame) { perform(session.frameReceived(frame)) }
+
+    package func farewell(_ reason: CloseReason) {
+        guard let answer = QSIOPTranslation.answer(for: reason) else {
+            _ = session.connectionClosed()
+            return
+        }
+        guard case .close(let answer?) = session.removalDecided(answer) else { return }
+        respond(answer)
+    }
+
+    package func closed() {
+        _ = session.connectionClosed()
+        inbox?.close()
+        inbox = nil
+    }
+
+    package func inboxAdvanced(_ entries: [InboxEntry]) { inbox?.advanced(entries) }
+    package func becameWritable() { inbox?.becameWritable() }
+
+    // MARK: Actions
+
+    private func perform(_ action: QSIOPSession.Action) {
+        switch action {
+        case .ignore:
+            break
+        case .pong:
+            connection.write { try QSIOPFrame(.pong).write(into: &$0) }
+        case .respond(let answer):
+            respond(answer)
+        case .acknowledge(let answer, let seq):
+            respond(answer)
+            inbox?.acknowledged(upTo: seq)
+        case .check(let report):
+            check(report)
+        case .bind(_, let answer):
+            respond(answer)
+        case .refuse(let answer):
+            respond(answer)
+            takeWaiting()
+        case .close(let answer):
+            if let answer { respond(answer) }
+            connection.end(.finished)
+        }
+    }
+
+    private func respond(_ answer: QSIOPAnswer) {
+        connection.write { try QSIOPTranslation.frame(answer).write(into: &$0) }
+    }
+
+    /// Requests that came while the report was being checked.
+    private func takeWaiting() {
+        while let frame = session.waitingTaken() { perform(session.frameReceived(frame)) }
+    }
+
+    // MARK: Accounts
+
+    /// Not `Connection.ask`: that would keep pings from being read, which are answered at any time.
+    private func check(_ report: QSIOPReport) {
+        let accounts = gateway.environment.messenger.accounts
+        let loop = connection.loop
+        let address = connection.remoteHost
+        let device = NIOLoopBound(self, eventLoop: loop.eventLoop)
+        // A task of its own because the event loop cannot wait; the session has at most one report under way.
+        Task {
+            let result: Result<Login, HermesError>
+            do throws(HermesError) {
+                result = .success(try await QSIOPTranslation.logIn(report, address: address, by: accounts))
+            } catch {
+                result = .failure(error)
+            }
+            loop.post(.run { device.value.checked(result) })
+        }
+    }
+
+    private func checked(_ result: Result<Login, HermesError>) {
+        switch result {
+        case .success(let login):
+            let action = session.reportAccepted(login.principal)
+            perform(action)
+            guard case .bind(let principal, _) = action else { return }
+            openInbox(of: principal, after: login.device.cursor)
+            takeWaiting()
+        case .failure(let error):
+            perform(session.reportRefused(QSIOPTranslation.answer(for: error)))
+        }
+    }
+
+    // MARK: The inbox
+
+    private func openInbox(of principal: Principal, after cursor: UInt64) {
+        connection.authenticated()
+        let inbox = InboxLink(
+            principal: principal,
+            connection: connection,
+            messenger: gateway.environment.messenger,
+            window: Self.window,
+            write: { [unowned self] entries in push(entries, to: principal) }
+        )
+        self.inbox = inbox
+        inbox.open(after: cursor)
+    }
+
+    private func push(_ entries: [InboxEntry], to reader: Principal) {
+        var cursor: UInt64?
+        for entry in entries {
+            if let push = QSIOPTranslation.push(for: entry, reader: reader) {
+                session.pushed(entry.lastSeq, id: push.id)
+                connection.write { try push.frame.write(into: &$0) }
+            } else if let seq = session.skipped(entry.lastSeq) {
+                cursor = seq
+            }
+        }
+        // Once, behind all entries: the answer may be more of them.
+        if let cursor { inbox?.acknowledged(upTo: cursor) }
+    }
+}
+
+@available(*, unavailable)
+extension QSIOPDevice: Sendable {}

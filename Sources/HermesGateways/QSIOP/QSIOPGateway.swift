@@ -1,0 +1,25 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// Small request/response devices, which are pushed what comes for their account.
+package struct QSIOPGateway: Gateway {
+    package static let name = "qsiop"
+    package static let defaultPort = 7979
+
+    let environment: GatewayEnvironment
+    let rules: QSIOPRules
+
+    package init(environment: GatewayEnvironment) {
+        self.environment = environment
+        rules = QSIOPRules(requiresToken: environment.settings.device.isTokenRequired)
+    }
+
+    package var idleTimeout: Duration { environment.settings.limits.idle }
+    package var maxFrameBytes: Int { 65_535 }
+
+    package func makeSession(for connection: Connection) -> QSIOPDevice {
+        QSIOPDevice(connection: connection, gateway: self)
+    }
+}

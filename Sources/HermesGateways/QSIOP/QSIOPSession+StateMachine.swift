@@ -1,0 +1,142 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+package import HermesCore
+package import HermesWire
+
+extension QSIOPSession {
+    // MARK: Frames
+
+    /// A whole frame was received.
+    package mutating func frameReceived(_ frame: QSIOPFrame) -> Action {
+        guard state != .ended else { return .ignore(.ended) }
+        switch frame.operation {
+        case .ping: return .pong
+        case .pong, .response, .push: return .ignore(.serverOperation)
+        default: break
+        }
+        guard case .checking = state else { return requestReceived(frame) }
+        return requestHeld(frame)
+    }
+
+    /// A report is being checked: what comes after it is answered after it.
+    private mutating func requestHeld(_ frame: QSIOPFrame) -> Action {
+        let bytes = waitingBytes + frame.encodedBytes
+        guard waiting.count < rules.maxWaitingRequests, bytes <= rules.maxWaitingBytes else {
+            end()
+            return .close(QSIOPAnswer(.overloaded, "too many requests wait for the answer to a report"))
+        }
+        waitingBytes = bytes
+        waiting.append(frame)
+        return .ignore(.waiting)
+    }
+
+    private mutating func requestReceived(_ frame: QSIOPFrame) -> Action {
+        switch frame.operation {
+        case .report: return reportReceived(frame)
+        case .pushAcknowledge: return acknowledgementReceived(frame)
+        default: return .respond(.unknownOperation(frame.operation))
+        }
+    }
+
+    private mutating func reportReceived(_ frame: QSIOPFrame) -> Action {
+        switch QSIOPTranslation.report(from: frame, requiresToken: rules.requiresToken) {
+        case .failure(let refusal):
+            return .respond(refusal.answer)
+        case .success(let report):
+            guard case .bound(let principal) = state else {
+                state = .checking(report)
+                return .check(report)
+            }
+            // A device that reports itself again, as some do now and then, is who it was.
+            guard principal.user == report.user, principal.device == report.device else {
+                return .respond(QSIOPAnswer(.alreadyAuthenticated, "this connection is bound to another userid or device"))
+            }
+            return .respond(.done)
+        }
+    }
+
+    private mutating func acknowledgementReceived(_ frame: QSIOPFrame) -> Action {
+        guard case .bound = state else {
+            return .respond(QSIOPAnswer(.notAuthenticated, "report a userid first (op 2)"))
+        }
+        switch QSIOPTranslation.acknowledgedID(from: frame) {
+        case .failure(let refusal):
+            return .respond(refusal.answer)
+        case .success(let id):
+            switch window.acknowledged(id) {
+            case .unknown: return .respond(QSIOPAnswer(.notFound, "no push with this id waits for an acknowledgement"))
+            case .waiting: return .respond(.done)
+            case .advanced(let seq): return .acknowledge(.done, upTo: seq)
+            }
+        }
+    }
+
+    // MARK: The report's check
+
+    /// The report is true.
+    package mutating func reportAccepted(_ principal: Principal) -> Action {
+        guard case .checking = state else { return .ignore(.ended) }
+        state = .bound(principal)
+        return .bind(principal, .done)
+    }
+
+    /// The report is not true, or could not be checked. The device may try again.
+    package mutating func reportRefused(_ answer: QSIOPAnswer) -> Action {
+        guard case .checking = state else { return .ignore(.ended) }
+        state = .anonymous
+        return .refuse(answer)
+    }
+
+    /// The next request that waited, to be received again; nil if there is none, or another report is being checked.
+    package mutating func waitingTaken() -> QSIOPFrame? {
+        switch state {
+        case .checking, .ended:
+            return nil
+        case .anonymous, .bound:
+            guard let frame = waiting.popFirst() else { return nil }
+            waitingBytes -= frame.encodedBytes
+            return frame
+        }
+    }
+
+    // MARK: The inbox
+
+    /// An entry is about to be pushed under this id.
+    package mutating func pushed(_ seq: UInt64, id: String) {
+        guard case .bound = state else { return }
+        window.pushed(seq, id: id)
+    }
+
+    /// An entry is nothing that this protocol pushes.
+    ///
+    /// - Returns: how far the device's cursor may go now; nil if it stays.
+    package mutating func skipped(_ seq: UInt64) -> UInt64? {
+        guard case .bound = state else { return nil }
+        return window.skipped(seq)
+    }
+
+    // MARK: The end
+
+    /// The server ends the connection: its own reasons, or bytes that are not QSIOP or not its version 1.
+    package mutating func removalDecided(_ answer: QSIOPAnswer) -> Action {
+        guard state != .ended else { return .ignore(.ended) }
+        end()
+        return .close(answer)
+    }
+
+    /// The connection is gone.
+    package mutating func connectionClosed() -> Action {
+        guard state != .ended else { return .ignore(.ended) }
+        end()
+        return .close(nil)
+    }
+
+    private mutating func end() {
+        state = .ended
+        waiting.removeAll()
+        waitingBytes = 0
+        window = QSIOPWindow()
+    }
+}

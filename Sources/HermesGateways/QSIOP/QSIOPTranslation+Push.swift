@@ -1,0 +1,78 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesWire
+import NIOCore
+
+/// A push (op 4) as it stands for an inbox entry.
+package struct QSIOPPush: Hashable, Sendable {
+    /// What the device acknowledges: the message's id.
+    package let id: String
+    package let frame: QSIOPFrame
+}
+
+extension QSIOPTranslation {
+    /// The push for an inbox entry.
+    ///
+    /// - Parameter reader: whose inbox and device it is.
+    /// - Returns: nil for what a device of this protocol is not pushed: read marks, recalls, what it sent itself.
+    package static func push(for entry: InboxEntry, reader: Principal) -> QSIOPPush? {
+        guard case .message(let message) = entry.event, !message.isRecalled else { return nil }
+        let isOwn = message.sender == reader.user
+        guard !isOwn || message.senderDevice != reader.device else { return nil }
+
+        let id = String(describing: message.id)
+        var properties: QSIOPProperties = [
+            "id": id,
+            "title": cut(message.senderName, to: 1024),
+            "seq": String(entry.seq),
+            "from": String(message.sender.rawValue),
+            "conversation": conversation(message.conversation, reader: reader.user),
+            "time": String(message.sentAt.rawValue),
+        ]
+        if isOwn { properties.append("own", "1") }
+
+        let text = plainText(message.content)
+        let truncationMark = "truncated"
+        let room =
+            QSIOPFrame.maxBodyBytes - encodedBytes(properties) - "body:\n".utf8.count - "\(truncationMark):1\n".utf8.count
+        let body = cut(text, to: room)
+        if body.utf8.count < text.utf8.count { properties.append(truncationMark, "1") }
+        properties.append("body", body)
+        return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
+    }
+
+    /// `direct/<the other's uid>` or `group/<id>`.
+    private static func conversation(_ conversation: ConversationID, reader: UserID) -> String {
+        switch conversation {
+        case .direct(let low, _): "direct/\((conversation.peer(of: reader) ?? low).rawValue)"
+        case .group(let group): "group/\(group.rawValue)"
+        }
+    }
+
+    private static func encodedBytes(_ properties: QSIOPProperties) -> Int {
+        properties.pairs.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
+    }
+
+    /// A message's content for a screen that shows text alone.
+    static func plainText(_ content: MessageContent) -> String {
+        let message: Hermes_V1_Content
+        do {
+            message = try Hermes_V1_Content(wire: content.bytes)
+        } catch {
+            return "[unreadable]"
+        }
+        switch message.kind {
+        case .text(let text): return text
+        case .image(let image): return "[image] \(image.url)"
+        case .sound(let sound): return "[sound] \(sound.sourceURL)"
+        case .location(let location): return "[location] \(location.label) \(location.latitude),\(location.longitude)"
+        case .video(let video): return "[video] \(video.url)"
+        case .expression(let expression): return "[expression] \(expression.name)"
+        case .custom(let custom):
+            return "[\(custom.type)] \(String(validating: custom.data, as: UTF8.self) ?? "")"
+        case nil: return "[unsupported]"
+        }
+    }
+}

@@ -1,0 +1,136 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// QSIOP's frames in the core's words, and back.
+package enum QSIOPTranslation {
+    /// The longest access token that is looked at, in bytes; real ones have 43.
+    static let maxTokenBytes = 256
+    /// The device of a connection that names none.
+    static let defaultDevice = "qsiop"
+
+    /// A request that cannot be done, and what is answered to it.
+    struct Refusal: Error, Hashable {
+        let answer: QSIOPAnswer
+
+        init(_ code: HermesError.Code, _ message: String) { answer = QSIOPAnswer(code, message) }
+    }
+
+    // MARK: Requests
+
+    /// Reads a report (op 2): `userid`, `token`, `device`.
+    static func report(from frame: QSIOPFrame, requiresToken: Bool) -> Result<QSIOPReport, Refusal> {
+        Result { () throws(Refusal) -> QSIOPReport in
+            let properties = try properties(of: frame)
+            guard let userid = properties["userid"], !userid.isEmpty else {
+                throw Refusal(.invalidArgument, "userid is missing")
+            }
+            // Digits alone: what Int32 takes beyond them ("+7") is no userid.
+            guard userid.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+                let user = Int32(userid).flatMap({ UserID(rawValue: $0) })
+            else {
+                throw Refusal(.invalidArgument, "userid is a number from 1 to 2147483647")
+            }
+            guard let device = DeviceID(properties["device"].flatMap { $0.isEmpty ? nil : $0 } ?? defaultDevice) else {
+                throw Refusal(.invalidArgument, "device is at most 64 bytes of printable ASCII")
+            }
+            let token = properties["token"].flatMap { $0.isEmpty ? nil : $0 }
+            guard token != nil || !requiresToken else {
+                throw Refusal(.notAuthenticated, "token is missing, and this server wants one")
+            }
+            guard (token?.utf8.count ?? 0) <= maxTokenBytes else {
+                throw Refusal(.invalidToken, "the token is too long")
+            }
+            return QSIOPReport(user: user, token: token, device: device)
+        }
+    }
+
+    /// Reads an acknowledgement (op 5): `id`.
+    static func acknowledgedID(from frame: QSIOPFrame) -> Result<String, Refusal> {
+        Result { () throws(Refusal) -> String in
+            guard let id = try properties(of: frame)["id"], !id.isEmpty else {
+                throw Refusal(.invalidArgument, "id is missing")
+            }
+            return id
+        }
+    }
+
+    private static func properties(of frame: QSIOPFrame) throws(Refusal) -> QSIOPProperties {
+        do {
+            return try frame.properties()
+        } catch {
+            throw Refusal(.invalidArgument, error.message)
+        }
+    }
+
+    // MARK: Answers
+
+    /// The answer to a request, as a frame.
+    static func frame(_ answer: QSIOPAnswer) -> QSIOPFrame {
+        QSIOPFrame(.response, ["code": String(answer.code), "msg": cut(answer.message, to: 1024)])
+    }
+
+    /// Why a report was refused.
+    static func answer(for error: HermesError) -> QSIOPAnswer { QSIOPAnswer(error.code, error.message) }
+
+    /// Why the bytes that came end the connection.
+    static func answer(for error: WireError) -> QSIOPAnswer {
+        switch error.code {
+        case .frameTooLong: QSIOPAnswer(.tooLarge, error.message)
+        case .badVersion: QSIOPAnswer(.unsupported, error.message)
+        case .badMagic, .badLength, .unknownType, .badBody, .badText, .notEncodable:
+            QSIOPAnswer(.invalidArgument, error.message)
+        }
+    }
+
+    /// Why the server ends a session.
+    static func answer(for end: SessionEnd) -> QSIOPAnswer {
+        switch end {
+        case .replaced: QSIOPAnswer(.forbidden, "the same device reported on another connection")
+        case .accountDisabled: QSIOPAnswer(.accountDisabled, "the account was disabled")
+        case .revoked: QSIOPAnswer(.invalidToken, "the token was revoked")
+        case .shuttingDown: QSIOPAnswer(.shuttingDown, "the server is stopping")
+        }
+    }
+
+    /// Why the server closes a connection; nil where there is nothing to tell, or nobody.
+    static func answer(for reason: CloseReason) -> QSIOPAnswer? {
+        switch reason {
+        case .session(let end): answer(for: end)
+        case .shuttingDown: answer(for: .shuttingDown)
+        case .malformed(let error): answer(for: error)
+        case .notAuthenticated: QSIOPAnswer(.notAuthenticated, "no userid was reported in time")
+        case .tooManyRequests: QSIOPAnswer(.rateLimited, "too many requests a second")
+        case .finished, .idle, .slowReader: nil
+        }
+    }
+
+    // MARK: Accounts
+
+    /// Checks a report: the token where there is one, and that it belongs to the userid.
+    static func logIn(
+        _ report: QSIOPReport,
+        address: String?,
+        by accounts: AccountService
+    ) async throws(HermesError) -> Login {
+        let device = DeviceDescription(id: report.device, name: "QSIOP", platform: "QSIOP")
+        let credential = report.token.map(Credential.token) ?? .claim(report.user)
+        let login = try await accounts.logIn(credential, device: device, address: address)
+        guard login.principal.user == report.user else {
+            throw HermesError(.wrongCredentials, "the token belongs to another userid")
+        }
+        return login
+    }
+
+    /// As much of a text as fits into a number of bytes of UTF-8, whole characters.
+    static func cut(_ text: String, to maxBytes: Int) -> String {
+        guard text.utf8.count > maxBytes else { return text }
+        var end = text.utf8.index(text.startIndex, offsetBy: max(0, maxBytes))
+        while end > text.startIndex, end.samePosition(in: text.unicodeScalars) == nil {
+            end = text.utf8.index(before: end)
+        }
+        return String(text[..<end])
+    }
+}

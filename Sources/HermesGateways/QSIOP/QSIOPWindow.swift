@@ -1,0 +1,63 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+
+/// Which inbox entries a device was pushed and has not acknowledged, and how far its cursor may go.
+///
+/// The cursor is one number, acknowledgements come per push and in any order: it moves up to an entry only when that
+/// and all before it are done. Bounded by the window of the inbox feed.
+package struct QSIOPWindow: Sendable, Hashable {
+    private struct Entry: Sendable, Hashable {
+        let seq: UInt64
+        /// Nil: the entry was nothing that is pushed, so it waits for nobody.
+        let id: String?
+        var isDone: Bool
+    }
+
+    private var entries = Deque<Entry>()
+
+    package init() {}
+
+    /// How many entries lie between the cursor and the newest push.
+    package var count: Int { entries.count }
+
+    /// An entry was pushed under an id.
+    package mutating func pushed(_ seq: UInt64, id: String) {
+        entries.append(Entry(seq: seq, id: id, isDone: false))
+    }
+
+    /// An entry is nothing for this device.
+    ///
+    /// - Returns: how far the cursor may go now; nil if it stays.
+    package mutating func skipped(_ seq: UInt64) -> UInt64? {
+        entries.append(Entry(seq: seq, id: nil, isDone: true))
+        return advance()
+    }
+
+    /// What an acknowledgement meant.
+    package enum Acknowledgement: Sendable, Hashable {
+        /// Nothing with this id is waiting for an acknowledgement.
+        case unknown
+        /// Counted; entries before it are still waiting, so the cursor stays.
+        case waiting
+        /// Counted, and the cursor may go up to this seq.
+        case advanced(UInt64)
+    }
+
+    /// The device acknowledged a push; a second time for the same one is harmless while it is in the window.
+    package mutating func acknowledged(_ id: String) -> Acknowledgement {
+        guard let index = entries.firstIndex(where: { $0.id == id }) else { return .unknown }
+        entries[index].isDone = true
+        return advance().map(Acknowledgement.advanced) ?? .waiting
+    }
+
+    private mutating func advance() -> UInt64? {
+        var last: UInt64?
+        while let first = entries.first, first.isDone {
+            last = first.seq
+            entries.removeFirst()
+        }
+        return last
+    }
+}
