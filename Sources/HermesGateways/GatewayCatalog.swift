@@ -4,6 +4,8 @@
 /// All wire protocols, one line each.
 package enum GatewayCatalog {
     package static let all: [any Gateway.Type] = [
-        DelimitedGateway.self
+        LiveRoomGateway.self,
+        QSIOPGateway.self,
+        DelimitedGateway.self,
     ]
 }

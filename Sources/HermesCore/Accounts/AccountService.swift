@@ -97,7 +97,7 @@ package final class AccountService: Sendable {
 
     /// Logs in by name and password, or by token, and opens the device.
     ///
-    /// A token was given to one device and stands for that one, whatever id `device` has.
+    /// A ``Credential/token(_:)`` was given to one device and stands for that one, whatever id `device` has.
     ///
     /// - Parameters:
     ///   - credential: the proof.
@@ -123,6 +123,22 @@ package final class AccountService: Sendable {
             var device = device
             device.id = owner.device
             return try await open(account, device, address: address, isNewToken: false, tokenHash: hash, stamp: stamp)
+        case .tokenOfAnyDevice(let text):
+            let (account, _, hash) = try await check(token: text, address: address)
+            try await makeRoom(for: device.id, of: account.id)
+            return try await open(account, device, address: address, isNewToken: false, tokenHash: hash, stamp: stamp)
+        case .claim(let user):
+            guard let stored = try await store.find(.id(user)) else { throw try refused(address: address) }
+            try checkEnabled(stored.account)
+            try await makeRoom(for: device.id, of: user)
+            return try await open(
+                stored.account,
+                device,
+                address: address,
+                isNewToken: false,
+                tokenHash: nil,
+                stamp: stamp
+            )
         }
     }
 

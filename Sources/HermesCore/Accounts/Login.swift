@@ -5,12 +5,18 @@
 package enum Credential: Sendable, CustomStringConvertible {
     case password(nickName: String, password: String)
     case token(String)
+    /// A token of any of the account's devices, which lets this device in as itself: for protocols that have neither a
+    /// login by password nor tokens of their own (QSIOP, LiveRoom).
+    case tokenOfAnyDevice(String)
+    /// Nothing but the claim to be this account: for QSIOP where the configuration believes it.
+    case claim(UserID)
 
     /// Without the secret, so that none gets into a log.
     package var description: String {
         switch self {
         case .password(let nickName, _): "password of \(nickName)"
-        case .token: "token"
+        case .token, .tokenOfAnyDevice: "token"
+        case .claim(let user): "claim to be \(user)"
         }
     }
 }

@@ -137,7 +137,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         let device = DeviceDescription(id: entry.device, name: "LiveRoom", platform: "LiveRoom")
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) -> Login in
-            try await accounts.logIn(.token(entry.token), device: device, address: address)
+            try await accounts.logIn(.tokenOfAnyDevice(entry.token), device: device, address: address)
         } then: { [self] result in
             switch result {
             case .success(let login):

@@ -116,7 +116,7 @@ package enum QSIOPTranslation {
         by accounts: AccountService
     ) async throws(HermesError) -> Login {
         let device = DeviceDescription(id: report.device, name: "QSIOP", platform: "QSIOP")
-        let credential = report.token.map(Credential.token) ?? .claim(report.user)
+        let credential = report.token.map(Credential.tokenOfAnyDevice) ?? .claim(report.user)
         let login = try await accounts.logIn(credential, device: device, address: address)
         guard login.principal.user == report.user else {
             throw HermesError(.wrongCredentials, "the token belongs to another userid")
