@@ -51,7 +51,9 @@ extension QSIOPSession {
             }
             // A device that reports itself again, as some do now and then, is who it was.
             guard principal.user == report.user, principal.device == report.device else {
-                return .respond(QSIOPAnswer(.alreadyAuthenticated, "this connection is bound to another userid or device"))
+                return .respond(
+                    QSIOPAnswer(.alreadyAuthenticated, "this connection is bound to another userid or device")
+                )
             }
             return .respond(.done)
         }

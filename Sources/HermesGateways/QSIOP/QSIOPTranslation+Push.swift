@@ -34,11 +34,9 @@ extension QSIOPTranslation {
         if isOwn { properties.append("own", "1") }
 
         let text = plainText(message.content)
-        let truncationMark = "truncated"
-        let room =
-            QSIOPFrame.maxBodyBytes - encodedBytes(properties) - "body:\n".utf8.count - "\(truncationMark):1\n".utf8.count
-        let body = cut(text, to: room)
-        if body.utf8.count < text.utf8.count { properties.append(truncationMark, "1") }
+        let overhead = "truncated:1\nbody:\n".utf8.count
+        let body = cut(text, to: QSIOPFrame.maxBodyBytes - encodedBytes(properties) - overhead)
+        if body.utf8.count < text.utf8.count { properties.append("truncated", "1") }
         properties.append("body", body)
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
