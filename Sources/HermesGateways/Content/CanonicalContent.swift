@@ -1,0 +1,52 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import SwiftProtobuf
+
+/// The canonical form of what messages say: bytes of `hermes.v1.Content`, the same for the same content, so that
+/// sending again is recognised.
+enum CanonicalContent {
+    /// The longest text, in bytes of UTF-8.
+    static let maxTextBytes = 65_536
+    static let maxAttributes = 32
+    /// All attributes together.
+    static let maxAttributeBytes = 4_096
+
+    /// Checks content that a client sends and encodes it.
+    static func validated(_ content: Hermes_V1_Content) -> Result<MessageContent, HermesError> {
+        guard content.kind != nil || !content.unknownFields.data.isEmpty else {
+            return .failure(HermesError(.invalidArgument, "the content is empty"))
+        }
+        if case .text(let text) = content.kind, text.utf8.count > maxTextBytes {
+            return .failure(HermesError(.tooLarge, "a text is at most 64 KiB"))
+        }
+        if case .custom(let custom) = content.kind, custom.type.utf8.count > 64 {
+            return .failure(HermesError(.tooLarge, "custom.type is at most 64 bytes"))
+        }
+        if !content.attributes.isEmpty {
+            let bytes = content.attributes.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+            guard content.attributes.count <= maxAttributes, bytes <= maxAttributeBytes else {
+                return .failure(HermesError(.tooLarge, "attributes are at most 32 pairs and 4 KiB in all"))
+            }
+        }
+        return encoded(content)
+    }
+
+    /// Encodes content; a map's pairs in the order of their keys.
+    static func encoded(_ content: Hermes_V1_Content) -> Result<MessageContent, HermesError> {
+        var options = BinaryEncodingOptions()
+        options.useDeterministicOrdering = true
+        do {
+            return .success(MessageContent(bytes: try content.serializedBytes(options: options)))
+        } catch {
+            return .failure(HermesError(.invalidArgument, "the content cannot be stored", cause: error))
+        }
+    }
+
+    /// The content for a reader; empty if it cannot be read, which no gateway writes.
+    static func parsed(_ content: MessageContent) -> Hermes_V1_Content {
+        (try? Hermes_V1_Content(wire: content.bytes)) ?? Hermes_V1_Content()
+    }
+}

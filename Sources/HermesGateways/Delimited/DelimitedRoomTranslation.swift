@@ -1,0 +1,68 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+import SwiftProtobuf
+
+typealias WireMessage = SwiftProtobuf.Message
+
+/// Room publications (LiveRoom bodies) as packets.
+enum DelimitedRoomTranslation {
+    /// A whole frame with the event; empty for what the native protocol has no words for.
+    static func frame(for publication: Publication) -> ByteBuffer {
+        var frame = ByteBuffer()
+        guard let event = event(for: publication) else { return frame }
+        var packet = Hermes_V1_Packet()
+        packet.ephemeral.room = event
+        // Cannot fail: the message has no required fields and is far below 4 GiB.
+        try? DelimitedFrame.write(packet, into: &frame)
+        return frame
+    }
+
+    static func event(for publication: Publication) -> Hermes_V1_RoomEvent? {
+        guard let room = publication.topic.room else { return nil }
+        var event = Hermes_V1_RoomEvent()
+        event.room = room.rawValue
+        event.uid = UInt32(publication.sender?.rawValue ?? 0)
+        let body = publication.payload
+        switch LiveRoomFrameType(rawValue: publication.kind) {
+        case .join:
+            guard let user = try? LiveRoom_UserInfo(wire: body) else { return nil }
+            event.user = self.user(user)
+            event.joined = Hermes_V1_RoomJoined()
+        case .leave:
+            guard let user = try? LiveRoom_UserInfo(wire: body) else { return nil }
+            event.user = self.user(user)
+            event.left = Hermes_V1_RoomLeft()
+        case .text:
+            guard let message = try? LiveRoom_ChatMessage(wire: body) else { return nil }
+            event.user = user(message.user)
+            event.text.text = message.text
+        case .gift:
+            guard let message = try? LiveRoom_GiftMessage(wire: body) else { return nil }
+            event.user = user(message.user)
+            event.gift.name = message.giftname
+            event.gift.url = message.giftURL
+            event.gift.count = message.giftcount
+        case .notice:
+            guard let notice = try? LiveRoom_SystemNotice(wire: body) else { return nil }
+            event.notice.text = notice.text
+        case let type where type.rawValue >= 16:
+            event.custom.type = UInt32(type.rawValue)
+            event.custom.data = protobufBytes(body.readableBytesView)
+        default:
+            return nil
+        }
+        return event
+    }
+
+    private static func user(_ info: LiveRoom_UserInfo) -> Hermes_V1_RoomUser {
+        var user = Hermes_V1_RoomUser()
+        user.level = info.level
+        user.name = info.name
+        user.iconURL = info.iconURL
+        return user
+    }
+}

@@ -1,0 +1,147 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+import NIOCore
+
+/// The rooms that one connection is in.
+struct DelimitedRooms {
+    /// The most rooms of one connection.
+    static let limit = 100
+
+    struct Membership {
+        let subscription: TopicSubscription
+        let user: LiveRoom_UserInfo
+    }
+
+    var memberships: [RoomName: Membership] = [:]
+
+    /// Without a word, as for any connection that closes.
+    mutating func leaveAll(on topics: TopicShard) {
+        for membership in memberships.values { topics.unsubscribe(membership.subscription) }
+        memberships = [:]
+    }
+}
+
+/// Rooms: topics whose payloads are LiveRoom bodies, so that viewers of both protocols meet.
+extension DelimitedSession: TopicSubscriber {
+    func room(_ request: Hermes_V1_RoomRequest, id: UInt64, from sender: Sender) {
+        guard let room = RoomName(request.room) else {
+            return fail(id, HermesError(.invalidArgument, "a room's name is 1 to 64 letters, digits, '-', '_' or '.'"))
+        }
+        if case .enter(let enter) = request.request { return self.enter(room, as: enter.user, id: id, from: sender) }
+        guard let membership = rooms?.memberships[room] else {
+            return fail(id, HermesError(.forbidden, "enter the room first"))
+        }
+        do {
+            switch request.request {
+            case .leave:
+                connection.loop.topics.unsubscribe(membership.subscription)
+                rooms?.memberships[room] = nil
+                try publish(.leave, membership.user, to: room, .presence, from: sender)
+            case .text(let text):
+                guard text.text.utf8.count <= 4_096 else {
+                    throw HermesError(.tooLarge, "a room text is at most 4 KiB")
+                }
+                var message = LiveRoom_ChatMessage()
+                message.user = membership.user
+                message.text = text.text
+                try publish(.text, message, to: room, .text, from: sender)
+            case .gift(let gift):
+                guard gift.name.utf8.count <= 256, gift.url.utf8.count <= 1_024 else {
+                    throw HermesError(.tooLarge, "a gift's name is at most 256 bytes, its url 1,024")
+                }
+                var message = LiveRoom_GiftMessage()
+                message.user = membership.user
+                message.giftname = gift.name
+                message.giftURL = gift.url
+                message.giftcount = gift.count
+                try publish(.gift, message, to: room, .gift, from: sender)
+            case .custom(let custom):
+                guard let kind = UInt16(exactly: custom.type), kind >= 16, custom.data.count <= 65_536 else {
+                    throw HermesError(.invalidArgument, "custom.type is 16 to 65,535, its data at most 64 KiB")
+                }
+                publish(kind, ByteBuffer(bytes: custom.data), to: room, .text, from: sender)
+            case .enter, nil:
+                throw HermesError(.unsupported, "the server does not know this room request")
+            }
+            succeed(id)
+        } catch let error as HermesError {
+            fail(id, error)
+        } catch {
+            fail(id, HermesError(.invalidArgument, "the room request cannot be passed on", cause: error))
+        }
+    }
+
+    private func enter(_ room: RoomName, as user: Hermes_V1_RoomUser, id: UInt64, from sender: Sender) {
+        var info = LiveRoom_UserInfo()
+        info.level = user.level
+        info.name = user.name.isEmpty ? sender.principal.nickName.rawValue : user.name
+        info.iconURL = user.iconURL
+        guard info.name.utf8.count <= 256, info.iconURL.utf8.count <= 1_024 else {
+            return fail(id, HermesError(.tooLarge, "user.name is at most 256 bytes, user.icon_url 1,024"))
+        }
+        var rooms = rooms ?? DelimitedRooms()
+        guard rooms.memberships[room] == nil else { return fail(id, HermesError(.forbidden, "already in this room")) }
+        guard rooms.memberships.count < DelimitedRooms.limit else {
+            return fail(id, HermesError(.forbidden, "a connection can be in \(DelimitedRooms.limit) rooms at once"))
+        }
+        let subscription = connection.loop.topics.subscribe(self, to: room.topic)
+        rooms.memberships[room] = DelimitedRooms.Membership(subscription: subscription, user: info)
+        self.rooms = rooms
+        do {
+            try publish(.join, info, to: room, .presence, from: sender)
+        } catch {
+            return fail(id, HermesError(.invalidArgument, "the join cannot be passed on", cause: error))
+        }
+        countMembers(of: room, id: id)
+    }
+
+    private func countMembers(of room: RoomName, id: UInt64) {
+        guard id != 0 else { return }
+        let plane = environment.loops.topicPlane
+        connection.ask { () async throws(HermesError) in
+            await plane.subscriberCount(of: room.topic)
+        } then: { [self] result in
+            guard case .success(let count) = result else { return }
+            var state = Hermes_V1_RoomState()
+            state.room = room.rawValue
+            state.memberCount = UInt32(clamping: count)
+            succeed(id, .room(state))
+        }
+    }
+
+    private func publish(
+        _ type: LiveRoomFrameType,
+        _ message: some WireMessage,
+        to room: RoomName,
+        _ dropClass: Publication.DropClass,
+        from sender: Sender
+    ) throws {
+        publish(type.rawValue, try message.wireBuffer(), to: room, dropClass, from: sender)
+    }
+
+    private func publish(
+        _ kind: UInt16,
+        _ payload: ByteBuffer,
+        to room: RoomName,
+        _ dropClass: Publication.DropClass,
+        from sender: Sender
+    ) {
+        let publication = Publication(
+            topic: room.topic,
+            payload: payload,
+            kind: kind,
+            dropClass: dropClass,
+            sender: sender.principal.user
+        )
+        if connection.loop.topics.publish(publication).isCongested { connection.slowDown() }
+    }
+
+    package func deliver(_ delivery: Delivery) {
+        let frame = delivery.encoded(.delimited, by: DelimitedRoomTranslation.frame)
+        guard frame.readableBytes > 0 else { return }
+        connection.write(delivery.publication.dropClass, frame: frame)
+    }
+}

@@ -1,0 +1,181 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// Accounts and devices.
+extension DelimitedSession {
+    func register(_ request: Hermes_V1_Register, id: UInt64) {
+        guard let device = device(request.device, id: id) else { return }
+        let accounts = messenger.accounts
+        let address = connection.remoteHost
+        connection.ask { () async throws(HermesError) in
+            try await accounts.register(
+                nickName: request.nickName,
+                password: request.password,
+                device: device,
+                address: address
+            )
+        } then: { [self] result in
+            loggedIn(result, id: id, epoch: 0, acknowledged: 0)
+        }
+    }
+
+    func authenticate(_ request: Hermes_V1_Authenticate, id: UInt64) {
+        guard let device = device(request.device, id: id) else { return }
+        let credential: Credential
+        switch request.credential {
+        case .password(let password):
+            credential = .password(nickName: password.nickName, password: password.password)
+        case .token(let token):
+            credential = .token(token)
+        case nil:
+            return fail(id, HermesError(.invalidArgument, "give a password or a token"))
+        }
+        let accounts = messenger.accounts
+        let address = connection.remoteHost
+        connection.ask { () async throws(HermesError) in
+            try await accounts.logIn(credential, device: device, address: address)
+        } then: { [self] result in
+            loggedIn(result, id: id, epoch: request.epoch, acknowledged: request.acknowledgedSeq)
+        }
+    }
+
+    private func device(_ description: Hermes_V1_DeviceDescription, id: UInt64) -> DeviceDescription? {
+        guard let deviceID = DeviceID(description.id) else {
+            fail(id, HermesError(.invalidArgument, "device.id is 1 to 64 bytes of printable ASCII"))
+            return nil
+        }
+        return DeviceDescription(
+            id: deviceID,
+            name: description.name,
+            platform: description.platform,
+            appVersion: description.appVersion
+        )
+    }
+
+    private func loggedIn(_ result: Result<Login, HermesError>, id: UInt64, epoch: UInt64, acknowledged: UInt64) {
+        let login: Login
+        switch result {
+        case .failure(let error): return fail(id, error)
+        case .success(let value): login = value
+        }
+        // The client knows better than the server where it stands, as long as both speak of the same store.
+        let isSameStore = epoch != 0 && epoch == login.position.epoch
+        let cursor = isSameStore ? min(acknowledged, login.position.head) : login.device.cursor
+        var session = DelimitedTranslation.session(login, now: messenger.time.now())
+        session.acknowledgedSeq = max(login.device.cursor, isSameStore ? cursor : 0)
+        session.idleTimeoutMs = UInt32(clamping: connection.listener.idleTimeout.components.seconds * 1_000)
+        session.maxFrameBytes = UInt32(clamping: environment.settings.limits.maxFrameBytes)
+        session.serverVersion = environment.serverVersion
+        succeed(id, .session(session))
+        if cursor > login.device.cursor { messenger.messages.acknowledge(login.principal, upTo: cursor) }
+        authenticated(login, after: cursor)
+    }
+
+    func logOut(_ request: Hermes_V1_LogOut, id: UInt64, from sender: Sender) {
+        let accounts = messenger.accounts
+        let principal = sender.principal
+        let token = sender.login.tokenHash
+        connection.ask { () async throws(HermesError) in
+            try await accounts.logOut(principal, token: token, removeDevice: request.removeDevice)
+        } then: { [self] result in
+            switch result {
+            case .failure(let error): fail(id, error)
+            case .success:
+                succeed(id)
+                connection.end(.finished)
+            }
+        }
+    }
+
+    func account(_ request: Hermes_V1_AccountRequest, id: UInt64, from sender: Sender) {
+        let accounts = messenger.accounts
+        let principal = sender.principal
+        switch request.request {
+        case .get(let selector):
+            guard let key = DelimitedTranslation.accountKey(selector, own: principal.user) else {
+                return fail(id, HermesError(.invalidArgument, "uid is 1 to 2^31-1, nick_name a name"))
+            }
+            connection.ask { () async throws(HermesError) in
+                guard let account = try await accounts.account(key) else {
+                    throw HermesError(.notFound, "there is no such account")
+                }
+                return account
+            } then: { [self] result in
+                answer(id, result, own: principal.user)
+            }
+        case .changeProfile(let change):
+            connection.ask { () async throws(HermesError) in
+                try await accounts.changeProfile(
+                    of: principal.user,
+                    nickName: change.hasNickName ? change.nickName : nil,
+                    avatarURL: change.hasAvatarURL ? change.avatarURL : nil
+                )
+            } then: { [self] result in
+                answer(id, result, own: principal.user)
+            }
+        case .changePassword(let change):
+            connection.ask { () async throws(HermesError) in
+                try await accounts.changePassword(of: principal, old: change.oldPassword, new: change.newPassword)
+            } then: { [self] result in
+                answer(id, result)
+            }
+        case .revokeTokens:
+            fail(id, HermesError(.unsupported, "change the password to end all other sessions"))
+        case nil:
+            fail(id, HermesError(.unsupported, "the server does not know this account request"))
+        }
+    }
+
+    private func answer(_ id: UInt64, _ result: Result<Account, HermesError>, own: UserID) {
+        switch result {
+        case .failure(let error): fail(id, error)
+        case .success(let account):
+            let isOnline = messenger.sessions.isOnline(account.id)
+            succeed(id, .account(DelimitedTranslation.account(account, isOnline: isOnline, isOwn: account.id == own)))
+        }
+    }
+
+    func answer(_ id: UInt64, _ result: Result<Void, HermesError>) {
+        switch result {
+        case .failure(let error): fail(id, error)
+        case .success: succeed(id)
+        }
+    }
+
+    func device(_ request: Hermes_V1_DeviceRequest, id: UInt64, from sender: Sender) {
+        let accounts = messenger.accounts
+        let principal = sender.principal
+        switch request.request {
+        case .list:
+            connection.ask { () async throws(HermesError) in
+                try await accounts.devices(of: principal.user)
+            } then: { [self] result in
+                switch result {
+                case .failure(let error): fail(id, error)
+                case .success(let devices):
+                    let online = Set(messenger.sessions.attachedDevices(of: principal.user))
+                    succeed(
+                        id,
+                        .devices(DelimitedTranslation.devices(devices, online: online, current: principal.device))
+                    )
+                }
+            }
+        case .remove(let remove):
+            guard let device = DeviceID(remove.deviceID) else {
+                return fail(id, HermesError(.invalidArgument, "device_id is 1 to 64 bytes of printable ASCII"))
+            }
+            connection.ask { () async throws(HermesError) in
+                try await accounts.removeDevice(device, of: principal.user)
+            } then: { [self] result in
+                answer(id, result)
+            }
+        case .setPushToken, .clearPushToken_p:
+            fail(id, HermesError(.unsupported, "device push is not in this version of the server"))
+        case nil:
+            fail(id, HermesError(.unsupported, "the server does not know this device request"))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+
+/// What is never stored: typing, presence, signals.
+extension DelimitedSession {
+    func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
+        guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
+        if let peer = conversation.peer(of: sender.principal.user) {
+            let event = EphemeralEvent.typing(conversation, by: sender.principal.user, stopped: request.stopped)
+            messenger.sessions.notify(peer, event)
+        }
+        succeed(id)
+    }
+
+    func presence(_ request: Hermes_V1_PresenceRequest, id: UInt64, from sender: Sender) {
+        let watched = request.watchUids.prefix(1_000).compactMap { UserID($0) }
+        let unwatched = request.unwatchUids.prefix(1_000).compactMap { UserID($0) }
+        guard watched.count == request.watchUids.count, unwatched.count == request.unwatchUids.count else {
+            return fail(id, HermesError(.invalidArgument, "name at most 1,000 uids, each 1 to 2^31-1"))
+        }
+        let sessions = messenger.sessions
+        if !unwatched.isEmpty { sessions.unwatch(unwatched, by: sender.link.attachment) }
+        if !watched.isEmpty { sessions.watch(watched, by: sender.link.attachment) }
+        var list = Hermes_V1_PresenceList()
+        list.presences = watched.map { user in
+            var presence = Hermes_V1_Presence()
+            presence.uid = UInt32(user.rawValue)
+            presence.isOnline = sessions.isOnline(user)
+            return presence
+        }
+        succeed(id, .presence(list))
+    }
+
+    func signal(_ request: Hermes_V1_Signal, id: UInt64, from sender: Sender) {
+        guard let peer = UserID(request.toUid), request.signal != nil else {
+            return fail(id, HermesError(.invalidArgument, "a signal needs to_uid and one of address, data and end"))
+        }
+        guard (1...64).contains(request.sessionID.utf8.count) else {
+            return fail(id, HermesError(.invalidArgument, "session_id is 1 to 64 bytes"))
+        }
+        if case .data(let data) = request.signal, data.count > 16_384 {
+            return fail(id, HermesError(.tooLarge, "a signal's data is at most 16 KiB"))
+        }
+        let payload: [UInt8]
+        do {
+            payload = try request.wireBytes()
+        } catch {
+            return fail(id, HermesError(.invalidArgument, "the signal cannot be passed on", cause: error))
+        }
+        let principal = sender.principal
+        let event = EphemeralEvent.signal(from: principal.user, device: principal.device, payload: payload)
+        guard messenger.sessions.notify(peer, event) > 0 else {
+            return fail(id, HermesError(.notFound, "the user is not connected"))
+        }
+        succeed(id)
+    }
+
+    package func ephemeralArrived(_ event: EphemeralEvent) {
+        guard let user = link?.principal.user, let ephemeral = DelimitedTranslation.ephemeral(event, reader: user)
+        else {
+            return
+        }
+        var packet = Hermes_V1_Packet()
+        packet.ephemeral = ephemeral
+        // The first to go where the client does not keep up: it matters only now.
+        connection.write(.presence) { try DelimitedFrame.write(packet, into: &$0) }
+    }
+}

@@ -1,0 +1,165 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesWire
+import NIOCore
+
+/// One connection of the native protocol. Lives on its event loop.
+package final class DelimitedSession: GatewaySession {
+    package typealias Decoder = DelimitedFrameDecoder
+
+    let connection: Connection
+    let environment: GatewayEnvironment
+    private(set) var link: InboxLink?
+    private(set) var login: Login?
+    /// The rooms this connection is in; nil for the many that are in none.
+    var rooms: DelimitedRooms?
+
+    init(connection: Connection, environment: GatewayEnvironment) {
+        self.connection = connection
+        self.environment = environment
+    }
+
+    var messenger: Messenger { environment.messenger }
+
+    // MARK: Frames
+
+    package func received(_ frame: DelimitedFrame) {
+        let packet: Hermes_V1_Packet
+        do {
+            packet = try frame.packet()
+        } catch {
+            return connection.end(.malformed(error))
+        }
+        guard let link, let login else { return receivedFromStranger(packet) }
+        received(packet, from: Sender(principal: link.principal, login: login, link: link))
+    }
+
+    /// Who a request comes from.
+    struct Sender {
+        let principal: Principal
+        let login: Login
+        let link: InboxLink
+    }
+
+    private func receivedFromStranger(_ packet: Hermes_V1_Packet) {
+        switch packet.body {
+        case .register(let register): self.register(register, id: packet.id)
+        case .authenticate(let authenticate): self.authenticate(authenticate, id: packet.id)
+        case .ping(let ping): pong(ping, id: packet.id)
+        default: fail(packet.id, HermesError(.notAuthenticated, "authenticate first"))
+        }
+    }
+
+    private func received(_ packet: Hermes_V1_Packet, from sender: Sender) {
+        let id = packet.id
+        switch packet.body {
+        case .send(let send): self.send(send, id: id, from: sender)
+        case .acknowledge(let acknowledge):
+            sender.link.acknowledged(upTo: acknowledge.upToSeq)
+            if id != 0 { succeed(id) }
+        case .ping(let ping): pong(ping, id: id)
+        case .register, .authenticate:
+            fail(id, HermesError(.alreadyAuthenticated, "this connection is authenticated; use another one"))
+        case .synchronize(let synchronize): self.synchronize(synchronize, id: id, from: sender)
+        case .markRead(let mark): markRead(mark, id: id, from: sender)
+        case .typing(let typing): self.typing(typing, id: id, from: sender)
+        case .recall(let recall): self.recall(recall, id: id, from: sender)
+        case .presence(let presence): self.presence(presence, id: id, from: sender)
+        case .room(let room): self.room(room, id: id, from: sender)
+        case .device(let device): self.device(device, id: id, from: sender)
+        case .signal(let signal): self.signal(signal, id: id, from: sender)
+        case .statistics(let statistics):
+            DelimitedStatistics.count(statistics)
+            succeed(id)
+        case .account(let account): self.account(account, id: id, from: sender)
+        case .logOut(let logOut): self.logOut(logOut, id: id, from: sender)
+        case .history(let history): self.history(history, id: id, from: sender)
+        case .contact, .group:
+            fail(id, HermesError(.unsupported, "contacts and groups are not in this version of the server"))
+        case .result, .event, .ephemeral, .notice, .kicked, .pong:
+            fail(id, HermesError(.invalidArgument, "only the server sends this body"))
+        case nil:
+            fail(id, HermesError(.unsupported, "the server does not know this body; it may be of a newer version"))
+        }
+    }
+
+    private func pong(_ ping: Hermes_V1_Ping, id: UInt64) {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.pong.clientTimeMs = ping.clientTimeMs
+        packet.pong.serverTimeMs = messenger.time.now().rawValue
+        write(packet)
+    }
+
+    // MARK: Answers
+
+    func write(_ packet: Hermes_V1_Packet) {
+        connection.write { try DelimitedFrame.write(packet, into: &$0) }
+    }
+
+    /// An empty result; nothing if no answer is wanted.
+    func succeed(_ id: UInt64) {
+        guard id != 0 else { return }
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.result = Hermes_V1_Result()
+        write(packet)
+    }
+
+    /// A result with a value; nothing if no answer is wanted.
+    func succeed(_ id: UInt64, _ value: Hermes_V1_Result.OneOf_Value) {
+        guard id != 0 else { return }
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.result.value = value
+        write(packet)
+    }
+
+    /// A failure, told even where no answer is wanted.
+    func fail(_ id: UInt64, _ error: HermesError) {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.result.error = DelimitedTranslation.error(error)
+        write(packet)
+    }
+
+    // MARK: Life
+
+    /// The connection acts as an account from now on.
+    func authenticated(_ login: Login, after cursor: UInt64) {
+        self.login = login
+        connection.authenticated()
+        let link = InboxLink(
+            principal: login.principal,
+            connection: connection,
+            messenger: messenger,
+            write: { [unowned self] entries in write(entries) }
+        )
+        self.link = link
+        link.open(after: cursor)
+    }
+
+    package func farewell(_ reason: CloseReason) {
+        if let kicked = DelimitedTranslation.kicked(reason) {
+            var packet = Hermes_V1_Packet()
+            packet.kicked = kicked
+            write(packet)
+        }
+        letGo()
+    }
+
+    package func closed() { letGo() }
+
+    private func letGo() {
+        link?.close()
+        link = nil
+        rooms?.leaveAll(on: connection.loop.topics)
+        rooms = nil
+    }
+
+    package func becameWritable() { link?.becameWritable() }
+
+    package func inboxAdvanced(_ entries: [InboxEntry]) { link?.advanced(entries) }
+}

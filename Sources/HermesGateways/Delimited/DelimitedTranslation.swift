@@ -1,0 +1,193 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// The core's words as those of `hermes.v1`.
+enum DelimitedTranslation {
+    /// After a shutdown clients come back within this window, so that they do not all come at once.
+    static let reconnectWindow: UInt32 = 15_000
+
+    static func error(_ error: HermesError) -> Hermes_V1_Error {
+        var answer = Hermes_V1_Error()
+        answer.code = error.code.rawValue
+        answer.message = error.message
+        if let retryAfter = error.retryAfter {
+            let milliseconds = retryAfter / .milliseconds(1)
+            answer.retryAfterMs = UInt32(min(max(milliseconds, 1), 86_400_000))
+        }
+        return answer
+    }
+
+    static func session(_ login: Login, now: Timestamp) -> Hermes_V1_Session {
+        var session = Hermes_V1_Session()
+        session.uid = UInt32(login.principal.user.rawValue)
+        session.nickName = login.principal.nickName.rawValue
+        session.token = login.token ?? ""
+        session.epoch = login.position.epoch
+        session.headSeq = login.position.head
+        session.serverTimeMs = now.rawValue
+        return session
+    }
+
+    static func accountKey(_ selector: Hermes_V1_AccountSelector, own: UserID) -> AccountKey? {
+        switch selector.selector {
+        case .uid(let uid): UserID(uid).map(AccountKey.id)
+        case .nickName(let name): (try? NickName(name)).map(AccountKey.nickName)
+        case nil: .id(own)
+        }
+    }
+
+    static func account(_ account: Account, isOnline: Bool, isOwn: Bool) -> Hermes_V1_Account {
+        var answer = Hermes_V1_Account()
+        answer.uid = UInt32(account.id.rawValue)
+        answer.nickName = account.nickName.rawValue
+        answer.avatarURL = account.avatarURL
+        answer.isOnline = isOnline
+        if isOwn { answer.createdAtMs = account.createdAt.rawValue }
+        return answer
+    }
+
+    static func devices(_ devices: [Device], online: Set<DeviceID>, current: DeviceID) -> Hermes_V1_DeviceList {
+        var list = Hermes_V1_DeviceList()
+        list.devices = devices.map { device in
+            var answer = Hermes_V1_Device()
+            answer.id = device.description.id.rawValue
+            answer.name = device.description.name
+            answer.platform = device.description.platform
+            answer.appVersion = device.description.appVersion
+            answer.isOnline = online.contains(device.description.id)
+            answer.lastSeenMs = device.lastSeenAt.rawValue
+            answer.acknowledgedSeq = device.cursor
+            answer.isCurrent = device.description.id == current
+            return answer
+        }
+        return list
+    }
+
+    static func receipt(_ receipt: SendReceipt) -> Hermes_V1_Receipt {
+        var answer = Hermes_V1_Receipt()
+        answer.messageID = receipt.messageID.description
+        answer.clientID = receipt.clientID ?? ""
+        answer.conversationSeq = receipt.conversationSeq
+        answer.inboxSeq = receipt.inboxSeq
+        answer.serverTimeMs = receipt.sentAt.rawValue
+        answer.duplicate = receipt.isDuplicate
+        return answer
+    }
+
+    static func synchronized(_ page: InboxPage) -> Hermes_V1_Synchronized {
+        var answer = Hermes_V1_Synchronized()
+        answer.epoch = page.position.epoch
+        answer.headSeq = page.position.head
+        answer.oldestSeq = page.position.oldest
+        answer.count = UInt32(clamping: page.entries.count)
+        return answer
+    }
+
+    static func conversation(_ conversation: ConversationID, reader: UserID) -> Hermes_V1_Conversation {
+        var answer = Hermes_V1_Conversation()
+        switch conversation {
+        case .direct(let low, _): answer.uid = UInt32((conversation.peer(of: reader) ?? low).rawValue)
+        case .group(let group): answer.groupID = UInt32(group.rawValue)
+        }
+        return answer
+    }
+
+    static func message(_ message: Message, reader: UserID) -> Hermes_V1_Message {
+        var answer = Hermes_V1_Message()
+        answer.id = message.id.description
+        answer.conversation = conversation(message.conversation, reader: reader)
+        answer.conversationSeq = message.conversationSeq
+        answer.fromUid = UInt32(message.sender.rawValue)
+        answer.fromNickName = message.senderName
+        answer.serverTimeMs = message.sentAt.rawValue
+        answer.own = message.sender == reader
+        if answer.own { answer.clientID = message.clientID ?? "" }
+        answer.recalled = message.isRecalled
+        if !message.isRecalled { answer.content = CanonicalContent.parsed(message.content) }
+        return answer
+    }
+
+    static func event(_ entry: InboxEntry, reader: UserID) -> Hermes_V1_Packet {
+        var event = Hermes_V1_Event()
+        event.seq = entry.seq
+        event.serverTimeMs = entry.committedAt.rawValue
+        switch entry.event {
+        case .message(let message):
+            event.message = self.message(message, reader: reader)
+        case .readMark(let conversation, let user, let seq):
+            event.readMark.conversation = self.conversation(conversation, reader: reader)
+            event.readMark.uid = UInt32(user.rawValue)
+            event.readMark.upToSeq = seq
+        case .recalled(let conversation, let id, let seq, let user):
+            event.recalled.conversation = self.conversation(conversation, reader: reader)
+            event.recalled.messageID = id.description
+            event.recalled.conversationSeq = seq
+            event.recalled.byUid = UInt32(user.rawValue)
+        case .expired(let seq):
+            event.expired.toSeq = seq
+        }
+        var packet = Hermes_V1_Packet()
+        packet.event = event
+        return packet
+    }
+
+    static func ephemeral(_ event: EphemeralEvent, reader: UserID) -> Hermes_V1_Ephemeral? {
+        var answer = Hermes_V1_Ephemeral()
+        switch event {
+        case .typing(let conversation, let user, let stopped):
+            answer.typing.conversation = self.conversation(conversation, reader: reader)
+            answer.typing.uid = UInt32(user.rawValue)
+            answer.typing.stopped = stopped
+        case .presence(let user, let isOnline, let lastSeen):
+            answer.presence.uid = UInt32(user.rawValue)
+            answer.presence.isOnline = isOnline
+            answer.presence.lastSeenMs = lastSeen?.rawValue ?? 0
+        case .signal(let user, let device, let payload):
+            guard let signal = try? Hermes_V1_Signal(wire: payload) else { return nil }
+            answer.signal.fromUid = UInt32(user.rawValue)
+            answer.signal.fromDeviceID = device.rawValue
+            answer.signal.signal = signal
+        }
+        return answer
+    }
+
+    /// The last packet of a connection; nil where none is due.
+    static func kicked(_ reason: CloseReason) -> Hermes_V1_Kicked? {
+        var kicked = Hermes_V1_Kicked()
+        switch reason {
+        case .finished: return nil
+        case .malformed(let error):
+            kicked.reason = .protocol
+            kicked.message = error.message
+        case .notAuthenticated:
+            kicked.reason = .timeout
+            kicked.message = "not authenticated in time"
+        case .idle:
+            kicked.reason = .timeout
+            kicked.message = "nothing came for too long; send a ping more often"
+        case .tooManyRequests:
+            kicked.reason = .limit
+            kicked.message = "too many requests per second"
+        case .slowReader:
+            kicked.reason = .limit
+            kicked.message = "what was sent was not read"
+        case .session(.replaced):
+            kicked.reason = .replaced
+            kicked.message = "the same device connected again"
+        case .session(.accountDisabled):
+            kicked.reason = .disabled
+            kicked.message = "the account was disabled"
+        case .session(.revoked):
+            kicked.reason = .revoked
+            kicked.message = "the token was revoked; log in again"
+        case .session(.shuttingDown), .shuttingDown:
+            kicked.reason = .shutdown
+            kicked.message = "the server is stopping"
+            kicked.reconnect.windowMs = reconnectWindow
+        }
+        return kicked
+    }
+}
