@@ -1,0 +1,210 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+// MARK: - What the app asks for
+extension ConnectionDriver {
+    /// Starts connecting, and waits until logged in.
+    ///
+    /// - Parameter prepare: gives the link what it needs to log in.
+    /// - Throws: HermesClientError if the login is refused, or if the policy gives up; CancellationError.
+    func start(_ prepare: @Sendable (inout Link) -> Void = { _ in }) async throws -> Link.Session {
+        prepare(&link)
+        perform(machine.startRequested())
+        return try await waitUntilLive()
+    }
+
+    /// Waits until logged in.
+    func waitUntilLive() async throws -> Link.Session {
+        if case .live = machine.state, let session { return session }
+        if case .stopped(let reason) = machine.state {
+            throw reason ?? HermesClientError(.closed, "the client is closed")
+        }
+        let id = nextWaiterID()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
+                liveWaiters.append((id, continuation))
+            }
+        } onCancel: {
+            onLoop { driver in
+                guard let index = driver.liveWaiters.firstIndex(where: { $0.id == id }) else { return }
+                driver.liveWaiters.remove(at: index).1.resume(throwing: CancellationError())
+            }
+        }
+    }
+
+    /// Waits until the machine has stopped.
+    ///
+    /// - Throws: HermesClientError that tells why, unless the app closed the client; CancellationError.
+    func waitUntilStopped() async throws {
+        let id = nextWaiterID()
+        try await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if case .stopped = machine.state { return continuation.resume() }
+                guard !Task.isCancelled else { return continuation.resume() }
+                stopWaiters.append((id, continuation))
+            }
+            try Task.checkCancellation()
+        } onCancel: {
+            onLoop { driver in
+                guard let index = driver.stopWaiters.firstIndex(where: { $0.id == id }) else { return }
+                driver.stopWaiters.remove(at: index).1.resume()
+            }
+        }
+        if case .stopped(let reason?) = machine.state { throw reason }
+    }
+
+    /// Closes the connection for good, what was written first, and waits until it is closed.
+    ///
+    /// - Parameter takesLast: whether the event that was handed over last counts as taken.
+    func close(takesLast: Bool) async {
+        if takesLast { takeHandedOver() }
+        withLink { link, effects in link.closing(effects: &effects) }
+        flush()
+        perform(machine.stopRequested())
+        if case .stopped(let reason) = machine.state { stopped(reason) }
+        await withCheckedContinuation { continuation in
+            if case .stopped = machine.state { return continuation.resume() }
+            stopWaiters.append((nextWaiterID(), continuation))
+        }
+    }
+
+    /// Sends a request, now or once logged in, and waits for its answer.
+    ///
+    /// - Parameters:
+    ///   - request: what to send.
+    ///   - replay: whether it is sent again if the connection ends before the answer.
+    ///   - timeout: how long to wait, reconnects included.
+    /// - Throws: HermesClientError; CancellationError if the task is cancelled (the request may be carried out).
+    func request(
+        _ request: Link.Request,
+        replay: Requests.Replay,
+        timeout: Duration
+    ) async throws -> Link.Answer {
+        try requireStarted()
+        let id = OneShot<UInt64>()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
+                let deadline = eventLoop.now + TimeAmount(timeout)
+                id.value = requests.insert(request, replay: replay, deadline: deadline, waiter: continuation)
+                if case .live = machine.state, let id = id.value, write(request, id: id) { requests.markWritten(id) }
+                schedule()
+            }
+        } onCancel: {
+            onLoop { driver in
+                guard let id = id.value else { return }
+                driver.requests.remove(id)?.waiter.resume(throwing: CancellationError())
+            }
+        }
+    }
+
+    /// Sends what has no answer, and waits until the operating system has it.
+    ///
+    /// - Throws: HermesClientError if there is no connection or it is lost.
+    func send(_ request: Link.Request) async throws {
+        try requireStarted()
+        _ = try await waitUntilLive()
+        guard write(request, id: 0) else {
+            throw HermesClientError(.notEncodable, "the request cannot be written: it is too long")
+        }
+        try await withCheckedThrowingContinuation { writeWaiters.append($0) }
+    }
+
+    /// Sends what has no answer if there is a connection just now.
+    func sendIfLive(_ request: Link.Request) {
+        guard case .live = machine.state else { return }
+        write(request, id: 0)
+    }
+
+    /// The network changed, or the app came to the foreground.
+    func networkChanged() { perform(machine.networkChanged(now: eventLoop.now)) }
+
+    /// The states from now on, the present one first.
+    nonisolated func states() -> AsyncStream<ConnectionState> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
+            onLoop { driver in
+                let id = driver.nextWaiterID()
+                driver.observers[id] = continuation
+                continuation.yield(driver.publishedState)
+                continuation.onTermination = { _ in self.onLoop { $0.observers[id] = nil } }
+            }
+        }
+    }
+
+    private func requireStarted() throws {
+        switch machine.state {
+        case .idle: throw HermesClientError(.closed, "log in first")
+        case .stopped(let reason): throw reason ?? HermesClientError(.closed, "the client is closed")
+        case .connecting, .authenticating, .live, .lost, .waiting: return
+        }
+    }
+
+    func nextWaiterID() -> UInt64 {
+        lastWaiterID &+= 1
+        return lastWaiterID
+    }
+
+    nonisolated func onLoop(_ body: @escaping @Sendable (isolated ConnectionDriver) -> Void) {
+        eventLoop.execute { self.assumeIsolated { body($0) } }
+    }
+}
+
+/// A value that is set once on a driver's loop and read there later.
+///
+/// Unchecked because the compiler cannot see that both happen on that one loop.
+private final class OneShot<Value: Sendable>: @unchecked Sendable {
+    var value: Value?
+}
+
+// MARK: - Events
+extension ConnectionDriver {
+    /// The next event; waits for one. The one before counts as taken now.
+    ///
+    /// - Returns: nil once the client has stopped and all events are taken, or if the task is cancelled.
+    func nextEvent() async -> Link.Event? {
+        takeHandedOver()
+        if let event = events.popFirst() {
+            withLink { link, effects in link.backlogChanged(events.count, now: eventLoop.now, effects: &effects) }
+            handedOver = event
+            return event
+        }
+        if case .stopped = machine.state { return nil }
+        let id = nextWaiterID()
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                guard !Task.isCancelled else { return continuation.resume(returning: nil) }
+                eventWaiters.append((id, continuation))
+            }
+        } onCancel: {
+            onLoop { driver in
+                guard let index = driver.eventWaiters.firstIndex(where: { $0.id == id }) else { return }
+                driver.eventWaiters.remove(at: index).1.resume(returning: nil)
+            }
+        }
+    }
+
+    func enqueue(_ event: Link.Event) {
+        if let waiter = eventWaiters.popFirst() {
+            handedOver = event
+            waiter.1.resume(returning: event)
+        } else {
+            events.append(event)
+            withLink { link, effects in link.backlogChanged(events.count, now: eventLoop.now, effects: &effects) }
+        }
+    }
+
+    func takeHandedOver() {
+        guard let event = handedOver else { return }
+        handedOver = nil
+        withLink { link, effects in link.taken(event, now: eventLoop.now, effects: &effects) }
+    }
+
+    func endEvents() {
+        for waiter in eventWaiters { waiter.1.resume(returning: nil) }
+        eventWaiters.removeAll()
+    }
+}

@@ -1,0 +1,111 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+// MARK: - Bytes, called by the handler
+extension ConnectionDriver {
+    /// Bytes came.
+    func bytesReceived(_ bytes: ByteBuffer) {
+        machine.bytesReceived()
+        if inbound.readableBytes == 0 {
+            inbound = bytes
+        } else {
+            inbound.writeImmutableBuffer(bytes)
+        }
+        let now = eventLoop.now
+        do {
+            while acceptsFrames, let frame = try decoder.next(from: &inbound) {
+                var effects = Link.Effects()
+                defer { apply(effects) }
+                try link.received(frame, now: now, effects: &effects)
+            }
+        } catch {
+            fail(error)
+        }
+        inbound.discardReadBytes()
+        schedule()
+    }
+
+    /// After the machine gave the connection up, what still comes is not read.
+    private var acceptsFrames: Bool {
+        switch machine.state {
+        case .connecting, .authenticating, .live: true
+        case .idle, .lost, .waiting, .stopped: false
+        }
+    }
+
+    /// An error came along the pipeline; the handler closes the channel.
+    func errorCaught(_ error: any Error) {
+        if lastError == nil { lastError = HermesClientError(.connectionLost, "the connection broke: \(explain(error))") }
+    }
+
+    /// Encodes a request into the outbound buffer; all of a loop tick leave in one write.
+    ///
+    /// - Returns: false if it could not be encoded; its waiter has been told.
+    @discardableResult
+    func write(_ request: Link.Request, id: UInt64) -> Bool {
+        let start = outbound.writerIndex
+        do {
+            try link.write(request, id: id, into: &outbound)
+            machine.bytesWritten(now: eventLoop.now)
+            scheduleFlush()
+            return true
+        } catch {
+            outbound.moveWriterIndex(to: start)
+            let reason = error as? HermesClientError ?? HermesClientError(.notEncodable, explain(error))
+            requests.remove(id)?.waiter.resume(throwing: reason)
+            logger.debug("request not sent", metadata: ["reason": "\(reason)"])
+            return false
+        }
+    }
+
+    func scheduleFlush() {
+        guard !isFlushScheduled else { return }
+        isFlushScheduled = true
+        eventLoop.execute { self.assumeIsolated { $0.flush() } }
+    }
+
+    /// Hands what was written in this tick to the channel.
+    func flush() {
+        isFlushScheduled = false
+        guard let channel, outbound.readableBytes > 0 else { return }
+        let bytes = outbound
+        outbound = ByteBuffer()
+        guard !writeWaiters.isEmpty else {
+            channel.writeAndFlush(bytes, promise: nil)
+            return
+        }
+        let waiters = writeWaiters
+        writeWaiters = []
+        channel.writeAndFlush(bytes).whenComplete { result in
+            for waiter in waiters {
+                waiter.resume(
+                    with: result.mapError {
+                        HermesClientError(.connectionLost, "the connection was lost: \(explain($0))")
+                    }
+                )
+            }
+        }
+    }
+}
+
+/// An error in words: NIO's and the system's have long descriptions.
+func explain(_ error: any Error) -> String {
+    switch error {
+    case let error as HermesClientError: error.message
+    case let error as WireError: error.message
+    case let error as IOError: error.description
+    case let error as NIOConnectionError: explainConnection(error)
+    default: "\(error)"
+    }
+}
+
+private func explainConnection(_ error: NIOConnectionError) -> String {
+    guard let first = error.connectionErrors.first else {
+        let reason = (error.dnsAError ?? error.dnsAAAAError).map { ": \($0)" } ?? ""
+        return "\(error.host) is not known\(reason)"
+    }
+    return "\(error.host):\(error.port): \(explain(first.error))"
+}

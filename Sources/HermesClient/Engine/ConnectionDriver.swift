@@ -1,0 +1,274 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import HermesWire
+import Logging
+import NIOCore
+
+/// Runs a `ConnectionEngine.StateMachine` and a link over a channel.
+///
+/// The actor lives on the event loop of its channels: its state is touched on that loop alone. Nothing here starts a
+/// task: the loop's events and timers drive it, from `start` until the machine stops.
+actor ConnectionDriver<Link: ConnectionLink> {
+    typealias Machine = ConnectionEngine.StateMachine
+    typealias Requests = ConnectionEngine.RequestTable<Link.Request, CheckedContinuation<Link.Answer, any Error>>
+
+    /// Opens a channel on the loop and puts the handler into its pipeline.
+    typealias Connector =
+        @Sendable (any EventLoop, @escaping @Sendable (any Channel) throws -> Void) -> EventLoopFuture<any Channel>
+
+    nonisolated let eventLoop: any EventLoop
+    private let executor: LoopExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    var machine: Machine
+    var link: Link
+    var decoder: Link.Decoder
+    var requests = Requests()
+    var session: Link.Session?
+    let connector: Connector
+    let logger: Logger
+
+    var channel: (any Channel)?
+    var inbound = ByteBuffer()
+    var outbound = ByteBuffer()
+    var isFlushScheduled = false
+    /// Who waits until what they sent without wanting an answer is with the operating system.
+    var writeWaiters: [CheckedContinuation<Void, any Error>] = []
+    /// Why the channel is about to close.
+    var lastError: HermesClientError?
+    var timer: Scheduled<Void>?
+    var timerDeadline: NIODeadline?
+
+    var events = Deque<Link.Event>()
+    var eventWaiters = Deque<(id: UInt64, CheckedContinuation<Link.Event?, Never>)>()
+    var lastWaiterID: UInt64 = 0
+    /// Handed to the app, which has not asked for the next one yet.
+    var handedOver: Link.Event?
+
+    var liveWaiters: [(id: UInt64, CheckedContinuation<Link.Session, any Error>)] = []
+    var stopWaiters: [(id: UInt64, CheckedContinuation<Void, Never>)] = []
+    var observers: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
+    var publishedState = ConnectionState.idle
+
+    init(
+        link: Link,
+        eventLoop: any EventLoop,
+        heartbeat: HeartbeatPolicy,
+        reconnect: ReconnectPolicy,
+        seed: UInt64 = .random(in: 0...UInt64.max),
+        logger: Logger,
+        connector: @escaping Connector
+    ) {
+        self.link = link
+        self.eventLoop = eventLoop
+        self.logger = logger
+        self.connector = connector
+        executor = LoopExecutor(eventLoop)
+        decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
+        machine = Machine(heartbeat: heartbeat, reconnect: reconnect, seed: seed)
+    }
+}
+
+// MARK: - The machine's actions, the link's effects
+extension ConnectionDriver {
+    /// Carries out actions, then what follows from the machine's new state. Every entry point ends here.
+    func perform(_ actions: [Machine.Action]) {
+        for action in actions {
+            switch action {
+            case .connect: connect()
+            case .authenticate: authenticate()
+            case .becameLive: becameLive()
+            case .sendHeartbeat: sendHeartbeat()
+            case .close: channel?.close(promise: nil)
+            }
+        }
+        publishState()
+        schedule()
+    }
+
+    /// Carries out a link's effects, in order.
+    func apply(_ effects: Link.Effects) {
+        for effect in effects {
+            switch effect {
+            case .authenticated(let session):
+                self.session = session
+                perform(machine.authenticated(now: eventLoop.now))
+            case .refused(let error):
+                perform(machine.authenticationRefused(error, now: eventLoop.now))
+            case .answer(let id, let result):
+                requests.remove(id)?.waiter.resume(with: result.mapError { $0 })
+            case .send(let request, let id):
+                write(request, id: id)
+            case .event(let event):
+                enqueue(event)
+            case .kicked(let error, let mayReturn, let advice):
+                perform(machine.kicked(error, mayReturn: mayReturn, advice: advice, now: eventLoop.now))
+            case .shutdownAnnounced(let advice):
+                machine.shutdownAnnounced(advice, now: eventLoop.now)
+            case .reconnectAdvised(let advice):
+                machine.reconnectAdvised(advice, now: eventLoop.now)
+            }
+        }
+    }
+
+    /// Lets the link act, then carries out what it wants. What it throws ends the connection.
+    func withLink(_ body: (inout Link, inout Link.Effects) throws -> Void) {
+        var effects = Link.Effects()
+        do {
+            try body(&link, &effects)
+            apply(effects)
+            schedule()
+        } catch {
+            apply(effects)
+            fail(error)
+        }
+    }
+
+    private func connect() {
+        inbound.clear()
+        outbound.clear()
+        lastError = nil
+        decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
+        let opened = connector(eventLoop) { channel in
+            try channel.pipeline.syncOperations.addHandler(ConnectionHandler(driver: self))
+        }
+        opened.hop(to: eventLoop).whenComplete { result in
+            self.assumeIsolated { $0.connectCompleted(result) }
+        }
+    }
+
+    private func connectCompleted(_ result: Result<any Channel, any Error>) {
+        switch result {
+        case .success(let channel):
+            self.channel = channel
+            // Not at once: closing may complete in the middle of what closes.
+            channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
+            perform(machine.connected(now: eventLoop.now))
+        case .failure(let error):
+            let reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))")
+            machine.connectFailed(reason, now: eventLoop.now)
+            afterLoss()
+        }
+    }
+
+    private func authenticate() {
+        withLink { link, effects in try link.connected(effects: &effects) }
+    }
+
+    private func becameLive() {
+        withLink { link, effects in link.becameLive(now: eventLoop.now, effects: &effects) }
+        for (id, request) in requests.unwritten() where write(request, id: id) { requests.markWritten(id) }
+        if let session {
+            for waiter in liveWaiters { waiter.1.resume(returning: session) }
+            liveWaiters = []
+        }
+    }
+
+    private func sendHeartbeat() {
+        do {
+            try link.writeHeartbeat(into: &outbound)
+            scheduleFlush()
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func channelClosed() {
+        channel = nil
+        let error = lastError ?? HermesClientError(.connectionLost, "the server closed the connection")
+        machine.connectionClosed(error, now: eventLoop.now)
+        afterLoss()
+    }
+
+    /// The connection is gone: some requests fail with it, and all if there will be no further connection.
+    private func afterLoss() {
+        link.lost()
+        outbound.clear()
+        let error = lastError ?? HermesClientError(.connectionLost, "the connection was lost")
+        for entry in requests.connectionLost() { entry.waiter.resume(throwing: error) }
+        failWriteWaiters(error)
+        perform([])
+        if case .stopped(let reason) = machine.state { stopped(reason) }
+    }
+
+    func stopped(_ reason: HermesClientError?) {
+        let error = reason ?? HermesClientError(.closed, "the client is closed")
+        for entry in requests.removeAll() { entry.waiter.resume(throwing: error) }
+        failWriteWaiters(error)
+        for waiter in liveWaiters { waiter.1.resume(throwing: error) }
+        liveWaiters = []
+        for waiter in stopWaiters { waiter.1.resume() }
+        stopWaiters = []
+        endEvents()
+        schedule()
+    }
+
+    func failWriteWaiters(_ error: any Error) {
+        for waiter in writeWaiters { waiter.resume(throwing: error) }
+        writeWaiters = []
+    }
+
+    /// What came broke the protocol: the connection cannot go on.
+    func fail(_ error: any Error) {
+        let reason = error as? HermesClientError ?? HermesClientError(.protocolViolation, explain(error))
+        if lastError == nil { lastError = reason }
+        logger.debug("connection failed", metadata: ["reason": "\(reason)"])
+        perform(machine.failed(reason, now: eventLoop.now))
+    }
+}
+
+// MARK: - Time and states
+extension ConnectionDriver {
+    /// Sees to it that there is a timer for the earliest of all deadlines. A timer that fires too early does no harm.
+    func schedule() {
+        let deadlines = [machine.nextDeadline, link.nextDeadline, requests.nextDeadline]
+        guard let next = deadlines.compactMap({ $0 }).min() else {
+            timer?.cancel()
+            timer = nil
+            timerDeadline = nil
+            return
+        }
+        if let timerDeadline, timerDeadline <= next { return }
+        timer?.cancel()
+        timerDeadline = next
+        timer = eventLoop.assumeIsolated().scheduleTask(deadline: next) { [weak self] in
+            self?.assumeIsolated { $0.timerFired() }
+        }
+    }
+
+    private func timerFired() {
+        timer = nil
+        timerDeadline = nil
+        let now = eventLoop.now
+        for entry in requests.expired(now: now) {
+            entry.waiter.resume(throwing: HermesClientError(.timedOut, "the server did not answer in time"))
+        }
+        withLink { link, effects in link.deadlineReached(now: now, effects: &effects) }
+        perform(machine.deadlineReached(now: now))
+    }
+
+    private func publishState() {
+        let state = machine.state.published
+        guard state != publishedState else { return }
+        publishedState = state
+        logger.debug("connection state", metadata: ["state": "\(state)"])
+        for observer in observers.values { observer.yield(state) }
+    }
+}
+
+extension ConnectionEngine.StateMachine.State {
+    /// The state as the app sees it.
+    var published: ConnectionState {
+        switch self {
+        case .idle: .idle
+        case .connecting: .connecting
+        case .authenticating: .authenticating
+        case .live: .live
+        case .lost(let error, _): .lost(error)
+        case .waiting(let error, _, let delay): .waiting(error, delay: delay)
+        case .stopped(let error): .stopped(error)
+        }
+    }
+}

@@ -1,0 +1,91 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+/// What a protocol adds to the connection engine: its frames, its way to log in, and what it makes of what arrives.
+///
+/// A link is a value in a `ConnectionDriver` and does no IO: it fills `effects`, the driver carries them out in order.
+protocol ConnectionLink: Sendable {
+    /// Cuts the bytes that arrive into frames.
+    associatedtype Decoder: FrameDecoder
+    /// What is sent.
+    associatedtype Request: Sendable
+    /// What requests are answered with.
+    associatedtype Answer: Sendable
+    /// What the app gets.
+    associatedtype Event: Sendable
+    /// What a login yields.
+    associatedtype Session: Sendable
+
+    typealias Effects = [LinkEffect<Self>]
+
+    /// The longest frame that is accepted from the server, in bytes.
+    var maxFrameBytes: Int { get }
+
+    /// A new connection is open: forget what belonged to the last one, and log in; `.authenticated` or `.refused`
+    /// must follow, now or from `received`.
+    mutating func connected(effects: inout Effects) throws
+
+    /// A frame arrived.
+    mutating func received(_ frame: Decoder.Frame, now: NIODeadline, effects: inout Effects) throws
+
+    /// Appends a request. `id` is unique among the unanswered ones, at least 16, and comes back in `.answer`; 0 where no
+    /// answer is awaited.
+    mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws
+
+    /// Appends a heartbeat.
+    mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws
+
+    /// The connection is logged in; what is sent now goes before the waiting requests.
+    mutating func becameLive(now: NIODeadline, effects: inout Effects)
+
+    /// The connection is gone.
+    mutating func lost()
+
+    /// The app closes the client: send now what was held back.
+    mutating func closing(effects: inout Effects)
+
+    /// The app has taken an event: it asked for the next one.
+    mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects)
+
+    /// How many events wait for the app to take them; called when that changes.
+    mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects)
+
+    /// When `deadlineReached` is to be called; nil: not needed.
+    var nextDeadline: NIODeadline? { get }
+
+    /// `nextDeadline` may have come.
+    mutating func deadlineReached(now: NIODeadline, effects: inout Effects)
+}
+
+extension ConnectionLink {
+    mutating func becameLive(now: NIODeadline, effects: inout Effects) {}
+    mutating func lost() {}
+    mutating func closing(effects: inout Effects) {}
+    mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {}
+    mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects) {}
+    var nextDeadline: NIODeadline? { nil }
+    mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {}
+}
+
+/// What a link asks its driver to do.
+enum LinkEffect<Link: ConnectionLink>: Sendable {
+    /// The login succeeded.
+    case authenticated(Link.Session)
+    /// The login failed; for good unless the error says when trying again makes sense.
+    case refused(HermesClientError)
+    /// A request was answered.
+    case answer(id: UInt64, Result<Link.Answer, HermesClientError>)
+    /// Send this without waiting for an answer; with the id, where the link itself awaits one (below 16).
+    case send(Link.Request, id: UInt64 = 0)
+    /// Hand this to the app.
+    case event(Link.Event)
+    /// The server is ending the connection.
+    case kicked(HermesClientError, mayReturn: Bool, advice: ConnectionEngine.StateMachine.Advice?)
+    /// The server will end the connection soon.
+    case shutdownAnnounced(ConnectionEngine.StateMachine.Advice)
+    /// The server asks for a new connection.
+    case reconnectAdvised(ConnectionEngine.StateMachine.Advice)
+}

@@ -1,0 +1,20 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Where a client's connection stands.
+public enum ConnectionState: Hashable, Sendable {
+    /// Not started.
+    case idle
+    /// A connection is being opened.
+    case connecting
+    /// The connection is open; the login is under way.
+    case authenticating
+    /// Logged in.
+    case live
+    /// The connection is given up and being closed, because of this.
+    case lost(HermesClientError)
+    /// There is no connection, because of this; the next try comes after the delay.
+    case waiting(HermesClientError, delay: Duration)
+    /// There will be no further try: because of this, or, if nil, because the app closed the client.
+    case stopped(HermesClientError?)
+}

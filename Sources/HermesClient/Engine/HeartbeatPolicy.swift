@@ -1,0 +1,43 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// When a client shows the server that it is alive, and when it takes the server for dead.
+public struct HeartbeatPolicy: Hashable, Sendable {
+    /// The time between two heartbeats.
+    public var interval: Duration
+    /// How long an answer is awaited; nil where the protocol has none. Any byte from the server counts as the answer.
+    public var answerTimeout: Duration?
+    /// How many heartbeats in a row may stay unanswered; after the last the connection is given up. At least 1.
+    public var tries: Int
+    /// Whether whatever the client writes counts as a heartbeat and restarts the interval.
+    public var restartsOnWrite: Bool
+
+    /// Creates a policy.
+    ///
+    /// - Parameters:
+    ///   - interval: the time between two heartbeats.
+    ///   - answerTimeout: how long an answer is awaited; nil where the protocol has none.
+    ///   - tries: how many heartbeats in a row may stay unanswered.
+    ///   - restartsOnWrite: whether any write restarts the interval.
+    public init(interval: Duration, answerTimeout: Duration? = .seconds(8), tries: Int = 1, restartsOnWrite: Bool = true) {
+        self.interval = interval
+        self.answerTimeout = answerTimeout
+        self.tries = max(1, tries)
+        self.restartsOnWrite = restartsOnWrite
+    }
+
+    /// Delimited: every 120 s, under every carrier's time-out for idle connections; the answer within 8 s.
+    public static let delimited = HeartbeatPolicy(interval: .seconds(120))
+    /// IMPB: every 180 s, three tries.
+    public static let impb = HeartbeatPolicy(interval: .seconds(180), tries: 3)
+    /// LiveRoom: every 10 s without answer; only heartbeats count as life there, so that no write replaces one.
+    ///
+    /// A little under 10 s, because the server removes a client that was silent for more than that.
+    public static let liveRoom = HeartbeatPolicy(
+        interval: .milliseconds(9500),
+        answerTimeout: nil,
+        restartsOnWrite: false
+    )
+    /// QSIOP: every 120 s; the answer within 8 s.
+    public static let qsiop = HeartbeatPolicy(interval: .seconds(120))
+}

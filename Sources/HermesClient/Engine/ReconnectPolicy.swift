@@ -1,0 +1,53 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// How long a client waits before it connects again.
+///
+/// A server that restarts loses all its clients in one moment; random delays keep them from coming back in one moment.
+public struct ReconnectPolicy: Hashable, Sendable {
+    /// For the first tries: each waits a random time within its window.
+    public var windows: [Duration]
+    /// For the tries after those: each waits its delay, the last one again and again. Empty: no further tries.
+    public var delays: [Duration]
+    /// How much a delay may differ from its value, up and down, as a fraction of it.
+    public var jitter: Double
+
+    /// Creates a policy.
+    ///
+    /// - Parameters:
+    ///   - windows: the windows of the first tries.
+    ///   - delays: the delays of the tries after those.
+    ///   - jitter: how much a delay may differ from its value, as a fraction: 0 to 1.
+    public init(windows: [Duration], delays: [Duration], jitter: Double = 0.2) {
+        self.windows = windows
+        self.delays = delays
+        self.jitter = min(max(jitter, 0), 1)
+    }
+
+    /// Six tries within 15 s each, then after 1, 2, 5 and 10 minutes: for apps, of which a server has many.
+    public static let standard = ReconnectPolicy(
+        windows: Array(repeating: .seconds(15), count: 6),
+        delays: [.seconds(60), .seconds(120), .seconds(300), .seconds(600)]
+    )
+    /// The first tries within 1 s, then every few seconds: for a person who sits in front of a terminal.
+    public static let interactive = ReconnectPolicy(
+        windows: [.seconds(1), .seconds(1), .seconds(1), .seconds(2), .seconds(2), .seconds(3)],
+        delays: [.seconds(3), .seconds(5), .seconds(10)]
+    )
+    /// Not at all: the first failure is final.
+    public static let never = ReconnectPolicy(windows: [], delays: [])
+
+    /// The wait before the next try.
+    ///
+    /// - Parameters:
+    ///   - failures: how many tries failed since the connection last was well.
+    ///   - random: a random number, at least 0 and below 1.
+    /// - Returns: the wait; nil if there is to be no further try.
+    func delay(afterFailures failures: Int, random: Double) -> Duration? {
+        if failures < windows.count { return windows[max(0, failures)] * random }
+        guard let last = delays.last else { return nil }
+        let index = failures - windows.count
+        let delay = index < delays.count ? delays[index] : last
+        return delay * (1 + jitter * (2 * random - 1))
+    }
+}

@@ -1,0 +1,76 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What went wrong, for programs (``code``) and for people (``message``).
+public struct HermesClientError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// A stable number: below 1000 the client's own, from 1000 on the server's (docs/errors.md).
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The number.
+        public let rawValue: UInt32
+
+        /// Wraps a number.
+        public init(rawValue: UInt32) { self.rawValue = rawValue }
+    }
+
+    /// What went wrong, for programs.
+    public let code: Code
+    /// What went wrong and what can be done about it, in English.
+    public let message: String
+    /// When trying the same again makes sense; nil: it does not.
+    public let retryAfter: Duration?
+
+    /// Creates an error.
+    ///
+    /// - Parameters:
+    ///   - code: what went wrong, for programs.
+    ///   - message: the same for people.
+    ///   - retryAfter: when trying the same again makes sense; nil: it does not.
+    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil) {
+        self.code = code
+        self.message = message
+        self.retryAfter = retryAfter
+    }
+
+    /// Message and number.
+    public var description: String { "\(message) [\(code.rawValue)]" }
+}
+
+extension HermesClientError.Code {
+    // The client's own.
+    /// The connection could not be opened.
+    public static let cannotConnect = Self(rawValue: 101)
+    /// The connection ended before the answer came; whether the request was carried out is not known.
+    public static let connectionLost = Self(rawValue: 102)
+    /// No answer in time.
+    public static let timedOut = Self(rawValue: 103)
+    /// The app closed the client, or did not log in.
+    public static let closed = Self(rawValue: 104)
+    /// The server sent what breaks the protocol.
+    public static let protocolViolation = Self(rawValue: 105)
+    /// The same device logged in elsewhere.
+    public static let replaced = Self(rawValue: 106)
+    /// The login was revoked: the token or device was removed, or the password changed.
+    public static let revoked = Self(rawValue: 107)
+    /// The server ended the connection for a reason that ``HermesClientError/message`` tells.
+    public static let kicked = Self(rawValue: 108)
+    /// The request cannot be written: too long, or a value that the protocol has no place for.
+    public static let notEncodable = Self(rawValue: 109)
+    /// TLS is set up wrongly: a file is missing or is no certificate.
+    public static let badTLS = Self(rawValue: 110)
+
+    // The server's.
+    /// Wrong name or password.
+    public static let wrongCredentials = Self(rawValue: 1003)
+    /// The token is unknown, revoked or expired.
+    public static let invalidToken = Self(rawValue: 1004)
+    /// The account is disabled.
+    public static let accountDisabled = Self(rawValue: 1005)
+    /// The nick name is taken.
+    public static let nameTaken = Self(rawValue: 1006)
+    /// Too many failed logins; see ``HermesClientError/retryAfter``.
+    public static let loginDelayed = Self(rawValue: 1007)
+    /// No such account, conversation, message, device or room.
+    public static let notFound = Self(rawValue: 2002)
+    /// The server does not offer this.
+    public static let unsupported = Self(rawValue: 2005)
+}

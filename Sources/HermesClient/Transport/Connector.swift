@@ -1,0 +1,80 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import NIOPosix
+import NIOSSL
+
+#if canImport(Network)
+import NIOTransportServices
+#endif
+
+/// Opens connections to one server.
+struct Connector: Sendable {
+    private let address: ServerAddress
+    private let sslContext: NIOSSLContext?
+
+    /// Prepares for an address.
+    ///
+    /// - Throws: HermesClientError `.badTLS` if the TLS options make no sense.
+    init(_ address: ServerAddress) throws(HermesClientError) {
+        self.address = address
+        sslContext = try address.tls.map { options throws(HermesClientError) in try Self.context(options) }
+    }
+
+    /// The loop that a client lives on unless it is given one.
+    static func defaultEventLoop() -> any EventLoop {
+        #if canImport(Network)
+        NIOTSEventLoopGroup.singleton.next()
+        #else
+        MultiThreadedEventLoopGroup.singleton.next()
+        #endif
+    }
+
+    /// Opens a channel on a loop; `configure` adds the handler that gets the decrypted bytes.
+    func connect(
+        on eventLoop: any EventLoop,
+        configure: @escaping @Sendable (any Channel) throws -> Void
+    ) -> EventLoopFuture<any Channel> {
+        let initializer: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
+            channel.eventLoop.makeCompletedFuture {
+                if let sslContext {
+                    let handler = try NIOSSLClientHandler(context: sslContext, serverHostname: serverName)
+                    try channel.pipeline.syncOperations.addHandler(handler)
+                }
+                try configure(channel)
+            }
+        }
+        let timeout = TimeAmount(address.connectTimeout)
+        #if canImport(Network)
+        // TLS stays NIOSSL's there, too: one behaviour and one kind of error everywhere.
+        if let bootstrap = NIOTSConnectionBootstrap(validatingGroup: eventLoop) {
+            return bootstrap.connectTimeout(timeout).channelInitializer(initializer)
+                .connect(host: address.host, port: address.port)
+        }
+        #endif
+        return ClientBootstrap(group: eventLoop)
+            .connectTimeout(timeout)
+            .channelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
+            .channelInitializer(initializer)
+            .connect(host: address.host, port: address.port)
+    }
+
+    /// The name for the certificate; none for an IP address, for which TLS has no server name.
+    private var serverName: String? {
+        if let name = address.tls?.serverName { return name }
+        return (try? SocketAddress(ipAddress: address.host, port: address.port)) == nil ? address.host : nil
+    }
+
+    private static func context(_ options: TLSOptions) throws(HermesClientError) -> NIOSSLContext {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        if let file = options.certificateAuthorityFile { configuration.trustRoots = .file(file) }
+        if !options.verifiesServer { configuration.certificateVerification = .none }
+        do {
+            return try NIOSSLContext(configuration: configuration)
+        } catch {
+            let file = options.certificateAuthorityFile.map { " with \($0)" } ?? ""
+            throw HermesClientError(.badTLS, "TLS cannot be set up\(file): \(error)")
+        }
+    }
+}

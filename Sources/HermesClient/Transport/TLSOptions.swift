@@ -1,0 +1,24 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// How a connection is encrypted.
+public struct TLSOptions: Hashable, Sendable {
+    /// A PEM file with the certificates that may vouch for the server; nil: those of the system.
+    public var certificateAuthorityFile: String?
+    /// The name that the server's certificate must hold; nil: the host that is connected to.
+    public var serverName: String?
+    /// Whether the server's certificate is checked. Switch this off for experiments only.
+    public var verifiesServer: Bool
+
+    /// Creates options.
+    ///
+    /// - Parameters:
+    ///   - certificateAuthorityFile: a PEM file with the certificates that may vouch for the server.
+    ///   - serverName: the name that the server's certificate must hold.
+    ///   - verifiesServer: whether the server's certificate is checked.
+    public init(certificateAuthorityFile: String? = nil, serverName: String? = nil, verifiesServer: Bool = true) {
+        self.certificateAuthorityFile = certificateAuthorityFile
+        self.serverName = serverName
+        self.verifiesServer = verifiesServer
+    }
+}
