@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import DequeModule
 import HermesWire
 import NIOCore
 
@@ -10,14 +11,14 @@ extension ConnectionDriver {
     ///
     /// - Parameter prepare: gives the link what it needs to log in.
     /// - Throws: HermesClientError if the login is refused, or if the policy gives up; CancellationError.
-    func start(_ prepare: @Sendable (inout Link) -> Void = { _ in }) async throws -> Link.Session {
+    func start(_ prepare: @Sendable (inout Link) -> Void = { _ in }) async throws -> Link.Login {
         prepare(&link)
         perform(machine.startRequested())
         return try await waitUntilLive()
     }
 
     /// Waits until logged in.
-    func waitUntilLive() async throws -> Link.Session {
+    func waitUntilLive() async throws -> Link.Login {
         if case .live = machine.state, let session { return session }
         if case .stopped(let reason) = machine.state {
             throw reason ?? HermesClientError(.closed, "the client is closed")

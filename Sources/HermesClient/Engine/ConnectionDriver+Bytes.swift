@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesWire
+import Logging
 import NIOCore
+import NIOPosix
 
 // MARK: - Bytes, called by the handler
 extension ConnectionDriver {
@@ -38,7 +40,9 @@ extension ConnectionDriver {
 
     /// An error came along the pipeline; the handler closes the channel.
     func errorCaught(_ error: any Error) {
-        if lastError == nil { lastError = HermesClientError(.connectionLost, "the connection broke: \(explain(error))") }
+        if lastError == nil {
+            lastError = HermesClientError(.connectionLost, "the connection broke: \(explain(error))")
+        }
     }
 
     /// Encodes a request into the outbound buffer; all of a loop tick leave in one write.

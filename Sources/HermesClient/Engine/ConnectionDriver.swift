@@ -26,7 +26,7 @@ actor ConnectionDriver<Link: ConnectionLink> {
     var link: Link
     var decoder: Link.Decoder
     var requests = Requests()
-    var session: Link.Session?
+    var session: Link.Login?
     let connector: Connector
     let logger: Logger
 
@@ -47,7 +47,7 @@ actor ConnectionDriver<Link: ConnectionLink> {
     /// Handed to the app, which has not asked for the next one yet.
     var handedOver: Link.Event?
 
-    var liveWaiters: [(id: UInt64, CheckedContinuation<Link.Session, any Error>)] = []
+    var liveWaiters: [(id: UInt64, CheckedContinuation<Link.Login, any Error>)] = []
     var stopWaiters: [(id: UInt64, CheckedContinuation<Void, Never>)] = []
     var observers: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
     var publishedState = ConnectionState.idle

@@ -17,7 +17,7 @@ protocol ConnectionLink: Sendable {
     /// What the app gets.
     associatedtype Event: Sendable
     /// What a login yields.
-    associatedtype Session: Sendable
+    associatedtype Login: Sendable
 
     typealias Effects = [LinkEffect<Self>]
 
@@ -73,7 +73,7 @@ extension ConnectionLink {
 /// What a link asks its driver to do.
 enum LinkEffect<Link: ConnectionLink>: Sendable {
     /// The login succeeded.
-    case authenticated(Link.Session)
+    case authenticated(Link.Login)
     /// The login failed; for good unless the error says when trying again makes sense.
     case refused(HermesClientError)
     /// A request was answered.

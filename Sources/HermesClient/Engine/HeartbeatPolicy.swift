@@ -19,7 +19,12 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     ///   - answerTimeout: how long an answer is awaited; nil where the protocol has none.
     ///   - tries: how many heartbeats in a row may stay unanswered.
     ///   - restartsOnWrite: whether any write restarts the interval.
-    public init(interval: Duration, answerTimeout: Duration? = .seconds(8), tries: Int = 1, restartsOnWrite: Bool = true) {
+    public init(
+        interval: Duration,
+        answerTimeout: Duration? = .seconds(8),
+        tries: Int = 1,
+        restartsOnWrite: Bool = true
+    ) {
         self.interval = interval
         self.answerTimeout = answerTimeout
         self.tries = max(1, tries)

@@ -1,0 +1,368 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+/// The native protocol: Packets in Delimited frames.
+struct DelimitedLink: ConnectionLink {
+    typealias Decoder = DelimitedFrameDecoder
+    typealias Request = Hermes_V1_Packet.OneOf_Body
+    typealias Login = Session
+
+    enum Answer: Sendable {
+        case result(Hermes_V1_Result)
+        case pong(Hermes_V1_Pong)
+    }
+
+    struct Event: Sendable {
+        /// The epoch that the seq belongs to.
+        var epoch: UInt64
+        /// The entry's seq; 0 where the event is not of the inbox.
+        var seq: UInt64
+        var event: InboxEvent
+    }
+
+    /// Packets that the link itself awaits answers for.
+    private enum ID {
+        static let authentication: UInt64 = 1
+        static let heartbeat: UInt64 = 2
+        static let presence: UInt64 = 3
+        static let synchronize: UInt64 = 4
+    }
+
+    let maxFrameBytes: Int
+    let device: DeviceDescription
+    var credential: Credential?
+    /// A register went out whose answer was not seen: the account may exist.
+    private var mayBeRegistered = false
+    private var registerIsUnanswered = false
+    private(set) var inbox: InboxTracker<InboxEvent>
+    /// The client ids of sends whose receipts are awaited, by packet id.
+    private var sending: [UInt64: String] = [:]
+    /// Entered on the next connection again.
+    private var rooms: [String: RoomUser] = [:]
+    /// Watched on the next connection again.
+    private var watched: Set<UInt32> = []
+    private var outputs: [InboxTracker<InboxEvent>.Output] = []
+
+    /// At most so many events wait that matter only now; newer ones are dropped.
+    private static let maxEphemeralBacklog = 8192
+    private var backlog = 0
+
+    init(device: DeviceDescription, cursor: Cursor?, maxFrameBytes: Int) {
+        self.device = device
+        self.maxFrameBytes = maxFrameBytes
+        inbox = InboxTracker(epoch: cursor?.epoch ?? 0, taken: cursor?.seq ?? 0)
+    }
+
+    mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.body = request
+        try DelimitedFrame.write(packet, into: &buffer)
+        remember(request, id: id)
+    }
+
+    mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws {
+        try write(.ping(Hermes_V1_Ping()), id: ID.heartbeat, into: &buffer)
+    }
+
+    mutating func connected(effects: inout Effects) throws {
+        guard let credential else { throw HermesClientError(.closed, "log in first") }
+        switch credential {
+        case .register(let nickName, let password):
+            var register = Hermes_V1_Register()
+            register.nickName = nickName
+            register.password = password
+            register.device = device.wire
+            effects.append(.send(.register(register), id: ID.authentication))
+        case .password(let nickName, let password):
+            effects.append(authenticate { $0.password = Self.wire(nickName, password) })
+        case .token(let token):
+            effects.append(authenticate { $0.token = token })
+        }
+    }
+
+    mutating func becameLive(now: NIODeadline, effects: inout Effects) {
+        for (room, user) in rooms {
+            var request = Hermes_V1_RoomRequest()
+            request.room = room
+            request.enter.user = user.wire
+            effects.append(.send(.room(request)))
+        }
+        guard !watched.isEmpty else { return }
+        var request = Hermes_V1_PresenceRequest()
+        request.watchUids = watched.sorted()
+        effects.append(.send(.presence(request), id: ID.presence))
+    }
+
+    mutating func received(_ frame: DelimitedFrame, now: NIODeadline, effects: inout Effects) throws {
+        let packet = try frame.packet()
+        switch packet.body {
+        case .result(let result):
+            if packet.id < 16 {
+                answered(result, id: packet.id, now: now, effects: &effects)
+            } else {
+                finished(result, id: packet.id, now: now, effects: &effects)
+            }
+        case .event(let event):
+            arrived(event, now: now, effects: &effects)
+        case .ephemeral(let ephemeral):
+            guard backlog < Self.maxEphemeralBacklog, let event = InboxEvent(ephemeral) else { return }
+            effects.append(.event(Event(epoch: 0, seq: 0, event: event)))
+        case .notice(let notice):
+            noticed(notice, effects: &effects)
+        case .kicked(let kicked):
+            effects.append(Self.kicked(kicked))
+        case .pong(let pong):
+            if packet.id >= 16 { effects.append(.answer(id: packet.id, .success(.pong(pong)))) }
+        case .register, .authenticate, .send, .acknowledge, .synchronize, .markRead, .typing, .recall, .contact,
+            .group, .presence, .room, .device, .signal, .statistics, .ping, .account, .logOut, .history:
+            throw HermesClientError(.protocolViolation, "the server sent what only clients send")
+        case nil:
+            // A body of a newer version: not for us.
+            return
+        }
+    }
+
+    mutating func lost() {
+        mayBeRegistered = mayBeRegistered || registerIsUnanswered
+        registerIsUnanswered = false
+    }
+
+    mutating func closing(effects: inout Effects) {
+        inbox.acknowledgeNow(output: &outputs)
+        drain(&effects)
+    }
+
+    mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
+        guard event.seq > 0, event.epoch == inbox.epoch else { return }
+        inbox.taken(seq: event.seq, now: now, output: &outputs)
+        drain(&effects)
+    }
+
+    mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects) { backlog = count }
+
+    var nextDeadline: NIODeadline? { inbox.nextDeadline }
+
+    mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {
+        inbox.deadlineReached(now: now, output: &outputs)
+        drain(&effects)
+    }
+}
+
+extension DelimitedLink {
+    private static func wire(_ nickName: String, _ password: String) -> Hermes_V1_PasswordCredential {
+        var credential = Hermes_V1_PasswordCredential()
+        credential.nickName = nickName
+        credential.password = password
+        return credential
+    }
+
+    private func authenticate(_ fill: (inout Hermes_V1_Authenticate) -> Void) -> LinkEffect<Self> {
+        var request = Hermes_V1_Authenticate()
+        fill(&request)
+        request.device = device.wire
+        request.epoch = inbox.epoch
+        request.acknowledgedSeq = inbox.taken
+        return .send(.authenticate(request), id: ID.authentication)
+    }
+
+    /// Keeps what has to be said again on the next connection.
+    private mutating func remember(_ request: Request, id: UInt64) {
+        switch request {
+        case .send(let send):
+            sending[id] = send.clientID
+        case .register:
+            registerIsUnanswered = true
+        case .room(let request):
+            switch request.request {
+            case .enter(let enter): rooms[request.room] = RoomUser(enter.user)
+            case .leave: rooms[request.room] = nil
+            case .text, .gift, .custom, nil: break
+            }
+        case .presence(let request):
+            watched.formUnion(request.watchUids)
+            watched.subtract(request.unwatchUids)
+        default:
+            // Nothing of the others outlives its connection.
+            break
+        }
+    }
+
+    /// A packet of the link's own was answered.
+    private mutating func answered(
+        _ result: Hermes_V1_Result,
+        id: UInt64,
+        now: NIODeadline,
+        effects: inout Effects
+    ) {
+        switch id {
+        case ID.authentication:
+            authenticationAnswered(result, now: now, effects: &effects)
+        case ID.presence:
+            for presence in result.presence.presences {
+                effects.append(.event(Event(epoch: 0, seq: 0, event: .presence(Presence(presence)))))
+            }
+        case ID.synchronize:
+            guard case .synchronized(let answer) = result.value else { return }
+            inbox.synchronized(
+                epoch: answer.epoch,
+                head: answer.headSeq,
+                oldest: answer.oldestSeq,
+                now: now,
+                output: &outputs
+            )
+            drain(&effects)
+        default:
+            // 0: a failure of what wanted no answer.
+            return
+        }
+    }
+
+    private mutating func authenticationAnswered(
+        _ result: Hermes_V1_Result,
+        now: NIODeadline,
+        effects: inout Effects
+    ) {
+        registerIsUnanswered = false
+        guard !result.hasError, case .session(let session) = result.value else {
+            let error = HermesClientError(result.error)
+            if case .register(let nickName, let password) = credential {
+                if error.code == .nameTaken, mayBeRegistered {
+                    credential = .password(nickName: nickName, password: password)
+                    effects.append(authenticate { $0.password = Self.wire(nickName, password) })
+                    return
+                }
+                mayBeRegistered = false
+            }
+            effects.append(.refused(error))
+            return
+        }
+        if !session.token.isEmpty { credential = .token(session.token) }
+        inbox.resumed(
+            epoch: session.epoch,
+            serverAcknowledged: session.acknowledgedSeq,
+            head: session.headSeq,
+            now: now
+        )
+        var token = ""
+        if case .token(let known) = credential { token = known }
+        effects.append(
+            .authenticated(
+                Session(
+                    uid: session.uid,
+                    nickName: session.nickName,
+                    token: token,
+                    epoch: session.epoch,
+                    serverVersion: session.serverVersion
+                )
+            )
+        )
+    }
+
+    /// A request of the app was answered.
+    private mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
+        sending[id] = nil
+        guard !result.hasError else {
+            effects.append(.answer(id: id, .failure(HermesClientError(result.error))))
+            return
+        }
+        if case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
+            // One's own message is an entry, too, of which this device gets the receipt alone.
+            inbox.arrived(nil, seq: receipt.inboxSeq, to: receipt.inboxSeq, now: now, output: &outputs)
+            drain(&effects)
+        }
+        effects.append(.answer(id: id, .success(.result(result))))
+    }
+
+    private mutating func arrived(_ event: Hermes_V1_Event, now: NIODeadline, effects: inout Effects) {
+        var to = event.seq
+        var entry: InboxEvent? = InboxEvent(event)
+        if case .expired(let expired) = event.event { to = max(to, expired.toSeq) }
+        if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
+            sending.values.contains(message.clientID)
+        {
+            // Sent by this device before the connection broke; its receipt comes when it is sent again.
+            entry = nil
+        }
+        inbox.arrived(entry, seq: event.seq, to: to, now: now, output: &outputs)
+        drain(&effects)
+    }
+
+    private func noticed(_ notice: Hermes_V1_Notice, effects: inout Effects) {
+        let advice = notice.hasReconnect ? ConnectionEngine.StateMachine.Advice(notice.reconnect) : nil
+        switch notice.kind {
+        case .shutdown:
+            if let advice { effects.append(.shutdownAnnounced(advice)) }
+        case .reconnect:
+            effects.append(.reconnectAdvised(advice ?? .init(notBefore: .zero, window: .seconds(5))))
+        case .operator, .unspecified, .UNRECOGNIZED:
+            break
+        }
+        if !notice.message.isEmpty, backlog < Self.maxEphemeralBacklog {
+            effects.append(.event(Event(epoch: 0, seq: 0, event: .notice(notice.message))))
+        }
+    }
+
+    private static func kicked(_ kicked: Hermes_V1_Kicked) -> LinkEffect<Self> {
+        let advice = kicked.hasReconnect ? ConnectionEngine.StateMachine.Advice(kicked.reconnect) : nil
+        func error(_ code: HermesClientError.Code, _ text: String) -> HermesClientError {
+            HermesClientError(code, kicked.message.isEmpty ? text : kicked.message)
+        }
+        switch kicked.reason {
+        case .replaced:
+            let text = "the same device logged in elsewhere"
+            return .kicked(error(.replaced, text), mayReturn: false, advice: nil)
+        case .disabled:
+            return .kicked(error(.accountDisabled, "the account is disabled"), mayReturn: false, advice: nil)
+        case .revoked:
+            return .kicked(error(.revoked, "the login was revoked: log in again"), mayReturn: false, advice: nil)
+        case .protocol, .timeout, .limit, .shutdown, .unspecified, .UNRECOGNIZED:
+            return .kicked(error(.kicked, "the server ended the connection"), mayReturn: true, advice: advice)
+        }
+    }
+
+    /// Makes the tracker's outputs into effects.
+    private mutating func drain(_ effects: inout Effects) {
+        for output in outputs {
+            switch output {
+            case .deliver(let seq, let entry):
+                effects.append(.event(Event(epoch: inbox.epoch, seq: seq, event: entry)))
+            case .missed(let range):
+                effects.append(
+                    .event(Event(epoch: 0, seq: 0, event: .missed(count: range.upperBound &- range.lowerBound &+ 1)))
+                )
+            case .synchronize(let afterSeq):
+                var request = Hermes_V1_Synchronize()
+                request.afterSeq = afterSeq
+                effects.append(.send(.synchronize(request), id: ID.synchronize))
+            case .acknowledge(let upToSeq):
+                var request = Hermes_V1_Acknowledge()
+                request.upToSeq = upToSeq
+                effects.append(.send(.acknowledge(request)))
+            }
+        }
+        outputs.removeAll(keepingCapacity: true)
+    }
+}
+
+extension HermesClientError {
+    init(_ error: Hermes_V1_Error) {
+        self.init(
+            Code(rawValue: error.code),
+            error.message.isEmpty ? "the server refused without saying why" : error.message,
+            retryAfter: error.retryAfterMs == 0 ? nil : .milliseconds(Int64(error.retryAfterMs))
+        )
+    }
+}
+
+extension ConnectionEngine.StateMachine.Advice {
+    init(_ advice: Hermes_V1_ReconnectAdvice) {
+        self.init(
+            notBefore: .milliseconds(Int64(advice.notBeforeMs)),
+            window: .milliseconds(Int64(advice.windowMs))
+        )
+    }
+}

@@ -1,0 +1,180 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import NIOCore
+
+/// Makes a stream of inbox entries, of which some come twice, late or never, into one in which each comes once and in
+/// order, and knows what may be acknowledged.
+///
+/// Seqs are contiguous per user. An entry that was seen is dropped; one that is ahead of a hole waits a moment for what
+/// is missing (often this device's own message, whose receipt is under way), then the hole is asked for.
+struct InboxTracker<Entry: Sendable>: Sendable {
+    /// What happened to the stream.
+    enum Output: Sendable {
+        /// The next entry for the app.
+        case deliver(seq: UInt64, Entry)
+        /// These are lost for good: the server no longer has them.
+        case missed(ClosedRange<UInt64>)
+        /// Ask for what is behind this seq.
+        case synchronize(afterSeq: UInt64)
+        /// Tell the server that the app has everything up to this seq.
+        case acknowledge(upToSeq: UInt64)
+    }
+
+    private struct Span: Sendable {
+        let to: UInt64
+        /// Nil: nothing for the app, for example one's own message.
+        let entry: Entry?
+    }
+
+    /// The epoch that the seqs belong to; 0 before the first login.
+    private(set) var epoch: UInt64 = 0
+    /// All entries up to here came.
+    private(set) var received: UInt64 = 0
+    private var head: UInt64 = 0
+    private var ahead: [UInt64: Span] = [:]
+    /// Handed out and not taken yet, in order.
+    private var untaken = Deque<UInt64>()
+    private var acknowledged: UInt64 = 0
+    private var acknowledgeAt: NIODeadline?
+    private var repairAt: NIODeadline?
+    private var isPaused = false
+
+    /// At most so many entries wait behind a hole; what is further ahead is asked for again.
+    static var maxAhead: Int { 1024 }
+    /// How long a hole may be before it is asked for.
+    static var grace: TimeAmount { .milliseconds(300) }
+    /// How long to wait for what was asked for before it is asked for again.
+    static var repairTimeout: TimeAmount { .seconds(5) }
+    /// How long an acknowledgement waits for others to go with it, and how many entries it waits for at most.
+    static var acknowledgeDelay: TimeAmount { .milliseconds(50) }
+    static var acknowledgeCount: UInt64 { 64 }
+    /// Above the upper number of entries that the app has not taken, no more are kept: they are asked for again once the
+    /// app is down to the lower.
+    static var pauseAbove: Int { 4096 }
+    static var resumeBelow: Int { 1024 }
+
+    /// Creates a tracker, with what the app kept of an earlier run.
+    init(epoch: UInt64 = 0, taken: UInt64 = 0) {
+        self.epoch = epoch
+        // Never the greatest number: adding 1 is safe everywhere.
+        received = min(taken, .max - 1)
+        acknowledged = received
+    }
+
+    /// Everything up to here is with the app.
+    var taken: UInt64 { untaken.first.map { $0 - 1 } ?? received }
+
+    /// When `deadlineReached` is to be called.
+    var nextDeadline: NIODeadline? {
+        guard let acknowledgeAt, let repairAt else { return acknowledgeAt ?? repairAt }
+        return min(acknowledgeAt, repairAt)
+    }
+
+    /// A session began: the server goes on behind `taken`, or, if the epoch is new to us, behind its own record.
+    mutating func resumed(epoch: UInt64, serverAcknowledged: UInt64, head: UInt64, now: NIODeadline) {
+        if epoch != self.epoch {
+            self = InboxTracker(epoch: epoch, taken: serverAcknowledged)
+        }
+        self.head = max(head, received)
+        acknowledged = taken
+        ahead = [:]
+        acknowledgeAt = nil
+        // The server sends the rest by itself; should it not, it is asked.
+        repairAt = self.head > received ? now + Self.repairTimeout : nil
+        isPaused = untaken.count > Self.pauseAbove
+    }
+
+    /// Entries came: those from `seq` to `to`; nil: nothing for the app.
+    mutating func arrived(_ entry: Entry?, seq: UInt64, to: UInt64, now: NIODeadline, output: inout [Output]) {
+        guard to >= seq, seq > 0, to > received, to < .max else { return }
+        head = max(head, to)
+        if seq <= received + 1 {
+            guard !isPaused || entry == nil else { return }
+            accept(entry, seq: received + 1, to: to, output: &output)
+            while let span = ahead.removeValue(forKey: received + 1) {
+                accept(span.entry, seq: received + 1, to: span.to, output: &output)
+            }
+            ahead = ahead.isEmpty ? ahead : ahead.filter { $0.value.to > received }
+            if received >= head {
+                repairAt = nil
+            } else if repairAt != nil {
+                repairAt = now + (ahead.isEmpty ? Self.repairTimeout : Self.grace)
+            }
+            acknowledgeLater(now: now, output: &output)
+        } else {
+            if ahead.count < Self.maxAhead { ahead[seq] = Span(to: to, entry: entry) }
+            if !isPaused { repairAt = min(repairAt ?? .distantFuture, now + Self.grace) }
+        }
+    }
+
+    /// The answer to `synchronize`: which entries the server has; they follow.
+    mutating func synchronized(
+        epoch: UInt64,
+        head: UInt64,
+        oldest: UInt64,
+        now: NIODeadline,
+        output: inout [Output]
+    ) {
+        guard epoch == self.epoch else { return }
+        self.head = max(self.head, head)
+        if oldest > received + 1 {
+            let last = min(oldest - 1, self.head)
+            guard last > received else { return }
+            let hole = received + 1...last
+            output.append(.missed(hole))
+            arrived(nil, seq: hole.lowerBound, to: hole.upperBound, now: now, output: &output)
+        }
+    }
+
+    /// The app has taken an entry.
+    mutating func taken(seq: UInt64, now: NIODeadline, output: inout [Output]) {
+        while let first = untaken.first, first <= seq { untaken.removeFirst() }
+        if untaken.count > Self.pauseAbove { isPaused = true }
+        if isPaused, untaken.count < Self.resumeBelow {
+            isPaused = false
+            if head > received {
+                output.append(.synchronize(afterSeq: received))
+                repairAt = now + Self.repairTimeout
+            }
+        }
+        acknowledgeLater(now: now, output: &output)
+    }
+
+    /// A deadline may have come.
+    mutating func deadlineReached(now: NIODeadline, output: inout [Output]) {
+        if let at = acknowledgeAt, at <= now { acknowledgeNow(output: &output) }
+        if let at = repairAt, at <= now {
+            repairAt = nil
+            guard head > received, !isPaused else { return }
+            output.append(.synchronize(afterSeq: received))
+            repairAt = now + Self.repairTimeout
+        }
+    }
+
+    /// Acknowledges at once what may be acknowledged.
+    mutating func acknowledgeNow(output: inout [Output]) {
+        acknowledgeAt = nil
+        guard taken > acknowledged else { return }
+        acknowledged = taken
+        output.append(.acknowledge(upToSeq: acknowledged))
+    }
+
+    private mutating func accept(_ entry: Entry?, seq: UInt64, to: UInt64, output: inout [Output]) {
+        received = to
+        guard let entry else { return }
+        untaken.append(to)
+        if untaken.count > Self.pauseAbove { isPaused = true }
+        output.append(.deliver(seq: to, entry))
+    }
+
+    private mutating func acknowledgeLater(now: NIODeadline, output: inout [Output]) {
+        guard taken > acknowledged else { return }
+        if taken - acknowledged >= Self.acknowledgeCount {
+            acknowledgeNow(output: &output)
+        } else if acknowledgeAt == nil {
+            acknowledgeAt = now + Self.acknowledgeDelay
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a login yields.
+public struct Session: Hashable, Sendable {
+    /// The account's number, 1 to 2^31 - 1.
+    public var uid: UInt32
+    /// The account's name.
+    public var nickName: String
+    /// For the next login in place of the password. A secret.
+    public var token: String
+    /// Changes only if the server's store was lost.
+    public var epoch: UInt64
+    /// The server's software and version.
+    public var serverVersion: String
+}
+
+/// Up to where a device has taken its inbox; an app that keeps it resumes exactly there.
+public struct Cursor: Hashable, Sendable {
+    /// The epoch that the seq belongs to.
+    public var epoch: UInt64
+    /// Everything up to this seq was taken.
+    public var seq: UInt64
+
+    /// Creates a cursor.
+    public init(epoch: UInt64, seq: UInt64) {
+        self.epoch = epoch
+        self.seq = seq
+    }
+}
+
+/// The device that a client runs on. Each device of an account has its own cursor in the inbox.
+public struct DeviceDescription: Hashable, Sendable {
+    /// Chosen once and kept: 1 to 64 bytes of printable ASCII. The same id again replaces the older connection.
+    public var id: String
+    /// For people, for example "Ann's phone"; at most 64 bytes.
+    public var name: String
+    /// For example "iOS 18.2"; at most 64 bytes.
+    public var platform: String
+    /// The app's version; at most 32 bytes.
+    public var appVersion: String
+
+    /// Creates a description.
+    public init(id: String, name: String = "", platform: String = "", appVersion: String = "") {
+        self.id = id
+        self.name = name
+        self.platform = platform
+        self.appVersion = appVersion
+    }
+}

@@ -1,0 +1,181 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+public import Logging
+public import NIOCore
+
+/// A chat client: logs in, sends, and gives the app each message once and in order, over connections that come and go.
+///
+/// ```swift
+/// let configuration = HermesClient.Configuration(device: DeviceDescription(id: "ann-laptop"))
+/// try await HermesClient.withClient(configuration, .password(nickName: "ann", password: "…")) { client, session in
+///     let bob = try await client.account(named: "bob")
+///     try await client.send("hello", to: .user(uid: bob.uid))
+///     for await event in client.events {
+///         if case .message(let message) = event { print(message.fromNickName, message.text ?? "") }
+///     }
+/// }
+/// ```
+///
+/// The client connects again by itself. What was sent and not acknowledged is sent again under the same client id, so
+/// that it arrives once; what came meanwhile follows from the inbox.
+public final class HermesClient: Sendable {
+    /// How a client behaves.
+    public struct Configuration: Sendable {
+        /// The server's Delimited port.
+        public var server: ServerAddress
+        /// The device that the client runs on.
+        public var device: DeviceDescription
+        /// When to show the server that the client is alive.
+        public var heartbeat: HeartbeatPolicy
+        /// When to connect again.
+        public var reconnect: ReconnectPolicy
+        /// How long a request may take, reconnects included.
+        public var requestTimeout: Duration
+        /// How long a message may wait for its receipt, reconnects included.
+        public var sendTimeout: Duration
+        /// What the app kept of an earlier run; nil: the server's record of the device counts.
+        public var cursor: Cursor?
+        /// The longest frame that is accepted from the server, in bytes.
+        public var maxFrameBytes: Int
+
+        /// Creates a configuration with the defaults for an app.
+        public init(server: ServerAddress = ServerAddress(port: 9000), device: DeviceDescription) {
+            self.server = server
+            self.device = device
+            heartbeat = .delimited
+            reconnect = .standard
+            requestTimeout = .seconds(15)
+            sendTimeout = .seconds(300)
+            cursor = nil
+            maxFrameBytes = 4 * 1_048_576
+        }
+    }
+
+    let driver: ConnectionDriver<DelimitedLink>
+    let configuration: Configuration
+
+    /// Creates a client that is not connected yet.
+    ///
+    /// - Parameters:
+    ///   - configuration: how the client behaves.
+    ///   - eventLoop: where its connection lives; nil: one of the process's shared loops.
+    ///   - logger: where it tells what it does, at debug level; no contents, no secrets.
+    /// - Throws: HermesClientError if the TLS options make no sense.
+    public init(
+        _ configuration: Configuration,
+        eventLoop: (any EventLoop)? = nil,
+        logger: Logger = Logger(label: "hermes.client", factory: { _ in SwiftLogNoOpLogHandler() })
+    ) throws {
+        let connector = try Connector(configuration.server)
+        self.configuration = configuration
+        driver = ConnectionDriver(
+            link: DelimitedLink(
+                device: configuration.device,
+                cursor: configuration.cursor,
+                maxFrameBytes: configuration.maxFrameBytes
+            ),
+            eventLoop: eventLoop ?? Connector.defaultEventLoop(),
+            heartbeat: configuration.heartbeat,
+            reconnect: configuration.reconnect,
+            logger: logger,
+            connector: { connector.connect(on: $0, configure: $1) }
+        )
+    }
+
+    /// Logs in, runs the body, and closes the connection at its end, however it ends.
+    ///
+    /// If the body returns, the event that it got last counts as taken; if it throws, that event comes again.
+    ///
+    /// - Throws: what the body throws; HermesClientError if the login is refused or the policy gives up.
+    public nonisolated(nonsending) static func withClient<Result>(
+        _ configuration: Configuration,
+        _ credential: Credential,
+        logger: Logger = Logger(label: "hermes.client", factory: { _ in SwiftLogNoOpLogHandler() }),
+        _ body: nonisolated(nonsending) (HermesClient, Session) async throws -> Result
+    ) async throws -> Result {
+        let client = try HermesClient(configuration, logger: logger)
+        do {
+            let session = try await client.logIn(credential)
+            let result = try await body(client, session)
+            await client.close()
+            return result
+        } catch {
+            await client.driver.close(takesLast: false)
+            throw error
+        }
+    }
+
+    /// Connects and logs in; from then on the client stays logged in until `close`, or until the server ends it for good.
+    ///
+    /// - Returns: the session; its token is for the next login.
+    /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
+    public func logIn(_ credential: Credential) async throws -> Session {
+        try await driver.start { $0.credential = credential }
+    }
+
+    /// Waits until the client has stopped; closes it if the task is cancelled.
+    ///
+    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
+    public func run() async throws {
+        do {
+            try await driver.waitUntilStopped()
+        } catch is CancellationError {
+            await close()
+        }
+    }
+
+    /// Closes the connection. The event that the app got last counts as taken.
+    public func close() async { await driver.close(takesLast: true) }
+
+    /// The session of the last login; nil before the first.
+    public var session: Session? {
+        get async { await driver.session }
+    }
+
+    /// Up to where the app has taken the inbox; nil before the first login.
+    public var cursor: Cursor? {
+        get async {
+            let inbox = await driver.link.inbox
+            return inbox.epoch == 0 ? nil : Cursor(epoch: inbox.epoch, seq: inbox.taken)
+        }
+    }
+
+    /// The connection's states from now on, the present one first; each call gives a sequence of its own.
+    public var states: AsyncStream<ConnectionState> { driver.states() }
+
+    /// What happens, each once and in order; for one loop of the app's. Ends when the client has stopped.
+    ///
+    /// An inbox entry counts as taken, and is acknowledged to the server, when the app asks for the next one.
+    public var events: Events { Events(driver: driver) }
+
+    /// Tells that the network changed or the app came to the foreground: the connection is checked, or opened, at once.
+    public func networkChanged() async { await driver.networkChanged() }
+
+    /// A client's events.
+    public struct Events: AsyncSequence, Sendable {
+        /// One event.
+        public typealias Element = InboxEvent
+        /// Events do not fail; the sequence ends.
+        public typealias Failure = Never
+
+        fileprivate let driver: ConnectionDriver<DelimitedLink>
+
+        /// Begins to take events.
+        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(driver: driver) }
+
+        /// Takes events.
+        public struct AsyncIterator: AsyncIteratorProtocol {
+            fileprivate let driver: ConnectionDriver<DelimitedLink>
+
+            /// The next event; nil at the end, or if the task is cancelled. The one before counts as taken now.
+            public func next() async -> InboxEvent? { await driver.nextEvent()?.event }
+
+            /// The same, wherever the caller is isolated.
+            public func next(isolation actor: isolated (any Actor)?) async -> InboxEvent? {
+                await driver.nextEvent()?.event
+            }
+        }
+    }
+}
