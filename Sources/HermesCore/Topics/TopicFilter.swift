@@ -1,0 +1,67 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What is subscribed to: a topic name in which `+` stands for any one level and a final `#` for any number of them.
+package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
+    package let rawValue: String
+    /// Whether it has a wildcard; one without is matched by hash.
+    package let hasWildcard: Bool
+
+    /// The deepest filter that is taken: keeps the work of one match within bounds.
+    package static let maxLevels = 128
+
+    /// Checks a filter that came from outside (without `$share/…`, which is not part of it).
+    ///
+    /// - Returns: nil for what is empty, longer than ``TopicName/maxBytes``, deeper than ``maxLevels``, holds U+0000, or
+    ///   has a wildcard that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
+    package init?(_ rawValue: String) {
+        let bytes = rawValue.utf8
+        guard !bytes.isEmpty, bytes.count <= TopicName.maxBytes else { return nil }
+        var levels = 1
+        var levelBytes = 0
+        var wildcard: UInt8?
+        var hasWildcard = false
+        for byte in bytes {
+            switch byte {
+            case UInt8(ascii: "/"):
+                guard wildcard != UInt8(ascii: "#") else { return nil }
+                levels += 1
+                levelBytes = 0
+                wildcard = nil
+            case UInt8(ascii: "+"), UInt8(ascii: "#"):
+                guard levelBytes == 0 else { return nil }
+                levelBytes = 1
+                wildcard = byte
+                hasWildcard = true
+            default:
+                guard byte != 0, wildcard == nil else { return nil }
+                levelBytes += 1
+            }
+        }
+        guard levels <= Self.maxLevels else { return nil }
+        self.rawValue = rawValue
+        self.hasWildcard = hasWildcard
+    }
+
+    /// The filter that matches one topic alone.
+    package init(_ topic: TopicName) {
+        rawValue = topic.rawValue
+        hasWildcard = false
+    }
+
+    package var description: String { rawValue }
+
+    /// Whether the filter matches a topic, by the text of the standard (4.7): the slow reference for ``TopicTree``.
+    package func matches(_ topic: TopicName) -> Bool {
+        let filterLevels = rawValue.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let topicLevels = topic.rawValue.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let startsWithWildcard = rawValue.utf8.first == UInt8(ascii: "+") || rawValue.utf8.first == UInt8(ascii: "#")
+        if startsWithWildcard && topic.rawValue.utf8.first == UInt8(ascii: "$") { return false }  // [MQTT-4.7.2-1]
+        for (index, level) in filterLevels.enumerated() {
+            if level.elementsEqual("#".utf8) { return true }
+            guard index < topicLevels.count else { return false }
+            guard level.elementsEqual("+".utf8) || level.elementsEqual(topicLevels[index]) else { return false }
+        }
+        return filterLevels.count == topicLevels.count
+    }
+}
