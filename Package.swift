@@ -85,6 +85,7 @@ let package = Package(
                 "HermesCore",
                 .product(name: "Logging", package: "swift-log"),
                 server("GRDB", "GRDB.swift"),
+                server("GRDBSQLite", "GRDB.swift"),
             ],
             swiftSettings: strict
         ),
@@ -182,7 +183,13 @@ let package = Package(
         ),
         test("HermesWire", [nio("NIOCore"), .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
         test("HermesCore", [nio("NIOCore")]),
-        test("HermesSQLite", [.target(name: "HermesCore"), server("GRDB", "GRDB.swift")]),
+        test(
+            "HermesSQLite",
+            [
+                .target(name: "HermesCore"), server("GRDB", "GRDB.swift"),
+                .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
         test(
             "HermesGateways",
             [

@@ -158,7 +158,10 @@ extension MemoryState {
     }
 
     private func check(_ recipients: [UserID]) throws(HermesError) {
-        guard !recipients.isEmpty, recipients.allSatisfy({ records[$0] != nil }) else { throw Self.noSuchAccount }
+        guard recipients.allSatisfy({ records[$0] != nil }) else { throw Self.noSuchAccount }
+        guard !recipients.isEmpty, Set(recipients).count == recipients.count else {
+            throw HermesError(.invalidArgument, "Each recipient must be named once.")
+        }
     }
 
     private mutating func add(_ item: Item, to user: UserID, now: Timestamp) -> UInt64 {

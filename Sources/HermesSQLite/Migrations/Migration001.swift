@@ -1,0 +1,113 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+
+extension StoreSchema {
+    /// Times are milliseconds since 1970 (UTC), ids of users 1 … 2³¹−1.
+    @Sendable static func createFirstTables(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                -- One row. is_copy: this file is a backup; who opens it as a store starts a new epoch.
+                CREATE TABLE store (
+                    id INTEGER PRIMARY KEY CHECK (id = 1),
+                    epoch INTEGER NOT NULL CHECK (epoch > 0),
+                    is_copy INTEGER NOT NULL DEFAULT 0
+                ) STRICT;
+                INSERT INTO store (id, epoch) VALUES (1, \(Int64.random(in: 1...Int64.max)));
+
+                CREATE TABLE account (
+                    id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id BETWEEN 1 AND 2147483647),
+                    nick_name TEXT NOT NULL,
+                    nick_key TEXT NOT NULL UNIQUE,
+                    password TEXT NOT NULL,
+                    avatar_url TEXT NOT NULL DEFAULT '',
+                    is_disabled INTEGER NOT NULL DEFAULT 0,
+                    created_at INTEGER NOT NULL
+                ) STRICT;
+
+                CREATE TABLE device (
+                    id INTEGER PRIMARY KEY,
+                    user INTEGER NOT NULL,
+                    device_id TEXT NOT NULL,
+                    name TEXT NOT NULL,
+                    platform TEXT NOT NULL,
+                    app_version TEXT NOT NULL,
+                    created_at INTEGER NOT NULL,
+                    last_seen_at INTEGER NOT NULL,
+                    cursor INTEGER NOT NULL,
+                    UNIQUE (user, device_id)
+                ) STRICT;
+
+                CREATE TABLE token (
+                    hash BLOB PRIMARY KEY,
+                    user INTEGER NOT NULL,
+                    device_id TEXT NOT NULL,
+                    created_at INTEGER NOT NULL
+                ) STRICT, WITHOUT ROWID;
+                CREATE INDEX token_of_device ON token (user, device_id);
+
+                -- kind 1: 1:1, a is the lower user and b the higher; kind 2: group a.
+                CREATE TABLE conversation (
+                    id INTEGER PRIMARY KEY,
+                    kind INTEGER NOT NULL,
+                    a INTEGER NOT NULL,
+                    b INTEGER NOT NULL,
+                    last_seq INTEGER NOT NULL,
+                    UNIQUE (kind, a, b)
+                ) STRICT;
+
+                -- content: NULL once it is gone; its hash is taken when it goes or is recalled, to recognise repetitions.
+                -- deliveries: which seq in whose inbox, see DeliveryList. refs: how many inboxes still hold it.
+                -- content_until: history keeps the content until then. due: set once refs is 0, when purge looks again.
+                CREATE TABLE message (
+                    key INTEGER PRIMARY KEY,
+                    id_high INTEGER NOT NULL,
+                    id_low INTEGER NOT NULL,
+                    conversation INTEGER NOT NULL,
+                    conversation_seq INTEGER NOT NULL,
+                    sender INTEGER NOT NULL,
+                    sender_device TEXT,
+                    client_id TEXT,
+                    sent_at INTEGER NOT NULL,
+                    expires_at INTEGER NOT NULL,
+                    committed_at INTEGER NOT NULL,
+                    content_until INTEGER NOT NULL,
+                    refs INTEGER NOT NULL,
+                    due INTEGER,
+                    is_recalled INTEGER NOT NULL DEFAULT 0,
+                    content_hash INTEGER,
+                    deliveries BLOB NOT NULL,
+                    content BLOB
+                ) STRICT;
+                CREATE UNIQUE INDEX message_id ON message (id_high, id_low);
+                CREATE UNIQUE INDEX message_client_id ON message (sender, client_id) WHERE client_id IS NOT NULL;
+                CREATE INDEX message_conversation ON message (conversation, conversation_seq) WHERE content IS NOT NULL;
+                CREATE INDEX message_expiry ON message (expires_at) WHERE refs > 0;
+                CREATE INDEX message_due ON message (due) WHERE due IS NOT NULL;
+
+                -- kind 0: message is its key. Other kinds: an event with all its data in payload, see EventCoding.
+                CREATE TABLE inbox (
+                    user INTEGER NOT NULL,
+                    seq INTEGER NOT NULL,
+                    kind INTEGER NOT NULL,
+                    message INTEGER,
+                    committed_at INTEGER,
+                    expires_at INTEGER,
+                    payload BLOB,
+                    PRIMARY KEY (user, seq)
+                ) STRICT, WITHOUT ROWID;
+                CREATE INDEX inbox_expiry ON inbox (expires_at) WHERE expires_at IS NOT NULL;
+
+                -- One row an account. acknowledged: all its devices have taken the entries up to here; 0 without devices.
+                CREATE TABLE inbox_head (
+                    user INTEGER PRIMARY KEY,
+                    head INTEGER NOT NULL,
+                    oldest INTEGER NOT NULL,
+                    acknowledged INTEGER NOT NULL
+                ) STRICT;
+                CREATE INDEX inbox_purgeable ON inbox_head (user) WHERE acknowledged >= oldest;
+                """
+        )
+    }
+}

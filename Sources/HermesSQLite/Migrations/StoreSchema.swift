@@ -1,0 +1,29 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+
+/// The schema's history. Append only: a migration that was released is never edited.
+enum StoreSchema {
+    /// "Hrms": marks a file as ours (`PRAGMA application_id`).
+    static let applicationID: Int32 = 0x4872_6D73
+
+    /// In the order they are applied; the file's `PRAGMA user_version` is how many it has.
+    static let migrations: [(name: String, migrate: @Sendable (Database) throws -> Void)] = [
+        ("001 accounts, inboxes and messages", createFirstTables)
+    ]
+
+    static var version: Int { migrations.count }
+
+    static func migrate(_ writer: some DatabaseWriter) throws {
+        var migrator = DatabaseMigrator()
+        for (index, migration) in migrations.enumerated() {
+            migrator.registerMigration(migration.name) { db in
+                try migration.migrate(db)
+                try db.execute(sql: "PRAGMA application_id = \(applicationID)")
+                try db.execute(sql: "PRAGMA user_version = \(index + 1)")
+            }
+        }
+        try migrator.migrate(writer)
+    }
+}

@@ -1,0 +1,156 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import GRDBSQLite
+import HermesCore
+
+/// A prepared statement of one connection, driven through SQLite's C API.
+///
+/// The only place that calls it: the statements of a commit run tens of thousands of times a second, and binding
+/// through GRDB's values costs more than SQLite itself. Prepared and kept by GRDB's cache. Used on the connection's own
+/// queue alone. Every run must bind all parameters anew: texts and blobs are bound without a copy.
+struct PreparedStatement {
+    /// Keeps the C statement alive.
+    private let statement: Statement
+    private let pointer: OpaquePointer
+
+    init(_ db: Database, _ sql: String) throws {
+        statement = try db.cachedStatement(sql: sql)
+        pointer = statement.sqliteStatement
+    }
+
+    func bind(_ value: Int64, at index: Int32) {
+        sqlite3_bind_int64(pointer, index, value)
+    }
+
+    func bind(_ value: Int64?, at index: Int32) {
+        if let value { sqlite3_bind_int64(pointer, index, value) } else { sqlite3_bind_null(pointer, index) }
+    }
+
+    /// Bit by bit: numbers above 2⁶³−1 come back as they were with ``unsigned(_:)``.
+    func bind(_ value: UInt64, at index: Int32) {
+        sqlite3_bind_int64(pointer, index, Int64(bitPattern: value))
+    }
+
+    func bind(_ value: UserID, at index: Int32) {
+        sqlite3_bind_int64(pointer, index, Int64(value.rawValue))
+    }
+
+    func bind(_ value: Timestamp, at index: Int32) {
+        sqlite3_bind_int64(pointer, index, value.rawValue)
+    }
+
+    /// Binds a blob while `body` runs.
+    func bind<Result>(_ bytes: [UInt8], at index: Int32, while body: () throws -> Result) rethrows -> Result {
+        try bytes.withUnsafeBytes { buffer in
+            if buffer.isEmpty {
+                sqlite3_bind_zeroblob(pointer, index, 0)
+            } else {
+                sqlite3_bind_blob64(pointer, index, buffer.baseAddress, UInt64(buffer.count), nil)
+            }
+            return try body()
+        }
+    }
+
+    /// Binds a text while `body` runs; nil is NULL.
+    func bind<Result>(_ text: String?, at index: Int32, while body: () throws -> Result) rethrows -> Result {
+        guard var text else {
+            sqlite3_bind_null(pointer, index)
+            return try body()
+        }
+        return try text.withUTF8 { buffer in
+            try buffer.withMemoryRebound(to: CChar.self) { characters in
+                if let start = characters.baseAddress {
+                    sqlite3_bind_text(pointer, index, start, Int32(characters.count), nil)
+                } else {
+                    sqlite3_bind_text(pointer, index, "", 0, PreparedStatement.copying)
+                }
+                return try body()
+            }
+        }
+    }
+
+    /// Runs a statement that gives no rows.
+    func run() throws {
+        let code = sqlite3_step(pointer)
+        guard code == SQLITE_DONE else { throw failure() }
+        sqlite3_reset(pointer)
+    }
+
+    /// Runs an insertion.
+    ///
+    /// - Returns: false, and nothing was inserted, if a unique index has such a row already.
+    func runUnlessConflict() throws -> Bool {
+        let code = sqlite3_step(pointer)
+        if code == SQLITE_DONE {
+            sqlite3_reset(pointer)
+            return true
+        }
+        if code & 0xFF == SQLITE_CONSTRAINT {
+            sqlite3_reset(pointer)
+            return false
+        }
+        throw failure()
+    }
+
+    /// Calls `body` for each row; a query always ends reset, so that it holds no snapshot.
+    func forEachRow(_ body: (PreparedStatement) throws -> Bool) throws {
+        defer { sqlite3_reset(pointer) }
+        while true {
+            switch sqlite3_step(pointer) {
+            case SQLITE_ROW:
+                guard try body(self) else { return }
+            case SQLITE_DONE:
+                return
+            default:
+                throw failure()
+            }
+        }
+    }
+
+    /// The first row's value, or nil.
+    func first<Value>(_ read: (PreparedStatement) throws -> Value) throws -> Value? {
+        var value: Value?
+        try forEachRow { row in
+            value = try read(row)
+            return false
+        }
+        return value
+    }
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(pointer, column) == SQLITE_NULL }
+
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
+
+    func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(pointer, column)) }
+
+    func timestamp(_ column: Int32) -> Timestamp { Timestamp(rawValue: integer(column)) }
+
+    func user(_ column: Int32) throws -> UserID {
+        guard let user = UserID(integer(column)) else { throw StoreFailure.damagedRow }
+        return user
+    }
+
+    func bytes(_ column: Int32) -> [UInt8] {
+        guard let start = sqlite3_column_blob(pointer, column) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
+    }
+
+    func text(_ column: Int32) -> String? {
+        guard let start = sqlite3_column_text(pointer, column) else { return nil }
+        let count = Int(sqlite3_column_bytes(pointer, column))
+        return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+
+    private func failure() -> DatabaseError {
+        let connection = sqlite3_db_handle(pointer)
+        let code = sqlite3_extended_errcode(connection)
+        let message = sqlite3_errmsg(connection).map { String(cString: $0) }
+        sqlite3_reset(pointer)
+        return DatabaseError(resultCode: ResultCode(rawValue: code), message: message)
+    }
+
+    /// SQLITE_TRANSIENT, a macro that Swift does not see.
+    private static let copying = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+}

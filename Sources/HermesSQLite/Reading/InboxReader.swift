@@ -1,0 +1,113 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Reads inboxes and conversations on one connection's snapshot.
+struct InboxReader {
+    let db: Database
+    let epoch: UInt64
+
+    func position(of user: UserID) throws -> InboxPosition {
+        let query = try PreparedStatement(db, "SELECT head, oldest FROM inbox_head WHERE user = ?")
+        query.bind(user, at: 1)
+        let position = try query.first { row in
+            InboxPosition(epoch: epoch, head: row.unsigned(0), oldest: row.unsigned(1))
+        }
+        return position ?? InboxPosition(epoch: epoch, head: 0, oldest: 1)
+    }
+
+    func page(of user: UserID, after seq: UInt64, limit: Int) throws -> InboxPage {
+        let position = try position(of: user)
+        var page = InboxPageBuilder(after: seq, limit: limit)
+        guard seq < position.head else { return page.finish(position) }
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT i.seq, i.kind, i.committed_at, i.payload, \(Self.messageColumns) \
+            FROM inbox i LEFT JOIN message m ON m.key = i.message \(Self.messageJoins) \
+            WHERE i.user = ? AND i.seq > ? ORDER BY i.seq
+            """
+        )
+        query.bind(user, at: 1)
+        query.bind(seq, at: 2)
+        try query.forEachRow { row in
+            let seq = row.unsigned(0)
+            guard page.hasRoom(before: seq) else { return false }
+            if row.integer(1) == EventCoding.messageKind {
+                let message = try message(row, from: 4)
+                page.append(
+                    InboxEntry(seq: seq, committedAt: row.timestamp(4 + 11), event: .message(message)),
+                    bytes: message.content.bytes.count
+                )
+            } else {
+                guard let event = EventCoding.decode(kind: row.integer(1), payload: row.bytes(3)) else {
+                    throw StoreFailure.damagedRow
+                }
+                page.append(InboxEntry(seq: seq, committedAt: row.timestamp(2), event: event), bytes: 0)
+            }
+            return true
+        }
+        return page.finish(position)
+    }
+
+    func history(of conversation: ConversationID, before seq: UInt64?, limit: Int) throws -> [Message] {
+        let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT \(Self.messageColumns) \
+            FROM (SELECT id FROM conversation WHERE kind = ? AND a = ? AND b = ?) this \
+            JOIN message m ON m.conversation = this.id \(Self.messageJoins) \
+            WHERE m.conversation_seq < ? AND m.content IS NOT NULL ORDER BY m.conversation_seq DESC
+            """
+        )
+        let columns = ConversationColumns(conversation)
+        query.bind(columns.kind, at: 1)
+        query.bind(columns.a, at: 2)
+        query.bind(columns.b, at: 3)
+        query.bind(min(seq ?? .max, UInt64(Int64.max)), at: 4)
+        var messages: [Message] = []
+        var bytes = 0
+        try query.forEachRow { row in
+            guard messages.count < limit, bytes < StoreSettings.maxPageBytes else { return false }
+            let message = try message(row, from: 0)
+            bytes += message.content.bytes.count
+            messages.append(message)
+            return true
+        }
+        return messages.reversed()
+    }
+
+    private static let messageColumns = """
+        m.id_high, m.id_low, c.kind, c.a, c.b, m.conversation_seq, m.sender, a.nick_name, m.sender_device, m.client_id, \
+        m.content, m.committed_at, m.sent_at, m.expires_at, m.is_recalled
+        """
+
+    private static let messageJoins = """
+        LEFT JOIN conversation c ON c.id = m.conversation LEFT JOIN account a ON a.id = m.sender
+        """
+
+    private func message(_ row: PreparedStatement, from first: Int32) throws -> Message {
+        let columns = ConversationColumns(
+            kind: row.integer(first + 2),
+            a: row.integer(first + 3),
+            b: row.integer(first + 4)
+        )
+        guard let conversation = columns.conversation else { throw StoreFailure.damagedRow }
+        return Message(
+            id: MessageID(high: row.unsigned(first), low: row.unsigned(first + 1)),
+            conversation: conversation,
+            conversationSeq: row.unsigned(first + 5),
+            sender: try row.user(first + 6),
+            senderName: row.text(first + 7) ?? "",
+            senderDevice: row.text(first + 8).flatMap { DeviceID($0) },
+            clientID: row.text(first + 9),
+            content: MessageContent(bytes: row.bytes(first + 10)),
+            sentAt: row.timestamp(first + 12),
+            expiresAt: row.timestamp(first + 13),
+            isRecalled: row.integer(first + 14) != 0
+        )
+    }
+}

@@ -1,0 +1,117 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+package import HermesCore
+
+extension SQLiteStore: AccountStore {
+    package func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account {
+        try await write { (db, _) in
+            try Self.refusingTakenNames {
+                try db.execute(
+                    sql: "INSERT INTO account (nick_name, nick_key, password, created_at) VALUES (?, ?, ?, ?)",
+                    arguments: [
+                        account.nickName.rawValue, account.nickName.key, account.password.phc, now.rawValue,
+                    ]
+                )
+            }
+            guard let id = UserID(db.lastInsertedRowID) else { throw StoreFailure.damagedRow }
+            try db.execute(
+                sql: "INSERT INTO inbox_head (user, head, oldest, acknowledged) VALUES (?, 0, 1, 0)",
+                arguments: [id.rawValue]
+            )
+            return Account(id: id, nickName: account.nickName, createdAt: now)
+        }
+    }
+
+    package func find(_ key: AccountKey) async throws(HermesError) -> StoredAccount? {
+        try await read { db in
+            switch key {
+            case .id(let id): try Self.account(db, "WHERE id = ?", [id.rawValue])
+            case .nickName(let name): try Self.account(db, "WHERE nick_key = ?", [name.key])
+            }
+        }
+    }
+
+    package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: "\(Self.selectAccount) WHERE id > ? ORDER BY id LIMIT ?",
+                arguments: [id?.rawValue ?? 0, min(max(limit, 0), StoreSettings.maxPageEntries)]
+            ).map { try Self.account($0).account }
+        }
+    }
+
+    package func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
+        try await write { (db, _) in
+            guard let stored = try Self.account(db, "WHERE id = ?", [id.rawValue]) else {
+                throw Refusals.noSuchAccount
+            }
+            var account = stored.account
+            account.nickName = change.nickName ?? account.nickName
+            account.avatarURL = change.avatarURL ?? account.avatarURL
+            account.isDisabled = change.isDisabled ?? account.isDisabled
+            let password = change.password ?? stored.password
+            try Self.refusingTakenNames {
+                try db.execute(
+                    sql: """
+                        UPDATE account SET nick_name = ?, nick_key = ?, avatar_url = ?, is_disabled = ?, password = ?
+                        WHERE id = ?
+                        """,
+                    arguments: [
+                        account.nickName.rawValue, account.nickName.key, account.avatarURL, account.isDisabled,
+                        password.phc, id.rawValue,
+                    ]
+                )
+            }
+            return account
+        }
+    }
+
+    package func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner? {
+        try await read { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: "SELECT user, device_id FROM token WHERE hash = ?",
+                arguments: [Self.blob(token)]
+            )
+            guard let row else { return nil }
+            guard let user = UserID(row["user"] as Int64), let device = DeviceID(row["device_id"] as String) else {
+                throw StoreFailure.damagedRow
+            }
+            return TokenOwner(user: user, device: device)
+        }
+    }
+
+    private static let selectAccount =
+        "SELECT id, nick_name, nick_key, password, avatar_url, is_disabled, created_at FROM account"
+
+    private static func account(
+        _ db: Database,
+        _ condition: String,
+        _ arguments: StatementArguments
+    ) throws -> StoredAccount? {
+        try Row.fetchOne(db, sql: "\(selectAccount) \(condition)", arguments: arguments).map { try account($0) }
+    }
+
+    private static func account(_ row: Row) throws -> StoredAccount {
+        guard let id = UserID(row["id"] as Int64) else { throw StoreFailure.damagedRow }
+        let account = Account(
+            id: id,
+            nickName: NickName(stored: row["nick_name"], key: row["nick_key"]),
+            avatarURL: row["avatar_url"],
+            isDisabled: row["is_disabled"],
+            createdAt: Timestamp(rawValue: row["created_at"])
+        )
+        return StoredAccount(account: account, password: PasswordHash(phc: row["password"]))
+    }
+
+    private static func refusingTakenNames(_ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_CONSTRAINT_UNIQUE {
+            throw Refusals.nameTaken
+        }
+    }
+}

@@ -1,0 +1,41 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+package import HermesCore
+
+extension SQLiteStore {
+    package func backup(to path: String) async throws(HermesError) {
+        guard !FileManager.default.fileExists(atPath: path) else {
+            throw HermesError(.invalidArgument, "The backup would overwrite a file. Choose a new name.")
+        }
+        let isCreated = FileManager.default.createFile(
+            atPath: path + ".partial",
+            contents: nil,
+            attributes: [.posixPermissions: 0o600]
+        )
+        guard isCreated else {
+            throw HermesError(.invalidArgument, "The backup cannot be written: its directory is missing or read-only.")
+        }
+        defer { try? FileManager.default.removeItem(atPath: path + ".partial") }
+        try await read { db in try Self.copy(db, to: path + ".partial") }
+        do {
+            // Fails if somebody else made the file meanwhile; a half-written backup never bears the name.
+            try FileManager.default.moveItem(atPath: path + ".partial", toPath: path)
+        } catch {
+            throw HermesError(.invalidArgument, "The backup cannot be given its name.", cause: error)
+        }
+    }
+
+    /// Copies what this reader sees; commits go on beside it. The copy is one file that knows that it is a copy.
+    private static func copy(_ db: Database, to path: String) throws {
+        let copy = try DatabaseQueue(path: path)
+        try copy.writeWithoutTransaction { destination in
+            try db.backup(to: destination)
+            _ = try String.fetchOne(destination, sql: "PRAGMA journal_mode = DELETE")
+            try destination.execute(sql: "UPDATE store SET is_copy = 1")
+        }
+        try copy.close()
+    }
+}

@@ -1,0 +1,210 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+internal import GRDB
+package import HermesCore
+package import Logging
+
+extension SQLiteStore {
+    /// The database in the data directory.
+    package static let fileName = "hermes.db"
+
+    /// Opens the store of a data directory, which is created (mode 0700) if it is missing.
+    ///
+    /// Checks the whole file (`PRAGMA quick_check`, about a second per gigabyte) before the first write, and refuses
+    /// what is damaged, newer or not ours without touching it.
+    ///
+    /// - Parameter maxPages: lets the file grow to so many pages of 4 KiB only; nil: as the disk allows. For tests.
+    package static func open(
+        directory: String,
+        durability: Durability = .normal,
+        settings: StoreSettings = StoreSettings(),
+        maxPages: Int? = nil,
+        logger: Logger
+    ) throws(StoreOpenError) -> SQLiteStore {
+        try createDirectory(directory)
+        let lock = try DirectoryLock(directory: directory)
+        let path = directory + "/" + fileName
+        if FileManager.default.fileExists(atPath: path) {
+            try inspect(path)
+        } else {
+            try createFile(path)
+        }
+        do {
+            let pool = try DatabasePool(path: path, configuration: configuration)
+            try pool.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")")
+                try db.execute(sql: "PRAGMA cache_size = -\(writerCacheKilobytes)")
+                try db.execute(sql: "PRAGMA wal_autocheckpoint = \(checkpointPages)")
+                try db.execute(sql: "PRAGMA journal_size_limit = \(checkpointPages * 4096 * 2)")
+            }
+            try StoreSchema.migrate(pool)
+            if let maxPages {
+                try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(maxPages)") }
+            }
+            let epoch = try pool.write { try readEpoch($0) }
+            return SQLiteStore(pool: pool, epoch: epoch, settings: settings, lock: lock, logger: logger)
+        } catch {
+            throw openError(error, path: path)
+        }
+    }
+
+    /// Pages that a commit touches stay in memory: 32 MB.
+    private static let writerCacheKilobytes = 32 * 1024
+
+    /// The log is written back every so many pages of 4 KiB (32 MB): rarely enough that pages which change often are
+    /// written once for many commits, often enough that no single commit waits for long.
+    private static let checkpointPages = 8192
+
+    private static var configuration: Configuration {
+        var configuration = Configuration()
+        configuration.label = "hermes.store"
+        configuration.foreignKeysEnabled = false
+        configuration.maximumReaderCount = 4
+        configuration.busyMode = .timeout(2)
+        configuration.prepareDatabase { db in
+            // Deleted messages are overwritten where that costs no extra write: privacy.
+            try db.execute(sql: "PRAGMA secure_delete = FAST")
+            try db.execute(sql: "PRAGMA temp_store = MEMORY")
+        }
+        return configuration
+    }
+
+    private static func createDirectory(_ directory: String) throws(StoreOpenError) {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
+        } catch {
+            throw StoreOpenError(
+                reason: .unwritable,
+                path: directory,
+                message: "Cannot be created. Check the permissions, or set data.directory to another place."
+            )
+        }
+    }
+
+    /// With a narrow mode from the start; SQLite gives the log's files the same.
+    private static func createFile(_ path: String) throws(StoreOpenError) {
+        let isCreated = FileManager.default.createFile(
+            atPath: path,
+            contents: nil,
+            attributes: [.posixPermissions: 0o600]
+        )
+        guard isCreated else {
+            throw StoreOpenError(
+                reason: .unwritable,
+                path: path,
+                message: "Cannot be created. Check the directory's owner and mode, and the space on its disk."
+            )
+        }
+    }
+
+    /// Looks at an existing file without changing it.
+    private static func inspect(_ path: String) throws(StoreOpenError) {
+        let found: (applicationID: Int32, version: Int, isEmpty: Bool, problem: String?)
+        do {
+            var configuration = Configuration()
+            configuration.readonly = true
+            configuration.busyMode = .timeout(2)
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            found = try queue.read { db in
+                (
+                    try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0,
+                    try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0,
+                    try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0,
+                    try String.fetchOne(db, sql: "PRAGMA quick_check(1)")
+                )
+            }
+            try queue.close()
+        } catch {
+            throw openError(error, path: path)
+        }
+        if found.isEmpty, found.applicationID == 0 {
+            // Left by a start that was killed before it wrote anything; but it might have been truncated, too.
+            guard fileSize(path) > 0 || fileSize(path + "-wal") > 0 else {
+                throw StoreOpenError(
+                    reason: .damaged,
+                    path: path,
+                    message: "The file is empty. Restore a backup; or, if nothing was ever stored here, delete it."
+                )
+            }
+            return
+        }
+        guard found.applicationID == StoreSchema.applicationID else {
+            throw StoreOpenError(
+                reason: .notHermes,
+                path: path,
+                message: "This is another program's database. Set data.directory to another place."
+            )
+        }
+        guard found.version <= StoreSchema.version else {
+            throw StoreOpenError(
+                reason: .newer,
+                path: path,
+                message: """
+                    A newer version of Hermes wrote this (schema \(found.version), this version knows \
+                    \(StoreSchema.version)). Install that version or a newer one.
+                    """
+            )
+        }
+        guard found.problem == "ok" else {
+            throw StoreOpenError(
+                reason: .damaged,
+                path: path,
+                message:
+                    "The file is damaged (\(found.problem ?? "no answer")). Keep a copy of it and restore a backup."
+            )
+        }
+    }
+
+    private static func fileSize(_ path: String) -> Int {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        return (attributes?[.size] as? NSNumber)?.intValue ?? 0
+    }
+
+    /// A backup that is opened as a store has lost what came after it: its seqs are no longer those that clients know.
+    private static func readEpoch(_ db: Database) throws -> UInt64 {
+        guard let row = try Row.fetchOne(db, sql: "SELECT epoch, is_copy FROM store WHERE id = 1") else {
+            throw StoreFailure.damagedRow
+        }
+        guard row["is_copy"] as Bool else { return UInt64(bitPattern: row["epoch"] as Int64) }
+        let epoch = Int64.random(in: 1...Int64.max)
+        try db.execute(sql: "UPDATE store SET epoch = ?, is_copy = 0", arguments: [epoch])
+        return UInt64(bitPattern: epoch)
+    }
+
+    private static func openError(_ error: any Error, path: String) -> StoreOpenError {
+        guard let error = error as? DatabaseError else {
+            return StoreOpenError(reason: .failed, path: path, message: "Cannot be opened: \(error).")
+        }
+        let detail = error.message ?? "SQLite code \(error.resultCode.rawValue)"
+        return switch error.resultCode {
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            StoreOpenError(
+                reason: .damaged,
+                path: path,
+                message: "The file is damaged (\(detail)). Keep a copy of it and restore a backup."
+            )
+        case .SQLITE_FULL:
+            StoreOpenError(reason: .diskFull, path: path, message: "The disk is full. Free some space and start again.")
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_CANTOPEN, .SQLITE_AUTH:
+            StoreOpenError(
+                reason: .unwritable,
+                path: path,
+                message: "Cannot be opened for writing (\(detail)). Check the owner and mode of file and directory."
+            )
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            StoreOpenError(
+                reason: .locked,
+                path: path,
+                message: "Another process holds it (\(detail)). Stop that first."
+            )
+        default:
+            StoreOpenError(reason: .failed, path: path, message: "Cannot be opened (\(detail)).")
+        }
+    }
+}

@@ -1,0 +1,111 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+package import HermesCore
+internal import Logging
+import Synchronization
+
+/// Both stores in one SQLite database in write-ahead mode: one writer with group commit, readers beside it.
+///
+/// A killed process loses nothing that was committed. With ``Durability/full`` neither does a power cut.
+/// State: SQLite's own, and the writer's cache (see ``WriterCache``), which only the writer's queue touches.
+package final class SQLiteStore: Sendable {
+    /// What a commit outlives.
+    package enum Durability: String, Sendable, CaseIterable {
+        /// The end of the process, however it comes. A power cut may take the last commits, never the order.
+        case normal
+        /// A power cut, too: each commit waits for the disk.
+        case full
+    }
+
+    let pool: DatabasePool
+    let epoch: UInt64
+    let settings: StoreSettings
+    let logger: Logger
+    private let cache = Mutex(WriterCache())
+    /// Held as long as the store lives.
+    private let lock: DirectoryLock
+
+    init(pool: DatabasePool, epoch: UInt64, settings: StoreSettings, lock: DirectoryLock, logger: Logger) {
+        self.pool = pool
+        self.epoch = epoch
+        self.settings = settings
+        self.lock = lock
+        self.logger = logger
+    }
+
+    /// Writes the log back into the database file and closes it.
+    ///
+    /// Calls in flight end first; later ones fail with `.storageUnavailable`. Another process can open the directory
+    /// once the store is released, too.
+    package func close() throws(HermesError) {
+        do {
+            // Fails harmlessly if a reader is still at work: the log stays and the next start goes on with it.
+            try? pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+            try pool.close()
+        } catch {
+            throw StoreFailure.hermesError(error)
+        }
+    }
+
+    /// Runs a batch on the writer, with the cache taken out; it comes back only if the transaction commits.
+    func commitBatch(_ operations: [WriteOperation], now: Timestamp) throws -> [WriteOutcome] {
+        try pool.writeWithoutTransaction { db in
+            var taken = cache.withLock { cache in
+                let taken = cache
+                cache = WriterCache()
+                return taken
+            }
+            var outcomes: [WriteOutcome] = []
+            outcomes.reserveCapacity(operations.count)
+            try db.inTransaction(.immediate) {
+                var writer = try BatchWriter(db, cache: taken, settings: settings, now: now)
+                taken = WriterCache()
+                for operation in operations {
+                    outcomes.append(try writer.apply(operation))
+                }
+                taken = try writer.finish()
+                return .commit
+            }
+            cache.withLock { $0 = taken }
+            return outcomes
+        }
+    }
+
+    /// Runs a change that is not a commit; the cache forgets the users it concerns.
+    func write<Value: Sendable>(
+        _ body: @escaping @Sendable (Database, inout [UserID]) throws -> Value
+    ) async throws(HermesError) -> Value {
+        do {
+            return try await pool.write { [self] db in
+                var users: [UserID] = []
+                // Before the transaction ends: nothing else runs on the writer meanwhile.
+                defer { cache.withLock { cache in users.forEach { cache.forget($0) } } }
+                return try body(db, &users)
+            }
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    /// Runs queries on one snapshot.
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(HermesError) -> Value {
+        do {
+            return try await pool.read(body)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    /// Logs what failed underneath and tells the core about it.
+    func failure(_ error: any Error) -> HermesError {
+        let failure = StoreFailure.hermesError(error)
+        if failure.code == .storageUnavailable || failure.code == .internalError {
+            logger.error("store failed", metadata: ["error": "\(error)"])
+        }
+        return failure
+    }
+}

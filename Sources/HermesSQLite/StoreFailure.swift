@@ -1,0 +1,54 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Turns what SQLite reports into what the core knows.
+enum StoreFailure {
+    /// A row holds what no version of Hermes writes.
+    static let damagedRow = DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row holds an impossible value")
+
+    static func hermesError(_ error: any Error) -> HermesError {
+        switch error {
+        case let error as HermesError: error
+        case let error as DatabaseError:
+            HermesError(
+                .storageUnavailable,
+                explanation(error.resultCode),
+                retryAfter: .seconds(5),
+                cause: error
+            )
+        case is CancellationError: HermesError(.shuttingDown, "The operation was cancelled.", cause: error)
+        default: HermesError(.internalError, "The store failed in an unexpected way.", cause: error)
+        }
+    }
+
+    private static func explanation(_ code: ResultCode) -> String {
+        switch code {
+        case .SQLITE_FULL:
+            """
+            The server's disk is full; nothing was stored. Free some space where the data directory is: the server goes \
+            on by itself.
+            """
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+            """
+            The server's data directory cannot be written to; nothing was stored. Check its permissions and how its disk \
+            is mounted.
+            """
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            "The server's database is damaged; nothing was stored. Stop the server and restore a backup."
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            "Another process holds the server's database; nothing was stored. Close it."
+        case .SQLITE_IOERR, .SQLITE_CANTOPEN:
+            """
+            The server's disk reported an error or is full; nothing was stored. Look into the system's log and check the \
+            free space.
+            """
+        case .SQLITE_MISUSE:
+            "The store is closed."
+        default:
+            "The server's database failed (SQLite code \(code.rawValue)); nothing was stored."
+        }
+    }
+}

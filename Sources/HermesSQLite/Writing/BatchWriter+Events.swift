@@ -1,0 +1,114 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+extension BatchWriter {
+    mutating func appendEvent(_ event: InboxEvent, to recipients: [UserID]) throws -> WriteOutcome {
+        guard let (kind, payload) = EventCoding.encode(event) else { return .refused(Refusals.notAnEvent) }
+        if let refusal = try refusal(of: recipients) { return .refused(refusal) }
+        let statement = statements.insertEvent
+        var deliveries: [InboxDelivery] = []
+        deliveries.reserveCapacity(recipients.count)
+        for user in recipients {
+            let seq = advanceInbox(of: user)
+            statement.bind(user, at: 1)
+            statement.bind(seq, at: 2)
+            statement.bind(kind, at: 3)
+            statement.bind(now, at: 4)
+            statement.bind(now.advanced(by: settings.eventPeriod), at: 5)
+            try statement.bind(payload, at: 6) { try statement.run() }
+            let entry = InboxEntry(seq: seq, committedAt: now, event: event)
+            deliveries.append(InboxDelivery(user: user, entry: entry))
+        }
+        return .eventAppended(deliveries)
+    }
+
+    mutating func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) throws -> WriteOutcome {
+        guard try loadInbox(of: user) else { return .refused(Refusals.noSuchDevice) }
+        if cache.cursors[user] == nil { cache.cursors[user] = try readCursors(of: user) }
+        guard let cursor = cache.cursors[user]?[device], let index = cache.inboxes.index(forKey: user) else {
+            return .refused(Refusals.noSuchDevice)
+        }
+        let moved = min(seq, cache.inboxes.values[index].head)
+        guard moved > cursor else { return .acknowledged(cursor) }
+        cache.cursors[user]?[device] = moved
+        dirtyCursors.insert(DeviceKey(user: user, device: device))
+        cache.inboxes.values[index].acknowledged = cache.cursors[user]?.values.min() ?? 0
+        markDirty(index)
+        return .acknowledged(moved)
+    }
+
+    private func readCursors(of user: UserID) throws -> [DeviceID: UInt64] {
+        var cursors: [DeviceID: UInt64] = [:]
+        statements.selectCursors.bind(user, at: 1)
+        try statements.selectCursors.forEachRow { row in
+            guard let device = row.text(0).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
+            cursors[device] = row.unsigned(1)
+            return true
+        }
+        return cursors
+    }
+
+    mutating func recall(
+        _ id: MessageID,
+        in conversation: ConversationID,
+        by user: UserID,
+        notBefore: Timestamp
+    ) throws -> WriteOutcome {
+        guard let message = try recallable(id, in: conversation) else { return .refused(Refusals.noSuchMessage) }
+        guard message.sender == user else { return .refused(Refusals.notTheSender) }
+        guard message.sentAt >= notBefore else { return .refused(Refusals.tooLate) }
+        guard !message.isRecalled else { return .eventAppended([]) }
+        let update = try PreparedStatement(
+            db,
+            """
+            UPDATE message SET is_recalled = 1, content_hash = ?, content = iif(content IS NULL, NULL, x'') WHERE key = ?
+            """
+        )
+        update.bind(message.contentHash, at: 1)
+        update.bind(message.key, at: 2)
+        try update.run()
+        let event = InboxEvent.recalled(conversation, id, conversationSeq: message.conversationSeq, by: user)
+        return try appendEvent(event, to: message.recipients)
+    }
+
+    private struct Recallable {
+        let key: Int64
+        let sender: UserID
+        let sentAt: Timestamp
+        let isRecalled: Bool
+        let conversationSeq: UInt64
+        let recipients: [UserID]
+        let contentHash: Int64
+    }
+
+    private func recallable(_ id: MessageID, in conversation: ConversationID) throws -> Recallable? {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT m.key, m.sender, m.sent_at, m.is_recalled, m.conversation_seq, m.deliveries, m.content, m.content_hash \
+            FROM message m JOIN conversation c ON c.id = m.conversation \
+            WHERE m.id_high = ? AND m.id_low = ? AND c.kind = ? AND c.a = ? AND c.b = ?
+            """
+        )
+        let columns = ConversationColumns(conversation)
+        query.bind(id.high, at: 1)
+        query.bind(id.low, at: 2)
+        query.bind(columns.kind, at: 3)
+        query.bind(columns.a, at: 4)
+        query.bind(columns.b, at: 5)
+        return try query.first { row in
+            Recallable(
+                key: row.integer(0),
+                sender: try row.user(1),
+                sentAt: row.timestamp(2),
+                isRecalled: row.integer(3) != 0,
+                conversationSeq: row.unsigned(4),
+                recipients: try DeliveryList.decode(row.bytes(5)).map(\.user),
+                contentHash: row.isNull(7) ? MessageContent(bytes: row.bytes(6)).stableHash : row.integer(7)
+            )
+        }
+    }
+}

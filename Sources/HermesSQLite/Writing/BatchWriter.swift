@@ -1,0 +1,114 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Applies one batch of operations inside the writer's transaction.
+///
+/// Each operation is checked before it writes, so that a refused one leaves nothing behind. Rows that many operations
+/// of a batch change (heads, conversations, cursors) are written once, by ``finish()``.
+struct BatchWriter {
+    let db: Database
+    let now: Timestamp
+    let settings: StoreSettings
+    let statements: Statements
+    var cache: WriterCache
+    var dirtyInboxes: [UserID] = []
+    var dirtyConversations: [ConversationID] = []
+    var dirtyCursors: Set<DeviceKey> = []
+    /// Reused for each message.
+    var deliveryBytes: [UInt8] = []
+
+    struct DeviceKey: Hashable {
+        let user: UserID
+        let device: DeviceID
+    }
+
+    init(_ db: Database, cache: consuming WriterCache, settings: StoreSettings, now: Timestamp) throws {
+        self.db = db
+        self.now = now
+        self.settings = settings
+        self.cache = cache
+        statements = try Statements(db)
+        self.cache.trim()
+    }
+
+    mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {
+        switch operation {
+        case .append(let append):
+            try self.append(append)
+        case .appendEvent(let event, let recipients):
+            try appendEvent(event, to: recipients)
+        case .acknowledge(let user, let device, let seq):
+            try acknowledge(user, device, upTo: seq)
+        case .recall(let id, let conversation, let user, let notBefore):
+            try recall(id, in: conversation, by: user, notBefore: notBefore)
+        }
+    }
+
+    /// Writes what was collected and gives the cache back.
+    consuming func finish() throws -> WriterCache {
+        for user in dirtyInboxes {
+            guard let inbox = cache.inboxes[user] else { continue }
+            statements.updateInbox.bind(inbox.head, at: 1)
+            statements.updateInbox.bind(inbox.oldest, at: 2)
+            statements.updateInbox.bind(inbox.acknowledged, at: 3)
+            statements.updateInbox.bind(user, at: 4)
+            try statements.updateInbox.run()
+            cache.inboxes[user]?.isDirty = false
+        }
+        for id in dirtyConversations {
+            guard let conversation = cache.conversations[id] else { continue }
+            statements.updateConversation.bind(conversation.lastSeq, at: 1)
+            statements.updateConversation.bind(conversation.key, at: 2)
+            try statements.updateConversation.run()
+            cache.conversations[id]?.isDirty = false
+        }
+        for key in dirtyCursors {
+            guard let cursor = cache.cursors[key.user]?[key.device] else { continue }
+            statements.updateCursor.bind(cursor, at: 1)
+            statements.updateCursor.bind(key.user, at: 2)
+            try statements.updateCursor.bind(key.device.rawValue, at: 3) { try statements.updateCursor.run() }
+        }
+        return cache
+    }
+
+    /// Reads the inbox's row into the cache.
+    ///
+    /// - Returns: false if there is no such account.
+    mutating func loadInbox(of user: UserID) throws -> Bool {
+        if cache.inboxes[user] != nil { return true }
+        statements.selectInbox.bind(user, at: 1)
+        let inbox = try statements.selectInbox.first { row in
+            WriterCache.Inbox(head: row.unsigned(0), oldest: row.unsigned(1), acknowledged: row.unsigned(2))
+        }
+        guard let inbox else { return false }
+        cache.inboxes[user] = inbox
+        return true
+    }
+
+    /// Gives the inbox its next seq.
+    mutating func advanceInbox(of user: UserID) -> UInt64 {
+        guard let index = cache.inboxes.index(forKey: user) else { return 0 }
+        cache.inboxes.values[index].head += 1
+        markDirty(index)
+        return cache.inboxes.values[index].head
+    }
+
+    mutating func markDirty(_ index: Dictionary<UserID, WriterCache.Inbox>.Index) {
+        guard !cache.inboxes.values[index].isDirty else { return }
+        cache.inboxes.values[index].isDirty = true
+        dirtyInboxes.append(cache.inboxes.keys[index])
+    }
+
+    /// Checks that each recipient exists and is named once.
+    ///
+    /// - Returns: the refusal, or nil if all is well.
+    mutating func refusal(of recipients: [UserID]) throws -> HermesError? {
+        for user in recipients {
+            guard try loadInbox(of: user) else { return Refusals.noSuchAccount }
+        }
+        return Refusals.recipients(recipients)
+    }
+}

@@ -1,0 +1,207 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Deletes what nobody waits for any more, a bounded amount in the writer's transaction.
+///
+/// Every step finds its rows through an index that holds next to nothing but them, so that a purge that has nothing to
+/// do costs nothing, however large the store is.
+struct Purger {
+    let db: Database
+    let settings: StoreSettings
+    let now: Timestamp
+    private var remaining: Int
+    private var done = 0
+    /// Whose inboxes were changed.
+    private(set) var users: Set<UserID> = []
+    /// How many references of which message went.
+    private var released: [Int64: Int64] = [:]
+
+    init(db: Database, settings: StoreSettings, now: Timestamp, limit: Int) {
+        self.db = db
+        self.settings = settings
+        self.now = now
+        remaining = max(limit, 0)
+    }
+
+    /// The queries that find what is to be done; a test holds their plans against full scans.
+    enum Query {
+        static let acknowledged = """
+            SELECT user, acknowledged FROM inbox_head WHERE acknowledged >= oldest ORDER BY user LIMIT ?
+            """
+        static let entries = "SELECT seq, message FROM inbox WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
+        static let expiredMessages = """
+            SELECT key, deliveries FROM message WHERE refs > 0 AND expires_at <= ? ORDER BY expires_at LIMIT ?
+            """
+        static let expiredEvents = """
+            SELECT user, seq FROM inbox WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
+            """
+        static let dueMessages = "SELECT key FROM message WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?"
+        static let all = [acknowledged, entries, expiredMessages, expiredEvents, dueMessages]
+    }
+
+    mutating func run() throws -> Int {
+        try deleteAcknowledged()
+        try deleteExpiredMessages()
+        try deleteExpiredEvents()
+        for user in users { try updateOldest(of: user) }
+        for (key, count) in released { try release(key, count) }
+        for key in try dueMessages() {
+            try settle(key)
+            count(1)
+        }
+        return done
+    }
+
+    private mutating func count(_ rows: Int) {
+        done += rows
+        remaining = max(remaining - rows, 0)
+    }
+
+    private mutating func deleteAcknowledged() throws {
+        let heads = try PreparedStatement(db, Query.acknowledged)
+        let entries = try PreparedStatement(db, Query.entries)
+        let delete = try PreparedStatement(db, "DELETE FROM inbox WHERE user = ? AND seq <= ?")
+        var found: [(user: UserID, acknowledged: UInt64)] = []
+        heads.bind(Int64(remaining), at: 1)
+        try heads.forEachRow { row in
+            found.append((try row.user(0), row.unsigned(1)))
+            return true
+        }
+        for (user, acknowledged) in found where remaining > 0 {
+            var last: UInt64 = 0
+            var rows = 0
+            entries.bind(user, at: 1)
+            entries.bind(acknowledged, at: 2)
+            entries.bind(Int64(remaining), at: 3)
+            try entries.forEachRow { row in
+                last = row.unsigned(0)
+                rows += 1
+                if !row.isNull(1) { released[row.integer(1), default: 0] += 1 }
+                return true
+            }
+            delete.bind(user, at: 1)
+            delete.bind(last, at: 2)
+            try delete.run()
+            users.insert(user)
+            count(rows)
+        }
+    }
+
+    private mutating func deleteExpiredMessages() throws {
+        let query = try PreparedStatement(db, Query.expiredMessages)
+        let delete = try PreparedStatement(db, "DELETE FROM inbox WHERE user = ? AND seq = ? AND message = ?")
+        var found: [(key: Int64, deliveries: [(user: UserID, seq: UInt64)])] = []
+        query.bind(now, at: 1)
+        query.bind(Int64(remaining), at: 2)
+        try query.forEachRow { row in
+            found.append((row.integer(0), try DeliveryList.decode(row.bytes(1))))
+            return true
+        }
+        for (key, deliveries) in found where remaining > 0 {
+            for (user, seq) in deliveries {
+                delete.bind(user, at: 1)
+                delete.bind(seq, at: 2)
+                delete.bind(key, at: 3)
+                try delete.run()
+                guard db.changesCount > 0 else { continue }
+                released[key, default: 0] += 1
+                users.insert(user)
+                count(1)
+            }
+        }
+    }
+
+    private mutating func deleteExpiredEvents() throws {
+        let query = try PreparedStatement(db, Query.expiredEvents)
+        let delete = try PreparedStatement(db, "DELETE FROM inbox WHERE user = ? AND seq = ?")
+        var found: [(user: UserID, seq: UInt64)] = []
+        query.bind(now, at: 1)
+        query.bind(Int64(remaining), at: 2)
+        try query.forEachRow { row in
+            found.append((try row.user(0), row.unsigned(1)))
+            return true
+        }
+        for (user, seq) in found {
+            delete.bind(user, at: 1)
+            delete.bind(seq, at: 2)
+            try delete.run()
+            users.insert(user)
+        }
+        count(found.count)
+    }
+
+    private func updateOldest(of user: UserID) throws {
+        let update = try PreparedStatement(
+            db,
+            """
+            UPDATE inbox_head SET oldest = coalesce((SELECT min(seq) FROM inbox WHERE inbox.user = ?), head + 1) \
+            WHERE user = ?
+            """
+        )
+        update.bind(user, at: 1)
+        update.bind(user, at: 2)
+        try update.run()
+    }
+
+    private func release(_ key: Int64, _ count: Int64) throws {
+        let update = try PreparedStatement(db, "UPDATE message SET refs = refs - ? WHERE key = ? RETURNING refs")
+        update.bind(count, at: 1)
+        update.bind(key, at: 2)
+        let refs = try update.first { $0.integer(0) }
+        if let refs, refs <= 0 { try settle(key) }
+    }
+
+    private func dueMessages() throws -> [Int64] {
+        let query = try PreparedStatement(db, Query.dueMessages)
+        var keys: [Int64] = []
+        query.bind(now, at: 1)
+        query.bind(Int64(remaining), at: 2)
+        try query.forEachRow { row in
+            keys.append(row.integer(0))
+            return true
+        }
+        return keys
+    }
+
+    /// Decides about a message that no inbox refers to: its content stays for history, or its record for repetitions
+    /// and recalls, or nothing stays.
+    private func settle(_ key: Int64) throws {
+        let query = try PreparedStatement(
+            db,
+            "SELECT content_until, sent_at, content, content_hash, client_id IS NULL FROM message WHERE key = ?"
+        )
+        query.bind(key, at: 1)
+        let message = try query.first { row in
+            let content = row.isNull(2) ? nil : MessageContent(bytes: row.bytes(2))
+            let hash: Int64? =
+                if !row.isNull(3) { row.integer(3) } else if row.integer(4) != 0 { nil } else { content?.stableHash }
+            return (contentUntil: row.timestamp(0), sentAt: row.timestamp(1), hasContent: content != nil, hash: hash)
+        }
+        guard let message else { return }
+        if message.hasContent, message.contentUntil > now {
+            let update = try PreparedStatement(db, "UPDATE message SET due = ? WHERE key = ?")
+            update.bind(message.contentUntil, at: 1)
+            update.bind(key, at: 2)
+            try update.run()
+            return
+        }
+        let recordUntil = message.sentAt.advanced(by: settings.recordPeriod)
+        if recordUntil > now {
+            let update = try PreparedStatement(
+                db,
+                "UPDATE message SET content = NULL, content_hash = ?, due = ? WHERE key = ?"
+            )
+            update.bind(message.hash, at: 1)
+            update.bind(recordUntil, at: 2)
+            update.bind(key, at: 3)
+            try update.run()
+        } else {
+            let delete = try PreparedStatement(db, "DELETE FROM message WHERE key = ?")
+            delete.bind(key, at: 1)
+            try delete.run()
+        }
+    }
+}

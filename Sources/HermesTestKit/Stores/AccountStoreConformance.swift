@@ -1,0 +1,177 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// What every ``AccountStore`` does.
+package enum AccountStoreConformance {
+    package static var cases: [ConformanceCase] { accounts + devicesAndTokens }
+
+    private static func create(_ name: String, in store: any Store) async throws -> Account {
+        try await store.create(
+            NewAccount(nickName: StoreWorld.name(name), password: PasswordHash(phc: "$\(name)$")),
+            now: StoreWorld.now
+        )
+    }
+
+    private static func token(_ number: UInt8) -> TokenHash { TokenHash(bytes: Array(repeating: number, count: 32)) }
+
+    private static let accounts = [
+        ConformanceCase("Accounts get ascending ids from 1 and are found by id and by name") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            let ann = try await create("Ann", in: store)
+            let bob = try await create("Bob", in: store)
+            try expectEqual([ann.id.rawValue, bob.id.rawValue], [1, 2])
+            try expectEqual(ann.nickName.rawValue, "Ann")
+            try expectEqual(ann.createdAt, StoreWorld.now)
+            try expect(!ann.isDisabled && ann.avatarURL.isEmpty)
+            for key in [AccountKey.id(ann.id), .nickName(StoreWorld.name("ANN"))] {
+                let found = try await store.find(key)
+                try expectEqual(found?.account, ann)
+                try expectEqual(found?.password, PasswordHash(phc: "$Ann$"))
+            }
+            try expect(try await store.find(.nickName(StoreWorld.name("Carl"))) == nil)
+            guard let stranger = UserID(rawValue: 3) else { return }
+            try expect(try await store.find(.id(stranger)) == nil)
+        },
+        ConformanceCase("A name that differs only in case is taken, also when renaming") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            let ann = try await create("Ann", in: store)
+            let bob = try await create("Bob", in: store)
+            try await expectError(.nameTaken) { try await create("aNN", in: store) }
+            try await expectError(.nameTaken) {
+                try await store.update(bob.id, AccountChange(nickName: StoreWorld.name("ann"), avatarURL: "lost"))
+            }
+            try expectEqual(try await store.find(.id(bob.id))?.account, bob, "nothing of it was changed")
+            let renamed = try await store.update(ann.id, AccountChange(nickName: StoreWorld.name("ANN")))
+            try expectEqual(renamed.nickName.rawValue, "ANN", "one's own name in another case")
+            _ = try await store.update(ann.id, AccountChange(nickName: StoreWorld.name("Anna")))
+            let carl = try await create("Ann", in: store)
+            try expect(carl.id > bob.id, "the name is free again, the id is new")
+        },
+        ConformanceCase("Only what is named is changed") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            let ann = try await create("Ann", in: store)
+            let disabled = try await store.update(ann.id, AccountChange(isDisabled: true))
+            try expect(disabled.isDisabled)
+            let pictured = try await store.update(ann.id, AccountChange(avatarURL: "https://example.org/a.png"))
+            try expect(pictured.isDisabled)
+            try expectEqual(pictured.avatarURL, "https://example.org/a.png")
+            let new = PasswordHash(phc: "$new$")
+            _ = try await store.update(ann.id, AccountChange(password: new, isDisabled: false))
+            let found = try await store.find(.id(ann.id))
+            try expectEqual(found?.password, new)
+            try expectEqual(found?.account.avatarURL, "https://example.org/a.png")
+            try expectEqual(found?.account.isDisabled, false)
+            try expectEqual(found?.account.nickName.rawValue, "Ann")
+            guard let stranger = UserID(rawValue: 3) else { return }
+            try await expectError(.notFound) { try await store.update(stranger, AccountChange(isDisabled: true)) }
+        },
+        ConformanceCase("Accounts are listed ascending, page by page") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            for index in 1...7 { _ = try await create("name\(index)", in: store) }
+            var found: [Int32] = []
+            while true {
+                let last = found.last.flatMap { UserID(rawValue: $0) }
+                let page = try await store.accounts(after: last, limit: 3)
+                if page.isEmpty { break }
+                try expect(page.count <= 3)
+                found += page.map(\.id.rawValue)
+            }
+            try expectEqual(found, Array(1...7))
+            try expectEqual(try await store.accounts(after: nil, limit: 0), [])
+            try expectEqual(try await store.accounts(after: nil, limit: -1), [])
+        },
+    ]
+
+    private static let devicesAndTokens = [
+        ConformanceCase("A device is registered once and renewed after that") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            let ann = try await create("Ann", in: store)
+            var phone = DeviceDescription(id: StoreWorld.phone, name: "Phone", platform: "iOS", appVersion: "1")
+            let tablet = DeviceDescription(id: StoreWorld.tablet)
+            let first = try await store.open(phone, of: ann.id, token: nil, now: StoreWorld.now)
+            try expectEqual(first.cursor, 0)
+            try expectEqual(first.description, phone)
+            _ = try await store.open(tablet, of: ann.id, token: nil, now: StoreWorld.later(.seconds(1)))
+            phone.appVersion = "2"
+            let again = try await store.open(phone, of: ann.id, token: nil, now: StoreWorld.later(.seconds(2)))
+            try expectEqual(again.createdAt, StoreWorld.now)
+            try expectEqual(again.lastSeenAt, StoreWorld.later(.seconds(2)))
+            let devices = try await store.devices(of: ann.id)
+            try expectEqual(devices.map(\.description), [phone, tablet], "oldest first")
+            guard let stranger = UserID(rawValue: 3) else { return }
+            try expectEqual(try await store.devices(of: stranger), [])
+            try await expectError(.notFound) {
+                try await store.open(phone, of: stranger, token: nil, now: StoreWorld.now)
+            }
+        },
+        ConformanceCase("Opening a device again keeps its cursor") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            try world.send("a", from: 0, to: 1)
+            try world.acknowledge(1)
+            let phone = DeviceDescription(id: StoreWorld.phone)
+            let device = try await world.store.open(phone, of: world[1].user, token: nil, now: StoreWorld.now)
+            try expectEqual(device.cursor, 1)
+        },
+        ConformanceCase("Tokens belong to a device until they are revoked") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            let ann = try await create("Ann", in: store).id
+            let bob = try await create("Bob", in: store).id
+            func open(_ user: UserID, _ device: DeviceID, _ number: UInt8) async throws {
+                _ = try await store.open(
+                    DeviceDescription(id: device),
+                    of: user,
+                    token: token(number),
+                    now: StoreWorld.now
+                )
+            }
+            func known() async throws -> [UInt8] {
+                var known: [UInt8] = []
+                for number in UInt8(1)...9 where try await store.owner(of: token(number)) != nil {
+                    known.append(number)
+                }
+                return known
+            }
+            try await open(ann, StoreWorld.phone, 1)
+            try await open(ann, StoreWorld.phone, 2)
+            try await open(ann, StoreWorld.tablet, 3)
+            try await open(ann, StoreWorld.tablet, 4)
+            try await open(bob, StoreWorld.phone, 5)
+            try expectEqual(try await store.owner(of: token(3)), TokenOwner(user: ann, device: StoreWorld.tablet))
+            try expectEqual(try await known(), [1, 2, 3, 4, 5])
+            try await store.revoke(.token(token(1)), now: StoreWorld.now)
+            try expectEqual(try await known(), [2, 3, 4, 5])
+            try await store.revoke(.token(token(9)), now: StoreWorld.now)
+            try await store.revoke(.device(StoreWorld.tablet, of: ann), now: StoreWorld.now)
+            try expectEqual(try await known(), [2, 5])
+            try expectEqual(try await store.devices(of: ann).map(\.description.id), [StoreWorld.phone])
+            try await open(ann, StoreWorld.phone, 6)
+            try await store.revoke(.allTokens(of: ann, except: token(6)), now: StoreWorld.now)
+            try expectEqual(try await known(), [5, 6])
+            try await store.revoke(.allTokens(of: ann, except: nil), now: StoreWorld.now)
+            try expectEqual(try await known(), [5])
+            try expectEqual(try await store.devices(of: ann).count, 1, "the device itself stays")
+            try await open(bob, StoreWorld.phone, 5)
+            try expectEqual(try await known(), [5])
+        },
+        ConformanceCase("A device that was removed and comes back is new") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            try world.send("a", from: 0, to: 1)
+            try world.acknowledge(1)
+            let user = world[1].user
+            try await world.store.revoke(.device(StoreWorld.phone, of: user), now: StoreWorld.now)
+            try expectEqual(try world.refusal(.acknowledge(user, StoreWorld.phone, upTo: 1)), .notFound)
+            let device = try await world.store.open(
+                DeviceDescription(id: StoreWorld.phone),
+                of: user,
+                token: nil,
+                now: StoreWorld.now
+            )
+            try expectEqual(device.cursor, 0, "the entry was not purged yet")
+            try world.acknowledge(1)
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1-1:hole"])
+        },
+    ]
+}

@@ -1,0 +1,68 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+
+/// What both ports together are to a test.
+package typealias Store = AccountStore & MessageStore
+
+/// Makes an empty store.
+package typealias StoreMaker = @Sendable (StoreSettings) async throws -> any Store
+
+/// One thing that every store does; test targets run all cases over each store.
+package struct ConformanceCase: Sendable, CustomStringConvertible {
+    /// A sentence.
+    package let description: String
+    /// Throws ``ConformanceFailure`` if the store does otherwise.
+    package let run: @Sendable (_ makeStore: StoreMaker) async throws -> Void
+
+    init(_ description: String, _ run: @escaping @Sendable (_ makeStore: StoreMaker) async throws -> Void) {
+        self.description = description
+        self.run = run
+    }
+}
+
+/// What a store did otherwise, and where the case says so.
+package struct ConformanceFailure: Error, CustomStringConvertible {
+    package let description: String
+}
+
+/// Throws if `condition` does not hold.
+package func expect(
+    _ condition: Bool,
+    _ comment: String = "",
+    file: StaticString = #fileID,
+    line: Int = #line
+) throws {
+    guard condition else { throw ConformanceFailure(description: "\(file):\(line): does not hold. \(comment)") }
+}
+
+/// Throws if the two differ.
+package func expectEqual<Value: Equatable>(
+    _ found: Value,
+    _ expected: Value,
+    _ comment: String = "",
+    file: StaticString = #fileID,
+    line: Int = #line
+) throws {
+    guard found == expected else {
+        throw ConformanceFailure(
+            description: "\(file):\(line): found \(found), expected \(expected). \(comment)"
+        )
+    }
+}
+
+/// Throws unless `body` throws an error of the core with this code.
+package func expectError<Value>(
+    _ code: HermesError.Code,
+    file: StaticString = #fileID,
+    line: Int = #line,
+    _ body: () async throws -> Value
+) async throws {
+    do {
+        let value = try await body()
+        throw ConformanceFailure(description: "\(file):\(line): expected error \(code.rawValue), found \(value)")
+    } catch let error as HermesError {
+        try expectEqual(error.code, code, "\(error)", file: file, line: line)
+    }
+}

@@ -1,0 +1,139 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+extension MessageStoreConformance {
+    static let cursors = [
+        ConformanceCase("A cursor moves forward only, and not beyond the head") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            for text in ["a", "b", "c"] { try world.send(text, from: 0, to: 1) }
+            let user = world[1].user
+            for (seq, expected) in [(0, 0), (2, 2), (1, 2), (2, 2), (UInt64.max, 3), (0, 3)] as [(UInt64, UInt64)] {
+                guard case .acknowledged(let cursor) = try world.commit(.acknowledge(user, StoreWorld.phone, upTo: seq))
+                else { throw ConformanceFailure(description: "not acknowledged") }
+                try expectEqual(cursor, expected)
+                try expectEqual(try await world.store.devices(of: user).map(\.cursor), [expected])
+            }
+            try expectEqual(try world.refusal(.acknowledge(user, StoreWorld.tablet, upTo: 1)), .notFound)
+        },
+        ConformanceCase("An acknowledgement sees what was appended before it in the same batch") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let outcomes = try world.store.commit(
+                [
+                    .append(world.message("a", from: 0, to: 1)),
+                    .acknowledge(world[1].user, StoreWorld.phone, upTo: 9),
+                    .append(world.message("b", from: 0, to: 1)),
+                ],
+                now: StoreWorld.now
+            )
+            guard case .acknowledged(1) = outcomes[1] else { throw ConformanceFailure(description: "\(outcomes)") }
+        },
+        ConformanceCase("A new device starts before the oldest stored entry") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            for text in ["a", "b", "c"] { try world.send(text, from: 0, to: 1) }
+            try world.acknowledge(1, upTo: 2)
+            try await world.purge()
+            let description = DeviceDescription(id: StoreWorld.tablet)
+            let user = world[1].user
+            let device = try await world.store.open(description, of: user, token: nil, now: StoreWorld.now)
+            try expectEqual(device.cursor, 2)
+            try world.acknowledge(1)
+            try await world.purge()
+            try expectEqual(try await world.inbox(1, after: device.cursor), ["3:c"], "the new device has not had it")
+            try world.acknowledge(1, on: [StoreWorld.tablet])
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1-3:hole"])
+        },
+    ]
+
+    static let purging = [
+        ConformanceCase("An entry goes once every device has acknowledged it") { makeStore in
+            let devices = [StoreWorld.phone, StoreWorld.tablet]
+            let world = try await StoreWorld(makeStore, devices: devices)
+            for text in ["a", "b", "c"] { try world.send(text, from: 0, to: 1) }
+            try world.acknowledge(1, upTo: 2)
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1:a", "2:b", "3:c"], "the tablet has none")
+            try world.acknowledge(1, upTo: 1, on: [StoreWorld.tablet])
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1-1:hole", "2:b", "3:c"])
+            try expectEqual(try await world.inbox(0), ["1:a", "2:b", "3:c"], "another inbox")
+            let position = try await world.store.position(of: world[1].user)
+            try expectEqual([position.oldest, position.head], [2, 3])
+            try world.acknowledge(1, on: devices)
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1-3:hole"])
+            try expectEqual(try await world.store.position(of: world[1].user).oldest, 4)
+            try world.send("d", from: 0, to: 1)
+            try expectEqual(try await world.inbox(1), ["1-3:hole", "4:d"])
+            try expectEqual(try await world.store.position(of: world[1].user).oldest, 4)
+        },
+        ConformanceCase("A device that is removed no longer keeps entries") { makeStore in
+            let devices = [StoreWorld.phone, StoreWorld.tablet]
+            let world = try await StoreWorld(makeStore, devices: devices)
+            try world.send("a", from: 0, to: 1)
+            try world.acknowledge(1)
+            try await world.store.revoke(.device(StoreWorld.tablet, of: world[1].user), now: StoreWorld.now)
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1-1:hole"])
+        },
+        ConformanceCase("An account without devices keeps its entries until they expire") { makeStore in
+            let world = try await StoreWorld(makeStore, devices: [])
+            try world.send("a", from: 0, to: 1, lifetime: .seconds(60))
+            try await world.purge(at: StoreWorld.later(.seconds(59)))
+            try expectEqual(try await world.inbox(1), ["1:a"])
+            try await world.purge(at: StoreWorld.later(.seconds(60)))
+            try expectEqual(try await world.inbox(1), ["1-1:hole"])
+            try expectEqual(try await world.inbox(0), ["1-1:hole"])
+            try expectEqual(try world.send("b", from: 0, to: 1).inboxSeq, 2)
+        },
+        ConformanceCase("What expires leaves holes that pages name, wherever they are") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            for (index, text) in ["a", "b", "c", "d", "e", "f", "g"].enumerated() {
+                let isShort = [0, 2, 3, 6].contains(index)
+                try world.send(text, from: 0, to: 1, lifetime: .seconds(isShort ? 60 : 600))
+            }
+            try await world.purge(at: StoreWorld.later(.seconds(100)))
+            let all = ["1-1:hole", "2:b", "3-4:hole", "5:e", "6:f", "7-7:hole"]
+            try expectEqual(try await world.inbox(1), all)
+            try expectEqual(try await world.inbox(1, after: 3), ["4-4:hole", "5:e", "6:f", "7-7:hole"])
+            try expectEqual(try await world.inbox(1, limit: 1), ["1-1:hole"])
+            try expectEqual(try await world.inbox(1, limit: 3), ["1-1:hole", "2:b", "3-4:hole"])
+            try expectEqual(try await world.inbox(1, after: 4, limit: 2), ["5:e", "6:f"])
+            try expectEqual(try await world.inbox(1, after: 6), ["7-7:hole"])
+            let position = try await world.store.position(of: world[1].user)
+            try expectEqual([position.oldest, position.head], [2, 7])
+        },
+        ConformanceCase("Events go when they are acknowledged, or expire on their own") { makeStore in
+            let settings = StoreSettings(eventPeriod: .seconds(60))
+            let world = try await StoreWorld(makeStore, settings: settings)
+            let mark = InboxEvent.readMark(world.conversation(0, 1), by: world[1].user, upTo: 1)
+            _ = try world.commit(.appendEvent(mark, recipients: [world[0].user, world[1].user]))
+            try world.acknowledge(0)
+            try await world.purge()
+            try expectEqual(try await world.inbox(0), ["1-1:hole"])
+            try expectEqual(try await world.inbox(1), ["1:read 1"])
+            try await world.purge(at: StoreWorld.later(.seconds(60)))
+            try expectEqual(try await world.inbox(1), ["1-1:hole"])
+        },
+        ConformanceCase("A purge does a bounded amount, and comes to an end") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            for index in 0..<50 { try world.send("\(index)", from: 0, to: 1, lifetime: .seconds(60)) }
+            try world.acknowledge(1)
+            var calls = 0
+            while true {
+                let before = try await world.inbox(1).count + world.inbox(0).count
+                let done = try await world.store.purge(now: StoreWorld.later(.seconds(100)), limit: 10)
+                if done == 0 { break }
+                let after = try await world.inbox(1).count + world.inbox(0).count
+                try expect(before - after <= 11, "at most 10 entries, and a hole that takes their place")
+                calls += 1
+                try expect(calls < 100)
+            }
+            try expect(calls >= 10)
+            try expectEqual(try await world.inbox(0), ["1-50:hole"])
+            try expectEqual(try await world.inbox(1), ["1-50:hole"])
+        },
+    ]
+}

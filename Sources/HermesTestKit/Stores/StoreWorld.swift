@@ -1,0 +1,193 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import Synchronization
+
+/// A store with accounts in it, and short ways to do things.
+package struct StoreWorld: Sendable {
+    package let store: any Store
+    /// Accounts 1 …, each with a device "phone" unless told otherwise.
+    package let people: [Principal]
+
+    /// The world's time, unless a case says another.
+    package static let now = Timestamp(rawValue: 1_800_000_000_000)
+    package static let phone = device("phone")
+    package static let tablet = device("tablet")
+
+    private static let lastID = Mutex<UInt64>(0)
+
+    /// Creates accounts "user1" … in a new store.
+    package init(
+        _ makeStore: StoreMaker,
+        people count: Int = 2,
+        devices: [DeviceID] = [phone],
+        settings: StoreSettings = StoreSettings()
+    ) async throws {
+        try await self.init(store: makeStore(settings), people: count, devices: devices)
+    }
+
+    /// Creates accounts "user1" … in a store that has none.
+    package init(store: any Store, people count: Int = 2, devices: [DeviceID] = [phone]) async throws {
+        var people: [Principal] = []
+        for index in 1...count {
+            let name = Self.name("User\(index)")
+            let account = try await store.create(
+                NewAccount(nickName: name, password: PasswordHash(phc: "$none$")),
+                now: Self.now
+            )
+            for device in devices {
+                _ = try await store.open(
+                    DeviceDescription(id: device),
+                    of: account.id,
+                    token: nil,
+                    now: Self.now
+                )
+            }
+            people.append(Principal(user: account.id, nickName: name, device: devices.first ?? Self.phone))
+        }
+        self.store = store
+        self.people = people
+    }
+
+    package subscript(_ index: Int) -> Principal { people[index] }
+
+    /// A name as it would be stored, without the rules for names.
+    package static func name(_ text: String) -> NickName { NickName(stored: text, key: text.lowercased()) }
+
+    package static func device(_ text: String) -> DeviceID {
+        guard let device = DeviceID(text) else { preconditionFailure("not a device id: \(text)") }
+        return device
+    }
+
+    package static func later(_ duration: Duration) -> Timestamp { now.advanced(by: duration) }
+
+    /// The 1:1 conversation of two people.
+    package func conversation(_ one: Int, _ other: Int) -> ConversationID {
+        .direct(between: people[one].user, and: people[other].user)
+    }
+
+    /// An id that no other message of this process has.
+    package static func nextID() -> MessageID {
+        let number = lastID.withLock { last in
+            last += 1
+            return last
+        }
+        return MessageID(high: UInt64(now.rawValue) << 16 | (number >> 48), low: number &* 0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// A message from one to another, ready to be committed.
+    package func message(
+        _ text: String,
+        from sender: Int,
+        to receiver: Int,
+        clientID: String? = nil,
+        id: MessageID = nextID(),
+        at sentAt: Timestamp = now,
+        lifetime: Duration? = nil,
+        retention: Duration = .seconds(30 * 24 * 3600)
+    ) -> MessageAppend {
+        MessageAppend(
+            id: id,
+            draft: MessageDraft(
+                conversation: conversation(sender, receiver),
+                clientID: clientID,
+                content: MessageContent(bytes: Array(text.utf8)),
+                expiresAfter: lifetime
+            ),
+            sender: people[sender],
+            sentAt: sentAt,
+            expiresAt: sentAt.advanced(by: lifetime ?? retention),
+            recipients: sender == receiver ? [people[sender].user] : [people[sender].user, people[receiver].user]
+        )
+    }
+
+    /// Commits one operation.
+    package func commit(_ operation: WriteOperation, at now: Timestamp = now) throws -> WriteOutcome {
+        let outcomes = try store.commit([operation], now: now)
+        try expectEqual(outcomes.count, 1)
+        return outcomes[0]
+    }
+
+    /// Commits a message that must be appended.
+    @discardableResult
+    package func send(
+        _ text: String,
+        from sender: Int,
+        to receiver: Int,
+        clientID: String? = nil,
+        at sentAt: Timestamp = now,
+        lifetime: Duration? = nil,
+        retention: Duration = .seconds(30 * 24 * 3600)
+    ) throws -> SendReceipt {
+        let append = message(
+            text,
+            from: sender,
+            to: receiver,
+            clientID: clientID,
+            at: sentAt,
+            lifetime: lifetime,
+            retention: retention
+        )
+        let outcome = try commit(.append(append), at: sentAt)
+        guard case .appended(let receipt, _) = outcome else {
+            throw ConformanceFailure(description: "not appended: \(outcome)")
+        }
+        return receipt
+    }
+
+    /// Acknowledges up to `seq` (nil: everything) on some devices.
+    package func acknowledge(_ person: Int, upTo seq: UInt64? = nil, on devices: [DeviceID] = [phone]) throws {
+        for device in devices {
+            _ = try commit(.acknowledge(people[person].user, device, upTo: seq ?? .max))
+        }
+    }
+
+    /// Purges until nothing is left to do.
+    package func purge(at now: Timestamp = now, limit: Int = 1000) async throws {
+        for _ in 0..<10_000 where try await store.purge(now: now, limit: limit) == 0 { return }
+        throw ConformanceFailure(description: "purge never comes to an end")
+    }
+
+    /// What a page says, in short: "1:text", "2-4:hole", "5:read", "6:recalled".
+    package func inbox(_ person: Int, after seq: UInt64 = 0, limit: Int = 1000) async throws -> [String] {
+        let page = try await store.entries(of: people[person].user, after: seq, limit: limit)
+        try Self.checkContiguity(page, after: seq)
+        return page.entries.map { Self.summary($0) }
+    }
+
+    /// An entry in short.
+    package static func summary(_ entry: InboxEntry) -> String {
+        switch entry.event {
+        case .message(let message):
+            "\(entry.seq):" + (message.isRecalled ? "-" : String(decoding: message.content.bytes, as: UTF8.self))
+        case .readMark(_, _, let seq): "\(entry.seq):read \(seq)"
+        case .recalled(_, _, let seq, _): "\(entry.seq):recalled \(seq)"
+        case .expired(let through): "\(entry.seq)-\(through):hole"
+        }
+    }
+
+    /// Every page is a run without unexplained gaps; a page that reaches the head leaves nothing out.
+    package static func checkContiguity(_ page: InboxPage, after seq: UInt64) throws {
+        guard !page.entries.isEmpty else { return }
+        var next = seq + 1
+        for entry in page.entries {
+            try expectEqual(entry.seq, next, "a gap in \(page.entries.map { summary($0) })")
+            next = entry.seq + 1
+            if case .expired(let through) = entry.event {
+                try expect(through >= entry.seq, "an empty hole")
+                next = through + 1
+            }
+        }
+        try expect(next <= page.position.head + 1, "an entry beyond the head")
+    }
+
+    /// The refusal's code; fails if the operation was not refused.
+    package func refusal(_ operation: WriteOperation, at now: Timestamp = now) throws -> HermesError.Code {
+        let outcome = try commit(operation, at: now)
+        guard case .refused(let error) = outcome else {
+            throw ConformanceFailure(description: "not refused: \(outcome)")
+        }
+        return error.code
+    }
+}

@@ -1,0 +1,22 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesSQLite
+import HermesTestKit
+import Testing
+
+@Suite("The SQLite store does what every store does")
+struct SQLiteStoreConformanceTests {
+    @Test(arguments: MessageStoreConformance.cases)
+    func messages(_ conformanceCase: ConformanceCase) async throws {
+        let directory = try TemporaryDirectory()
+        try await conformanceCase.run { try directory.openStore(settings: $0) }
+    }
+
+    @Test(arguments: AccountStoreConformance.cases)
+    func accounts(_ conformanceCase: ConformanceCase) async throws {
+        let directory = try TemporaryDirectory()
+        try await conformanceCase.run { try directory.openStore(settings: $0) }
+    }
+}

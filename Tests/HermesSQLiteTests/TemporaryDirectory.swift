@@ -1,0 +1,39 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesSQLite
+import Logging
+
+/// A directory that goes with the object.
+final class TemporaryDirectory: Sendable {
+    let path: String
+
+    init(in parent: String = FileManager.default.temporaryDirectory.path) throws {
+        path = parent + "/hermes-test-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    var database: String { path + "/" + SQLiteStore.fileName }
+
+    func openStore(
+        settings: StoreSettings = StoreSettings(),
+        durability: SQLiteStore.Durability = .normal,
+        maxPages: Int? = nil
+    ) throws -> SQLiteStore {
+        try SQLiteStore.open(
+            directory: path,
+            durability: durability,
+            settings: settings,
+            maxPages: maxPages,
+            logger: Self.silent
+        )
+    }
+
+    static var silent: Logger { Logger(label: "test") { _ in SwiftLogNoOpLogHandler() } }
+}
