@@ -1,0 +1,3 @@
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""The checks, one module per protocol."""

@@ -1,0 +1,263 @@
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""Peers that mean harm or are broken. Each runs in a process of its own until told to stop."""
+
+import os
+import random
+import socket
+import ssl
+import struct
+import time
+
+from clients import delimited, impb, liveroom, qsiop
+from hermes.v1 import packet_pb2
+
+TCP = ("impb", "liveroom", "qsiop", "delimited", "http")
+
+
+def connect(port: int, source: str, receive_buffer: int = 0) -> socket.socket:
+    link = socket.socket()
+    if receive_buffer:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    link.settimeout(2)
+    try:
+        link.bind((source, 0))
+    except OSError:
+        pass  # no 127/8 on this system
+    link.connect(("127.0.0.1", port))
+    return link
+
+
+def until(stop, body) -> None:
+    """Repeats; what the server does to a hostile peer is never an error here."""
+    while not stop.is_set():
+        try:
+            body()
+        except OSError:
+            time.sleep(0.005)  # refused or reset: not a busy loop
+
+
+def random_bytes(ports, stop, _):
+    """Random bytes on every port."""
+    chance = random.Random(1)
+
+    def body():
+        link = connect(ports[chance.choice(TCP)], "127.2.0.1")
+        link.sendall(chance.randbytes(chance.choice((1, 7, 100, 4096, 65536))))
+        if chance.random() < 0.5:
+            link.settimeout(0.05)
+            try:
+                link.recv(4096)
+            except OSError:
+                pass
+        link.close()
+
+    until(stop, body)
+
+
+def plausible_bytes(ports, stop, _):
+    """Good headers around random bodies, so that the inner decoders get their share."""
+    chance = random.Random(2)
+
+    def body():
+        junk = chance.randbytes(chance.randrange(0, 300))
+        kind = chance.randrange(4)
+        if kind == 0:
+            link, data = connect(ports["impb"], "127.2.0.2"), impb.encode(chance.randrange(9), chance.choice((1, 2, 3, 4, 9)), junk)
+        elif kind == 1:
+            link, data = connect(ports["liveroom"], "127.2.0.2"), liveroom.encode(chance.choice((1, 4, 5, 9, 12)), junk)
+        elif kind == 2:
+            link = connect(ports["qsiop"], "127.2.0.2")
+            data = struct.pack(">HHH", 1, chance.randrange(8), len(junk)) + junk
+        else:
+            link, data = connect(ports["delimited"], "127.2.0.2"), delimited.prefix(len(junk)) + junk
+        link.sendall(data * 5)
+        link.close()
+
+    until(stop, body)
+
+
+def half_headers(ports, stop, _):
+    """Half a header on 60 connections, held open; opened again when the server ends them."""
+    halves = {"impb": b"\x81\x00\x00", "liveroom": b"\x17\x00\x00", "qsiop": b"\x00\x01\x00", "delimited": b"\x80",
+              "http": b"GET /hea"}
+    held: list[tuple[str, socket.socket]] = []
+
+    def body():
+        while len(held) < 60 and not stop.is_set():
+            name = TCP[len(held) % len(TCP)]
+            link = connect(ports[name], "127.2.0.3")
+            link.sendall(halves[name])
+            link.setblocking(False)
+            held.append((name, link))
+        time.sleep(0.1)  # holding is the attack
+        for name, link in list(held):
+            try:
+                ended = not link.recv(4096)
+            except BlockingIOError:
+                ended = False
+            except OSError:
+                ended = True
+            if ended:
+                link.close()
+                held.remove((name, link))
+
+    until(stop, body)
+
+
+def huge_lengths(ports, stop, _):
+    """Lengths of up to 4 GiB, followed by as much as the server takes."""
+    frames = {"impb": b"\x81\x00\x00\x00\x01\x03\xff\xff", "liveroom": b"\xff\xff\xff\xff\x02\x00",
+              "qsiop": b"\x00\x01\x00\x02\xff\xff", "delimited": b"\xff\xff\xff\xff\x0f",
+              "http": b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n"}
+    chance = random.Random(3)
+
+    def body():
+        name = chance.choice(TCP)
+        link = connect(ports[name], "127.2.0.4")
+        link.sendall(frames[name])
+        link.settimeout(0.2)
+        for _ in range(16):
+            link.sendall(b"\x00" * 65536)
+        link.close()
+
+    until(stop, body)
+
+
+def never_authenticate(ports, stop, results):
+    """100 connections that never authenticate; reports how long the last of them lived."""
+    links = []
+    began = time.monotonic()
+    for n in range(100):
+        name = ("impb", "delimited", "qsiop")[n % 3]
+        link = connect(ports[name], "127.2.0.5")
+        link.setblocking(False)
+        links.append((name, link))
+    ping = delimited.encode(packet_pb2.Packet(id=1, ping=packet_pb2.Ping()))
+    frames = {"impb": impb.encode(1, impb.PING), "delimited": ping, "qsiop": qsiop.encode(qsiop.PING)}
+    lived: dict[str, float] = {}
+    open_links = list(links)
+    while open_links and not stop.is_set():
+        for name, link in list(open_links):
+            try:
+                link.send(frames[name])  # pings are no authentication
+                while True:
+                    if not link.recv(4096):
+                        raise ConnectionError
+            except BlockingIOError:
+                continue
+            except OSError:
+                lived[name] = time.monotonic() - began
+                link.close()
+                open_links.remove((name, link))
+        stop.wait(0.25)
+    results.put(("never authenticated", len(open_links), lived))
+
+
+def slow_readers(ports, stop, token):
+    """Ask for much and read nothing: pings on Delimited and IMPB, a room viewer, all with small windows."""
+    uid_token = token
+    app = connect(ports["delimited"], "127.2.0.6", 4096)
+    app.sendall(delimited.encode(delimited.authenticate(1, "slow", uid_token)))
+    phone = connect(ports["impb"], "127.2.0.6", 4096)
+    viewers = [connect(ports["liveroom"], "127.2.0.6", 4096) for _ in range(5)]
+    talker = connect(ports["liveroom"], "127.2.0.6")
+    text = liveroom.encode(liveroom.TEXT, liveroom.pb.ChatMessage(
+        user=liveroom.someone("loud"), text="x" * 1000).SerializeToString()) * 20
+    ping = delimited.encode(packet_pb2.Packet(id=1, ping=packet_pb2.Ping(client_time_ms=1 << 40))) * 500
+    echo = impb.encode(1, impb.PING) * 1000
+    for link in (app, phone, talker, *viewers):
+        link.setblocking(False)
+
+    def body():
+        for link, data in ((app, ping), (phone, echo), (talker, text)):
+            try:
+                link.send(data)
+            except OSError:
+                pass
+        for link in (talker, *viewers):
+            try:
+                link.send(liveroom.encode(liveroom.HEARTBEAT))
+            except OSError:
+                pass
+        try:
+            talker.recv(1 << 20)
+        except OSError:
+            pass
+        time.sleep(0.01)  # about 2,000 texts a second to each viewer
+
+    until(stop, body)
+
+
+def storm(ports, stop, _):
+    """Connects and resets as fast as it can."""
+    linger = struct.pack("ii", 1, 0)
+    chance = random.Random(4)
+
+    def body():
+        link = connect(ports[chance.choice(TCP)], "127.2.0.7")
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        link.close()
+
+    until(stop, body)
+
+
+def tls_garbage(ports, stop, _):
+    """TLS where none is spoken, and something like TLS."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    chance = random.Random(5)
+
+    def body():
+        link = connect(ports[chance.choice(TCP)], "127.2.0.8")
+        link.settimeout(0.2)
+        if chance.random() < 0.5:
+            link.sendall(b"\x16\x03\x01\xff\xff" + os.urandom(200))
+            link.close()
+            return
+        try:
+            context.wrap_socket(link, server_hostname="localhost").close()
+        finally:
+            link.close()
+
+    until(stop, body)
+
+
+def wrong_passwords(ports, stop, _):
+    """Guesses passwords on eight connections at once."""
+    chance = random.Random(6)
+
+    def body():
+        links = [connect(ports["impb"], f"127.2.1.{n + 1}") for n in range(8)]
+        for link in links:
+            login = impb.pb.login_request(nick_name=f"nobody-{chance.random()}", pwd="guess-guess", device_id="x")
+            link.sendall(impb.request(1, 0, impb.user(2, login)))
+        for link in links:
+            try:
+                link.recv(4096)
+            except OSError:
+                pass
+            link.close()
+        time.sleep(0.2)  # a guesser that is not stopped at once for its rate
+
+    until(stop, body)
+
+
+def trickle(ports, stop, token):
+    """Authenticated, then a frame of 1 MB at one byte in 10 ms, on ten connections."""
+    links = []
+    for n in range(10):
+        link = connect(ports["delimited"], "127.2.0.9")
+        link.sendall(delimited.encode(delimited.authenticate(1, f"trickle-{n}", token)) + delimited.prefix(1_000_000))
+        links.append(link)
+
+    def body():
+        for link in links:
+            link.send(b"\x00")
+        time.sleep(0.01)
+
+    until(stop, body)
+
+
+ALL = [random_bytes, plausible_bytes, half_headers, huge_lengths, never_authenticate, slow_readers, storm, tls_garbage,
+       wrong_passwords, trickle]

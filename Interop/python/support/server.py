@@ -1,0 +1,132 @@
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""A `hermes serve` process with its own data directory and free ports."""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from support.environment import ROOT
+
+LISTENERS = ("impb", "liveroom", "qsiop", "delimited", "http")
+
+# The interop programs are faster and more than one phone; the limits themselves have checks of their own.
+GENEROUS = {
+    "HERMES_LIMITS_CONNECTIONS_PER_ADDRESS": "5000",
+    "HERMES_LIMITS_REQUESTS_PER_SECOND": "1000000",
+    "HERMES_QSIOP_REQUIRE_TOKEN": "true",
+}
+
+
+def binary() -> str:
+    """HERMES_BIN, else the release build, else the debug build."""
+    chosen = os.environ.get("HERMES_BIN")
+    candidates = [chosen] if chosen else [str(ROOT / ".build" / kind / "hermes") for kind in ("release", "debug")]
+    for candidate in candidates:
+        if os.access(candidate, os.X_OK):
+            return candidate
+    sys.exit(f"interop: no server binary at {' or '.join(candidates)}; run `swift build -c release` or set HERMES_BIN")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free now, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+class Server:
+    """Starts, kills, stops and watches one server. Ports and data stay the same over restarts."""
+
+    def __init__(self, settings: dict[str, str] | None = None, data: str | None = None, arguments: list[str] | None = None):
+        self.own_directory = tempfile.mkdtemp(prefix="hermes-interop-")
+        self.data = data or os.path.join(self.own_directory, "data")
+        self.ports = dict(zip(LISTENERS, free_ports(len(LISTENERS))))
+        self.log = os.path.join(self.own_directory, "server.log")
+        self.arguments = arguments or []
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("HERMES_")}
+        self.environment["HERMES_DATA_DIRECTORY"] = self.data
+        for name, port in self.ports.items():
+            self.environment[f"HERMES_LISTENERS_{name.upper()}_PORT"] = str(port)
+        self.environment.update(GENEROUS)
+        self.environment.update(settings or {})
+        self.process: subprocess.Popen | None = None
+
+    def launch(self) -> subprocess.Popen:
+        """Starts the process without waiting for it to be ready."""
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [binary(), "serve", *self.arguments],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self.environment,
+                cwd=self.own_directory,
+            )
+        return self.process
+
+    def start(self, timeout: float = 30) -> "Server":
+        """Starts the process and waits until all its ports accept."""
+        self.launch()
+        deadline = time.monotonic() + timeout
+        for port in self.ports.values():
+            while True:
+                if self.process.poll() is not None:
+                    raise RuntimeError(f"the server ended with {self.process.returncode}: {self.tail()}")
+                try:
+                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                    break
+                except OSError:
+                    if time.monotonic() > deadline:
+                        raise RuntimeError(f"port {port} does not accept: {self.tail()}") from None
+                    time.sleep(0.02)  # polling another process, bounded by the deadline
+        return self
+
+    def kill(self) -> None:
+        """As a crash would: SIGKILL."""
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self, timeout: float = 20) -> int:
+        """SIGTERM; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError(f"the server did not stop within {timeout} s of SIGTERM: {self.tail()}") from None
+
+    def remove(self) -> None:
+        self.kill()
+        shutil.rmtree(self.own_directory, ignore_errors=True)
+
+    def tail(self, characters: int = 2000) -> str:
+        try:
+            return pathlib.Path(self.log).read_text(errors="replace")[-characters:]
+        except OSError:
+            return ""
+
+    def resident_bytes(self) -> int:
+        for line in open(f"/proc/{self.process.pid}/status"):
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise RuntimeError("no VmRSS")
+
+    def descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def __enter__(self) -> "Server":
+        return self.start()
+
+    def __exit__(self, *_) -> None:
+        self.remove()
