@@ -154,11 +154,10 @@ def never_authenticate(ports, stop, results):
     results.put(("never authenticated", len(open_links), lived))
 
 
-def slow_readers(ports, stop, token):
+def slow_readers(ports, stop, tokens):
     """Ask for much and read nothing: pings on Delimited and IMPB, a room viewer, all with small windows."""
-    uid_token = token
     app = connect(ports["delimited"], "127.2.0.6", 4096)
-    app.sendall(delimited.encode(delimited.authenticate(1, "slow", uid_token)))
+    app.sendall(delimited.encode(delimited.authenticate(1, "slow", tokens[0])))
     phone = connect(ports["impb"], "127.2.0.6", 4096)
     viewers = [connect(ports["liveroom"], "127.2.0.6", 4096) for _ in range(5)]
     talker = connect(ports["liveroom"], "127.2.0.6")
@@ -243,12 +242,12 @@ def wrong_passwords(ports, stop, _):
     until(stop, body)
 
 
-def trickle(ports, stop, token):
+def trickle(ports, stop, tokens):
     """Authenticated, then a frame of 1 MB at one byte in 10 ms, on ten connections."""
     links = []
-    for n in range(10):
+    for token in tokens[1:]:
         link = connect(ports["delimited"], "127.2.0.9")
-        link.sendall(delimited.encode(delimited.authenticate(1, f"trickle-{n}", token)) + delimited.prefix(1_000_000))
+        link.sendall(delimited.encode(delimited.authenticate(1, "trickle", token)) + delimited.prefix(1_000_000))
         links.append(link)
 
     def body():
