@@ -123,6 +123,7 @@ let package = Package(
                 server("CoreMetrics", "swift-metrics"),
                 server("Metrics", "swift-metrics"),
                 server("Hummingbird", "hummingbird"),
+                server("HummingbirdCore", "hummingbird"),
                 server("HummingbirdTLS", "hummingbird"),
                 server("ServiceLifecycle", "swift-service-lifecycle"),
                 server("UnixSignals", "swift-service-lifecycle"),

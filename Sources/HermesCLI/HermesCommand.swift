@@ -1,7 +1,31 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
+import HermesServer
+
+/// The root of the command line: `hermes <subcommand>`.
 @main
-struct HermesCommand {
-    static func main() {}
+struct HermesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "hermes",
+        abstract: "A messaging server and its clients.",
+        discussion: """
+            Examples:
+              hermes serve                 start the server with every default
+              hermes chat --name anna      chat; in a second terminal: hermes chat --name ben
+              hermes room lobby            join a room
+            """,
+        version: HermesVersion.current,
+        groupedSubcommands: [
+            CommandGroup(name: "Server", subcommands: serverCommands),
+            CommandGroup(name: "Client", subcommands: clientCommands),
+        ].filter { !$0.subcommands.isEmpty }
+    )
+
+    private static let serverCommands: [any ParsableCommand.Type] = [
+        Serve.self, CheckConfig.self, User.self, Backup.self,
+    ]
+
+    private static let clientCommands: [any ParsableCommand.Type] = []
 }

@@ -1,2 +1,73 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
+
+public import Foundation
+import HermesGateways
+import Logging
+
+/// The server as a program runs it.
+public enum HermesServer {
+    /// Reads the configuration, serves until SIGTERM or SIGINT, drains and returns.
+    ///
+    /// Raises the process's limit of open files, and makes itself the backend of swift-metrics.
+    ///
+    /// - Parameters:
+    ///   - arguments: settings as `--KEY VALUE`; they win over the environment, which wins over the file.
+    ///   - environment: variables that begin with `HERMES_`.
+    ///   - file: the path of a YAML file; nil: none.
+    public static func run(
+        arguments: [String] = [],
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        file: String? = nil
+    ) async throws(ServerFailure) {
+        let settings = try load(arguments: arguments, environment: environment, file: file)
+        let logger = Logger(label: "hermes") { _ in
+            LineLogHandler(level: settings.logLevel, format: settings.logFormat)
+        }
+        raiseDescriptorLimit(settings, logger)
+        let server = try await ServerAssembly.start(settings, logger: logger)
+        try await server.run(handlesSignals: true) { addresses in
+            print(readyLine(addresses))
+            fflush(nil)
+        }
+    }
+
+    /// Reads and checks the configuration as `run` does.
+    package static func load(
+        arguments: [String] = [],
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        file: String? = nil
+    ) throws(ServerFailure) -> ServerSettings {
+        do throws(SettingsError) {
+            return try ServerSettings.load(sources(arguments, environment, file))
+        } catch {
+            throw ServerFailure(error)
+        }
+    }
+
+    static func sources(_ arguments: [String], _ environment: [String: String], _ file: String?) -> SettingSources {
+        SettingSources(arguments: arguments, environment: environment, file: file ?? environment["HERMES_CONFIG"])
+    }
+
+    /// The one line on standard output that says where the server listens, and what to try.
+    package static func readyLine(_ addresses: [BoundAddress]) -> String {
+        let places = addresses.map(\.description).joined(separator: ", ")
+        var line = "hermes \(HermesVersion.current) ready: \(places)"
+        if let delimited = addresses.first(where: { $0.name == "delimited" }) {
+            let program = CommandLine.arguments.first ?? "hermes"
+            let server = delimited.port == 9000 ? "" : " --server \(delimited.host):\(delimited.port)"
+            line += " - try: \(program) chat\(server) --name anna"
+        }
+        return line
+    }
+
+    private static func raiseDescriptorLimit(_ settings: ServerSettings, _ logger: Logger) {
+        guard let limit = DescriptorLimit.raise() else { return }
+        let wanted = UInt64(settings.gateways.limits.connections)
+        guard limit.soft < wanted else { return }
+        logger.notice(
+            "the system allows fewer open files than limits.connections",
+            metadata: ["files": "\(limit.soft)", "connections": "\(wanted)", "raise": "ulimit -n"]
+        )
+    }
+}

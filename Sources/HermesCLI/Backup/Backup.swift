@@ -1,0 +1,33 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesServer
+
+/// `hermes backup`.
+struct Backup: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Write a consistent copy of all data to a file, while the server runs or not.",
+        discussion: """
+            The file is a database of its own. To go back to it, stop the server, move it to hermes.db in an empty data
+            directory, and start.
+
+            Example: hermes backup /var/backups/hermes-monday.db
+            """
+    )
+
+    @Argument(help: "The file to write; it must not exist yet.")
+    var file: String
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        let path = URL(fileURLWithPath: file).path
+        guard !FileManager.default.fileExists(atPath: path) else {
+            throw Report.failure("\"\(path)\" exists already; choose another name")
+        }
+        _ = try await Administrator(data).ask(.backup(path: path))
+        print("wrote \(path)")
+    }
+}

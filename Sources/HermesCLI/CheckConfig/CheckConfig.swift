@@ -1,0 +1,49 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesServer
+
+/// `hermes check-config`.
+struct CheckConfig: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check-config",
+        abstract: "Check a configuration without starting anything.",
+        discussion: """
+            Looks at the same places as hermes serve. Exit code 0: the server would take it; 78: it would not, and why.
+
+            Examples:
+              hermes check-config --config hermes.yaml
+              hermes check-config --show --log.level debug
+              hermes check-config --print-annotated > hermes.yaml
+            """
+    )
+
+    @Option(name: .long, help: ArgumentHelp("A configuration file.", valueName: "file"))
+    var config: String?
+
+    @Flag(name: .long, help: "Print what is in force, and where each value comes from.")
+    var show = false
+
+    @Flag(name: .long, help: "Print a file with every setting and its default, and check nothing.")
+    var printAnnotated = false
+
+    @Flag(name: .long, help: "Print the reference of all settings as Markdown, and check nothing.")
+    var printReference = false
+
+    @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
+    var settings: [String] = []
+
+    func run() throws {
+        if printAnnotated || printReference {
+            print(printAnnotated ? ConfigurationText.annotatedFile() : ConfigurationText.reference(), terminator: "")
+            return
+        }
+        do throws(ServerFailure) {
+            let text = try HermesServer.checkConfiguration(arguments: settings, file: config)
+            print(show ? text : "the configuration is good\n", terminator: "")
+        } catch {
+            throw Report.failure(error)
+        }
+    }
+}

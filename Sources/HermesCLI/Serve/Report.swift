@@ -1,0 +1,21 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesServer
+
+/// How commands say that something went wrong.
+enum Report {
+    /// Writes `hermes: …` to standard error.
+    /// - Returns: what to throw so that the process ends with this exit code.
+    static func failure(_ failure: ServerFailure) -> ExitCode {
+        self.failure(failure.message, code: failure.exitCode.rawValue)
+    }
+
+    /// The same for what is no failure of a server.
+    static func failure(_ message: String, code: Int32 = 1) -> ExitCode {
+        FileHandle.standardError.write(Data("hermes: \(message)\n".utf8))
+        return ExitCode(code)
+    }
+}

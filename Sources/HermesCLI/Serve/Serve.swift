@@ -1,0 +1,39 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesServer
+
+/// `hermes serve`.
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Start the server.",
+        discussion: """
+            Needs no configuration: data goes to ./hermes-data, and all listeners are on 127.0.0.1. SIGTERM and SIGINT stop it:
+            clients are told, everything is committed, exit code 0. SIGHUP reads certificates again.
+
+            Any setting of docs/configuration.md can be given as --KEY VALUE, or as HERMES_KEY in the environment.
+
+            Examples:
+              hermes serve
+              hermes serve --config hermes.yaml
+              hermes serve --data.directory /var/lib/hermes --listeners.delimited.host 0.0.0.0
+              HERMES_LISTENERS_HTTP_PORT=8888 hermes serve --log.level debug
+            """
+    )
+
+    @Option(name: .long, help: ArgumentHelp("A configuration file.", valueName: "file"))
+    var config: String?
+
+    @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
+    var settings: [String] = []
+
+    func run() async throws {
+        do throws(ServerFailure) {
+            try await HermesServer.run(arguments: settings, file: config)
+        } catch {
+            throw Report.failure(error)
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesServer
+
+/// Asks the server that runs on a data directory, or does it itself if none runs.
+struct Administrator {
+    private let options: DataOptions
+
+    init(_ options: DataOptions) { self.options = options }
+
+    /// - Throws: `ExitCode` after the reason was written to standard error.
+    func ask(_ request: ControlRequest) async throws -> ControlResponse {
+        let arguments = options.data.map { ["--data.directory", $0] } ?? []
+        let response: ControlResponse
+        do throws(ServerFailure) {
+            response = try await HermesServer.administer(request, arguments: arguments, file: options.config)
+        } catch {
+            throw Report.failure(error)
+        }
+        if case .failed(let code, let message) = response {
+            throw Report.failure("\(message) (error \(code))")
+        }
+        return response
+    }
+}
+
+/// Days as people write them.
+enum Day {
+    /// - Parameter milliseconds: since 1970.
+    static func text(_ milliseconds: Int64) -> String {
+        Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(.iso8601.year().month().day())
+    }
+}

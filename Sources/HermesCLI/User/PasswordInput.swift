@@ -1,0 +1,43 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+
+/// Reads a password: from a file, from a pipe, or from the terminal without showing it. Never from the command line.
+enum PasswordInput {
+    /// - Parameters:
+    ///   - file: its first line is the password; nil: ask.
+    ///   - isNew: on a terminal, ask twice.
+    /// - Throws: `ExitCode` after the reason was written to standard error.
+    static func read(file: String?, isNew: Bool) throws -> String {
+        if let file {
+            guard let data = FileManager.default.contents(atPath: file) else {
+                throw Report.failure("the password file \"\(file)\" cannot be read")
+            }
+            return String(String(decoding: data, as: UTF8.self).prefix { !$0.isNewline })
+        }
+        guard isatty(STDIN_FILENO) == 1 else {
+            guard let line = readLine() else { throw Report.failure("no password on standard input") }
+            return line
+        }
+        let password = try ask("Password: ")
+        if isNew, try ask("Once more: ") != password { throw Report.failure("the two passwords are not the same") }
+        return password
+    }
+
+    private static func ask(_ prompt: String) throws -> String {
+        FileHandle.standardError.write(Data(prompt.utf8))
+        var old = termios()
+        tcgetattr(STDIN_FILENO, &old)
+        var silent = old
+        silent.c_lflag &= ~tcflag_t(ECHO)
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
+        defer {
+            tcsetattr(STDIN_FILENO, TCSAFLUSH, &old)
+            FileHandle.standardError.write(Data("\n".utf8))
+        }
+        guard let line = readLine() else { throw Report.failure("no password was given") }
+        return line
+    }
+}

@@ -1,0 +1,178 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesServer
+
+/// `hermes user`.
+struct User: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Manage accounts and their devices.",
+        discussion: """
+            Works on the data directory, whether a server runs on it or not. Passwords are asked for, or read from standard
+            input or a file; never from the command line, where others could see them.
+
+            Examples:
+              hermes user add anna
+              hermes user add ben --password-file ben.txt
+              echo "new secret" | hermes user password anna
+              hermes user list
+              hermes user devices anna --remove old-phone
+              hermes user disable ben
+            """,
+        subcommands: [
+            UserAdd.self, UserList.self, UserPassword.self, UserDisable.self, UserEnable.self, UserDevices.self,
+        ]
+    )
+}
+
+/// Which data directory to work on.
+struct DataOptions: ParsableArguments {
+    @Option(name: .long, help: ArgumentHelp("The configuration file of the server.", valueName: "file"))
+    var config: String?
+
+    @Option(name: .long, help: ArgumentHelp("The data directory; wins over the configuration.", valueName: "directory"))
+    var data: String?
+}
+
+/// Where a password comes from.
+struct PasswordOptions: ParsableArguments {
+    @Option(name: .long, help: ArgumentHelp("Read the password from this file.", valueName: "file"))
+    var passwordFile: String?
+}
+
+struct UserAdd: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add",
+        abstract: "Create an account, also where registration is closed.",
+        discussion: "Example: hermes user add anna"
+    )
+
+    @Argument(help: "The name.")
+    var name: String
+
+    @OptionGroup var password: PasswordOptions
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        let secret = try PasswordInput.read(file: password.passwordFile, isNew: true)
+        let response = try await Administrator(data).ask(.addUser(nickName: name, password: secret))
+        guard case .users(let users) = response, let user = users.first else { return }
+        print("created \(user.nickName) with user id \(user.id)")
+    }
+}
+
+struct UserList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List all accounts: id, name, state, day of creation.",
+        discussion: "Example: hermes user list"
+    )
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        let administrator = Administrator(data)
+        var after: Int32 = 0
+        while case .users(let users) = try await administrator.ask(.listUsers(after: after)), let last = users.last {
+            for user in users {
+                let state = user.isDisabled ? "disabled" : user.isOnline ? "online" : "offline"
+                print("\(user.id)\t\(user.nickName)\t\(state)\t\(Day.text(user.createdAt))")
+            }
+            after = last.id
+        }
+    }
+}
+
+struct UserPassword: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "password",
+        abstract: "Set a new password; ends all sessions of the account.",
+        discussion: "Example: hermes user password anna"
+    )
+
+    @Argument(help: "The name.")
+    var name: String
+
+    @OptionGroup var password: PasswordOptions
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        let secret = try PasswordInput.read(file: password.passwordFile, isNew: true)
+        _ = try await Administrator(data).ask(.setPassword(nickName: name, password: secret))
+        print("\(name) has a new password")
+    }
+}
+
+struct UserDisable: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "disable",
+        abstract: "Lock an account out; nothing of it is deleted.",
+        discussion: "Example: hermes user disable ben"
+    )
+
+    @Argument(help: "The name.")
+    var name: String
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        _ = try await Administrator(data).ask(.setDisabled(nickName: name, isDisabled: true))
+        print("\(name) is disabled")
+    }
+}
+
+struct UserEnable: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "enable",
+        abstract: "Let a disabled account in again.",
+        discussion: "Example: hermes user enable ben"
+    )
+
+    @Argument(help: "The name.")
+    var name: String
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        _ = try await Administrator(data).ask(.setDisabled(nickName: name, isDisabled: false))
+        print("\(name) is enabled")
+    }
+}
+
+struct UserDevices: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "devices",
+        abstract: "List the devices of an account, or remove one.",
+        discussion: """
+            What waits for an account waits until each of its devices has it, so remove the ones that will not come back.
+
+            Examples:
+              hermes user devices anna
+              hermes user devices anna --remove old-phone
+            """
+    )
+
+    @Argument(help: "The name.")
+    var name: String
+
+    @Option(name: .long, help: ArgumentHelp("Remove this device and its tokens.", valueName: "device"))
+    var remove: String?
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        let administrator = Administrator(data)
+        if let remove {
+            _ = try await administrator.ask(.removeDevice(nickName: name, device: remove))
+            print("removed \(remove)")
+            return
+        }
+        guard case .devices(let devices) = try await administrator.ask(.listDevices(nickName: name)) else { return }
+        for device in devices {
+            let state = device.isOnline ? "online" : "last seen \(Day.text(device.lastSeenAt))"
+            let about = [device.name, device.platform].filter { !$0.isEmpty }.joined(separator: ", ")
+            print("\(device.id)\t\(state)\ttaken up to \(device.cursor)\t\(about)")
+        }
+    }
+}

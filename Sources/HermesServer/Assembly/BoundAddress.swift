@@ -1,0 +1,21 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A listener that is open.
+package struct BoundAddress: Sendable, Hashable, CustomStringConvertible {
+    /// The listener's name in the configuration.
+    package let name: String
+    package let host: String
+    /// The port in use, also where the configuration said 0.
+    package let port: Int
+
+    package init(name: String, host: String, port: Int) {
+        self.name = name
+        self.host = host
+        self.port = port
+    }
+
+    package var description: String {
+        host.contains(":") ? "\(name) [\(host)]:\(port)" : "\(name) \(host):\(port)"
+    }
+}

@@ -1,0 +1,95 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import Logging
+import NIOCore
+import NIOSSL
+import ServiceLifecycle
+import UnixSignals
+
+/// Runs the listeners of all wire protocols, and lets their clients go when the server stops.
+struct GatewaysService: Service {
+    let listeners: [Listener]
+    let health: HealthState
+    let deadline: Duration
+    let logger: Logger
+    /// Called once the service runs.
+    let started: @Sendable () -> Void
+
+    /// Opens a listener for each enabled protocol of the catalogue.
+    static func listen(
+        _ environment: GatewayEnvironment,
+        group: any EventLoopGroup
+    ) async throws(ServerFailure) -> [Listener] {
+        var listeners: [Listener] = []
+        do throws(ServerFailure) {
+            for type in GatewayCatalog.all {
+                guard let settings = environment.settings.listeners.first(where: { $0.name == type.name })?.settings
+                else { continue }
+                guard settings.isEnabled else { continue }
+                listeners.append(try await listen(type, settings, environment, group))
+            }
+        } catch {
+            for listener in listeners { await listener.stopAccepting() }
+            throw error
+        }
+        return listeners
+    }
+
+    private static func listen(
+        _ type: (some Gateway).Type,
+        _ settings: ListenerSettings,
+        _ environment: GatewayEnvironment,
+        _ group: any EventLoopGroup
+    ) async throws(ServerFailure) -> Listener {
+        do {
+            return try await Listener.start(type, on: settings, environment: environment, group: group)
+        } catch {
+            if let tls = settings.tls, !(error is IOError) { throw .badCertificate(type.name, tls, error) }
+            throw .cannotListen(type.name, settings, error)
+        }
+    }
+
+    func run() async throws {
+        started()
+        try? await gracefulShutdown()
+        health.advance(to: .draining)
+        let open = listeners.map(\.openConnections).reduce(0, +)
+        logger.info("stopping", metadata: ["connections": "\(open)", "deadline": "\(deadline)"])
+        await withDiscardingTaskGroup { group in
+            for listener in listeners {
+                group.addTask {
+                    await listener.stopAccepting()
+                    await listener.drain(within: deadline)
+                }
+            }
+        }
+    }
+
+    /// Reads all certificates again; one that cannot be read stays as it was.
+    func reloadCertificates() {
+        for listener in listeners {
+            do {
+                try listener.reloadCertificate()
+                logger.info("certificate read", metadata: ["gateway": "\(listener.name)"])
+            } catch {
+                logger.error(
+                    "certificate not usable, the old one stays",
+                    metadata: ["gateway": "\(listener.name)", "error": "\(error)"]
+                )
+            }
+        }
+    }
+}
+
+/// Reads certificates again on SIGHUP.
+struct ReloadService: Service {
+    let gateways: GatewaysService
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            for await _ in await UnixSignalsSequence(trapping: .sighup) { gateways.reloadCertificates() }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Logging
+import Metrics
+import ServiceLifecycle
+
+/// Deletes what is delivered or expired, a little at a time.
+struct HousekeepingService: Service {
+    /// Between two rounds.
+    private static let interval = Duration.seconds(60)
+
+    let messenger: Messenger
+    let logger: Logger
+
+    func run() async throws {
+        let purged = Counter(label: "hermes_store_purged_entries_total")
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                do throws(HermesError) {
+                    let count = try await messenger.housekeeping(now: messenger.time.now())
+                    purged.increment(by: count)
+                } catch {
+                    logger.warning("housekeeping failed", metadata: ["error": "\(error.message)"])
+                }
+                // Throws when the server stops; then the loop ends.
+                try? await Task.sleep(for: Self.interval)
+            }
+        }
+    }
+}

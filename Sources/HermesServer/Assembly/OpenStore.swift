@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesSQLite
+import Logging
+
+/// The store that the configuration asks for, as both of the core's ports.
+struct OpenStore: Sendable {
+    let accounts: any AccountStore
+    let messages: any MessageStore
+    /// Writes everything back and lets go of the data directory.
+    let close: @Sendable () throws -> Void
+
+    /// Opens the data directory, or makes a store in memory.
+    static func open(_ settings: ServerSettings, logger: Logger) throws(ServerFailure) -> OpenStore {
+        let kept = StoreSettings(historyPeriod: .seconds(settings.historyDays * 86_400))
+        switch settings.store {
+        case .memory:
+            let store = MemoryStore(settings: kept)
+            return OpenStore(accounts: store, messages: store, close: {})
+        case .sqlite:
+            do throws(StoreOpenError) {
+                let store = try SQLiteStore.open(
+                    directory: settings.dataDirectory,
+                    durability: settings.durability == .full ? .full : .normal,
+                    settings: kept,
+                    logger: logger
+                )
+                return OpenStore(accounts: store, messages: store, close: { try store.close() })
+            } catch {
+                throw ServerFailure(error)
+            }
+        }
+    }
+}

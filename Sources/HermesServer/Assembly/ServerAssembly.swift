@@ -1,0 +1,187 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesGateways
+package import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
+import UnixSignals
+
+/// A server put together from its settings: everything that can fail at start has been opened, nothing serves yet but
+/// the listeners.
+package final class ServerAssembly: Sendable {
+    package let settings: ServerSettings
+    package let messenger: Messenger
+    private let store: OpenStore
+    private let group: MultiThreadedEventLoopGroup
+    private let listeners: [Listener]
+    private let control: ControlSocket?
+    private let health = HealthState()
+    private let logger: Logger
+
+    private init(
+        settings: ServerSettings,
+        messenger: Messenger,
+        store: OpenStore,
+        group: MultiThreadedEventLoopGroup,
+        listeners: [Listener],
+        control: ControlSocket?,
+        logger: Logger
+    ) {
+        self.settings = settings
+        self.messenger = messenger
+        self.store = store
+        self.group = group
+        self.listeners = listeners
+        self.control = control
+        self.logger = logger
+    }
+
+    /// Opens the data directory, builds the core and opens the listeners, in that order; what was opened is closed again
+    /// if something fails.
+    package static func start(
+        _ settings: ServerSettings,
+        logger: Logger,
+        time: any TimeSource = SystemTime()
+    ) async throws(ServerFailure) -> ServerAssembly {
+        _ = MetricsRegistry.installed
+        let store = try OpenStore.open(settings, logger: logger)
+        let loops = settings.eventLoops > 0 ? settings.eventLoops : System.coreCount
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
+        let messenger = Messenger(
+            accountStore: store.accounts,
+            messageStore: store.messages,
+            accountSettings: AccountSettings(settings),
+            messageSettings: MessageSettings(settings),
+            time: time
+        )
+        do throws(ServerFailure) {
+            let environment = GatewayEnvironment(
+                messenger: messenger,
+                loops: LoopContexts(group),
+                settings: settings.gateways,
+                logger: logger,
+                serverVersion: "hermes/\(HermesVersion.current)"
+            )
+            let administration = Administration(messenger: messenger, store: store.messages)
+            let control = await Self.control(settings, administration, group, logger)
+            return ServerAssembly(
+                settings: settings,
+                messenger: messenger,
+                store: store,
+                group: group,
+                listeners: try await GatewaysService.listen(environment, group: group),
+                control: control,
+                logger: logger
+            )
+        } catch {
+            await messenger.shutdown()
+            try? store.close()
+            try? await group.shutdownGracefully()
+            throw error
+        }
+    }
+
+    /// Serves until the task is cancelled, `stop` is triggered, or a signal comes.
+    ///
+    /// - Parameters:
+    ///   - handlesSignals: SIGTERM and SIGINT stop the server, SIGHUP reads certificates again.
+    ///   - control: gets the means to stop the server from elsewhere.
+    ///   - ready: called once, when all listeners are open.
+    package func run(
+        handlesSignals: Bool,
+        stop: (@Sendable (@escaping @Sendable () async -> Void) -> Void)? = nil,
+        ready: @escaping @Sendable ([BoundAddress]) -> Void
+    ) async throws(ServerFailure) {
+        let signal = ReadySignal(listeners.map(\.name) + (settings.http.isEnabled ? ["http"] : [])) {
+            [health] addresses in
+            health.advance(to: .ready)
+            ready(addresses)
+        }
+        let group = ServiceGroup(
+            configuration: .init(
+                services: services(signal, handlesSignals: handlesSignals),
+                gracefulShutdownSignals: handlesSignals ? [.sigterm, .sigint] : [],
+                logger: quiet(logger)
+            )
+        )
+        stop? { await group.triggerGracefulShutdown() }
+        let result: Result<Void, any Error>
+        do { result = .success(try await group.run()) } catch { result = .failure(error) }
+        // All connections are closed; the threads end here.
+        try? await self.group.shutdownGracefully()
+        switch result {
+        case .success: logger.info("stopped")
+        case .failure(let failure as ServerFailure): throw failure
+        case .failure(let error): throw ServerFailure(.internalError, "the server stopped: \(error)")
+        }
+    }
+
+    /// In the order in which they start; they stop in the reverse order, each when those behind it have.
+    private func services(_ signal: ReadySignal, handlesSignals: Bool) -> [any Service] {
+        let gateways = GatewaysService(
+            listeners: listeners,
+            health: health,
+            deadline: settings.shutdownDeadline,
+            logger: logger,
+            started: { [listeners, settings] in
+                for listener in listeners {
+                    let host = settings.gateways.listeners.first { $0.name == listener.name }?.settings.host ?? ""
+                    signal.opened(BoundAddress(name: listener.name, host: host, port: listener.port))
+                }
+            }
+        )
+        var services: [any Service] = [
+            StoreService(messenger: messenger, store: store, logger: logger),
+            HousekeepingService(messenger: messenger, logger: logger),
+        ]
+        if let control { services.append(control) }
+        if settings.http.isEnabled {
+            services.append(
+                HTTPService(
+                    settings: settings.http,
+                    health: health,
+                    store: store.messages,
+                    group: group,
+                    logger: logger,
+                    listening: { [settings] port in
+                        signal.opened(BoundAddress(name: "http", host: settings.http.host, port: port))
+                    }
+                )
+            )
+        }
+        services.append(gateways)
+        if handlesSignals { services.append(ReloadService(gateways: gateways)) }
+        return services
+    }
+
+    private static func control(
+        _ settings: ServerSettings,
+        _ administration: Administration,
+        _ group: any EventLoopGroup,
+        _ logger: Logger
+    ) async -> ControlSocket? {
+        guard settings.store == .sqlite else { return nil }
+        do {
+            return try await ControlSocket.bind(
+                directory: settings.dataDirectory,
+                administration: administration,
+                group: group,
+                logger: logger
+            )
+        } catch {
+            // The server works without; "hermes user" then says that the directory is in use.
+            logger.warning("no control socket", metadata: ["error": "\(error)"])
+            return nil
+        }
+    }
+
+    /// Libraries' own lines matter only when something is wrong.
+    private func quiet(_ logger: Logger) -> Logger {
+        var logger = logger
+        logger.logLevel = max(logger.logLevel, .warning)
+        return logger
+    }
+}

@@ -1,0 +1,56 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import HermesSQLite
+import NIOCore
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+extension ServerFailure {
+    /// What the configuration says is not usable.
+    init(_ error: SettingsError) {
+        self.init(.badConfiguration, "the configuration is not usable:\n\(error)")
+    }
+
+    /// An address that cannot be listened on.
+    static func cannotListen(_ name: String, _ listener: ListenerSettings, _ error: any Error) -> ServerFailure {
+        let place = "\(listener.host):\(listener.port)"
+        let detail =
+            if let error = error as? IOError, error.errnoCode == EADDRINUSE {
+                "another program listens there; stop it, or choose another port with listeners.\(name).port"
+            } else if let error = error as? IOError, error.errnoCode == EACCES {
+                "this user may not; choose a port above 1023 with listeners.\(name).port"
+            } else {
+                "\(error); check listeners.\(name).host"
+            }
+        return ServerFailure(.addressUnavailable, "cannot listen on \(place) for \(name): \(detail)")
+    }
+
+    /// Files of a certificate that cannot be used.
+    static func badCertificate(_ name: String, _ tls: TLSSettings, _ error: any Error) -> ServerFailure {
+        ServerFailure(
+            .badConfiguration,
+            "listeners.\(name).tls: \"\(tls.certificatePath)\" and \"\(tls.privateKeyPath)\" cannot be used: \(error)"
+        )
+    }
+
+    /// A data directory that cannot be used.
+    init(_ error: StoreOpenError) {
+        let code: ExitCode =
+            switch error.reason {
+            case .damaged: .damagedData
+            case .newer, .notHermes: .foreignData
+            case .unwritable: .dataNotWritable
+            case .locked: .dataInUse
+            case .diskFull, .failed: .diskFailed
+            }
+        self.init(code, "\(error)")
+    }
+}

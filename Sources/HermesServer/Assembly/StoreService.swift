@@ -1,0 +1,23 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Logging
+import ServiceLifecycle
+
+/// Outlives every other service: what they still had to commit is committed, then the store is closed.
+struct StoreService: Service {
+    let messenger: Messenger
+    let store: OpenStore
+    let logger: Logger
+
+    func run() async throws {
+        try? await gracefulShutdown()
+        await messenger.shutdown()
+        do {
+            try store.close()
+        } catch {
+            logger.error("store not closed", metadata: ["error": "\(error)"])
+        }
+    }
+}

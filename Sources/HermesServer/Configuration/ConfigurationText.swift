@@ -1,0 +1,86 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+
+/// The list of settings as files for people: `docs/hermes.yaml` and `docs/configuration.md`.
+package enum ConfigurationText {
+    /// A whole configuration file that says what the defaults say.
+    package static func annotatedFile() -> String {
+        var text = """
+            # Every setting of Hermes with its default. Leave out what you do not change; `hermes serve` needs no file.
+            # Use it with `hermes serve --config hermes.yaml`; check it with `hermes check-config --config hermes.yaml`.
+            # Written by scripts/generate-docs from the server's own list of settings.
+
+            """
+        var open: [String] = []
+        for setting in ServerSettings.all {
+            let path = setting.path
+            let sections = path.dropLast()
+            var depth = 0
+            while depth < min(open.count, sections.count), open[depth] == sections[depth] { depth += 1 }
+            if depth == 0 { text += "\n" }
+            for level in depth..<sections.count {
+                text += indent(level) + "\(sections[level]):\n"
+            }
+            open = Array(sections)
+            let level = sections.count
+            text += indent(level) + "# \(setting.summary)\n"
+            text += indent(level) + "# A \(setting.kind): \(setting.allowed).\n"
+            text += indent(level) + "\(path[level]): \(yaml(setting.defaultText))\n"
+        }
+        return text
+    }
+
+    /// The reference, as Markdown.
+    package static func reference() -> String {
+        var text = """
+            # Configuration
+
+            Every setting has a default that works on a laptop; `hermes serve` needs no file. The same setting can be given in
+            three places; the first that has it wins:
+
+            1. the command line: `hermes serve --listeners.impb.port 7000`
+            2. the environment: `HERMES_LISTENERS_IMPB_PORT=7000`
+            3. a YAML file, given with `--config FILE` or `HERMES_CONFIG`: [hermes.yaml](hermes.yaml) holds every setting
+
+            A setting that does not exist, and a value that is not allowed, stop the start with exit code 78 and a message that
+            names the setting, the value and what is allowed. `hermes check-config` says the same without starting anything, and
+            `hermes check-config --show` prints what is in force and where it comes from.
+
+            Sizes are written with a unit (`64 KiB`), durations too (`10 s`).
+
+            This page is written by `scripts/generate-docs` from the server's own list of settings.
+
+            """
+        var section = ""
+        for setting in ServerSettings.all {
+            let path = setting.path
+            let name = path.count > 1 ? path[0] == "listeners" ? "listeners.\(path[1])" : path[0] : "other"
+            if name != section {
+                section = name
+                text += "\n## \(name)\n\n| Setting | Default | Allowed | Meaning |\n| --- | --- | --- | --- |\n"
+            }
+            let value = setting.defaultText.isEmpty ? "none" : "`\(setting.defaultText)`"
+            text += "| `\(setting.key)`<br>`\(setting.environmentName)` | \(value) | \(setting.allowed) | "
+            text += "\(setting.summary) |\n"
+        }
+        return text
+    }
+
+    /// What is in force and where each value comes from, one line a setting.
+    static func effective(_ values: SettingValues) -> String {
+        ServerSettings.all.map { setting in
+            let given = values.given[setting.key]
+            let text = setting.isSecret && given != nil ? "…" : given?.text ?? setting.defaultText
+            return "\(setting.key): \(yaml(text))  # \(given?.origin ?? "default")\n"
+        }.joined()
+    }
+
+    private static func indent(_ level: Int) -> String { String(repeating: "  ", count: level) }
+
+    private static func yaml(_ text: String) -> String {
+        let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || " ./_-".contains($0)) }
+        return isPlain && !text.isEmpty ? text : "\"\(text)\""
+    }
+}

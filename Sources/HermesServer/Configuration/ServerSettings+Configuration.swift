@@ -1,0 +1,137 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesGateways
+import Logging
+
+extension ServerSettings {
+    private static let dataDirectory = Setting.path(
+        "data.directory",
+        default: "./hermes-data",
+        "The folder of the database, its lock and the control socket; created if missing."
+    )
+    private static let store = Setting<StoreKind>.choice(
+        "store.kind",
+        default: .sqlite,
+        "Where accounts and messages are kept; memory loses them when the server ends."
+    )
+    private static let durability = Setting<Durability>.choice(
+        "store.durability",
+        default: .normal,
+        "What an acknowledgement promises: normal survives a killed process, full a power cut as well."
+    )
+    private static let historyDays = Setting.number(
+        "store.historyDays",
+        default: 0,
+        in: 0...3650,
+        "How many days delivered messages stay readable; 0 keeps a message only until it is delivered."
+    )
+    private static let retention = Setting.duration(
+        "store.retention",
+        default: .seconds(30 * 86_400),
+        in: .seconds(60) ... .seconds(3650 * 86_400),
+        "How long a message waits for a device at most."
+    )
+    private static let messageBytes = Setting.byteCount(
+        "limits.message",
+        default: 65_536,
+        in: 1024...(1 << 20),
+        "The largest content of one message."
+    )
+    private static let recallWindow = Setting.duration(
+        "messages.recallWindow",
+        default: .seconds(120),
+        in: .seconds(0) ... .seconds(365 * 86_400),
+        "How long after it was sent a message can be taken back."
+    )
+    private static let maxDevices = Setting.number(
+        "accounts.devices",
+        default: 50,
+        in: 1...1000,
+        "Devices of an account; a new one beyond that takes the place of the one not seen for longest."
+    )
+    private static let registration = Setting<Registration>.choice(
+        "accounts.registration",
+        default: .open,
+        "Whether clients may create accounts, or only 'hermes user add'."
+    )
+    private static let passwordHashesAtOnce = Setting.number(
+        "accounts.passwordHashesAtOnce",
+        default: 2,
+        in: 1...64,
+        "How many passwords are hashed at the same time; each takes 32 MiB meanwhile."
+    )
+    private static let loginFailures = Setting.number(
+        "limits.loginFailuresPerAddress",
+        default: 20,
+        in: 1...1_000_000,
+        "Failed logins per minute from one IP address before further ones are delayed."
+    )
+    private static let httpKeys = ListenerSettings.Keys("http", title: "HTTP", port: 8080, isEnabled: true)
+    private static let logLevel = Setting<Logger.Level>.choice(
+        "log.level",
+        default: .info,
+        "The least important events that are logged."
+    )
+    private static let logFormat = Setting<LogFormat>.choice(
+        "log.format",
+        default: .logfmt,
+        "How a line of the log is written."
+    )
+    private static let shutdownDeadline = Setting.duration(
+        "shutdown.deadline",
+        default: .seconds(10),
+        in: .milliseconds(100) ... .seconds(600),
+        "How long a stopping server takes leave of its clients before it closes the rest."
+    )
+    private static let eventLoops = Setting.number(
+        "eventLoops",
+        default: 0,
+        in: 0...1024,
+        "Threads that serve connections; 0 takes one per core."
+    )
+
+    /// Every setting there is, in the order of the documentation.
+    package static let all: [SettingDescriptor] =
+        [
+            dataDirectory.descriptor, store.descriptor, durability.descriptor, historyDays.descriptor,
+            retention.descriptor,
+        ] + GatewaySettings.settings.filter { $0.key.hasPrefix("listeners.") } + httpKeys.all
+        + GatewaySettings.settings.filter { $0.key.hasPrefix("access.") }
+        + [registration.descriptor, maxDevices.descriptor, passwordHashesAtOnce.descriptor]
+        + GatewaySettings.settings.filter { $0.key.hasPrefix("limits.") } + [
+            messageBytes.descriptor, loginFailures.descriptor, recallWindow.descriptor,
+        ]
+        + GatewaySettings.settings.filter { setting in
+            !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
+        }
+        + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
+
+    /// - Throws: values that are not allowed, and combinations of them.
+    package init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            dataDirectory: try values.value(of: Self.dataDirectory),
+            store: try values.value(of: Self.store),
+            durability: try values.value(of: Self.durability),
+            historyDays: try values.value(of: Self.historyDays),
+            retention: try values.value(of: Self.retention),
+            maxMessageBytes: try values.value(of: Self.messageBytes),
+            recallWindow: try values.value(of: Self.recallWindow),
+            registration: try values.value(of: Self.registration),
+            maxDevices: try values.value(of: Self.maxDevices),
+            loginFailuresPerAddress: try values.value(of: Self.loginFailures),
+            passwordHashesAtOnce: try values.value(of: Self.passwordHashesAtOnce),
+            http: try ListenerSettings(values, Self.httpKeys),
+            gateways: try GatewaySettings(values),
+            logLevel: try values.value(of: Self.logLevel),
+            logFormat: try values.value(of: Self.logFormat),
+            shutdownDeadline: try values.value(of: Self.shutdownDeadline),
+            eventLoops: try values.value(of: Self.eventLoops)
+        )
+    }
+
+    /// Reads and checks all sources.
+    package static func load(_ sources: SettingSources) throws(SettingsError) -> ServerSettings {
+        try ServerSettings(sources.load(all))
+    }
+}

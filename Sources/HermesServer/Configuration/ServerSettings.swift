@@ -1,0 +1,52 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesGateways
+package import Logging
+
+/// All that the configuration says, checked.
+package struct ServerSettings: Sendable {
+    /// Where accounts and messages are kept.
+    package enum StoreKind: String, CaseIterable, Sendable {
+        case sqlite
+        /// Lost when the server ends.
+        case memory
+    }
+
+    /// What "committed" means.
+    package enum Durability: String, CaseIterable, Sendable {
+        /// Survives the death of the process.
+        case normal
+        /// Survives a power cut as well.
+        case full
+    }
+
+    /// Who may create an account.
+    package enum Registration: String, CaseIterable, Sendable {
+        case open
+        case closed
+    }
+
+    package var dataDirectory: String
+    package var store: StoreKind
+    package var durability: Durability
+    /// Delivered messages are kept this many days; 0: not at all.
+    package var historyDays: Int
+    /// What was not delivered by then is deleted.
+    package var retention: Duration
+    /// The largest content of one message.
+    package var maxMessageBytes: Int
+    /// How long after it was sent a message can be taken back.
+    package var recallWindow: Duration
+    package var registration: Registration
+    package var maxDevices: Int
+    package var loginFailuresPerAddress: Int
+    package var passwordHashesAtOnce: Int
+    package var http: ListenerSettings
+    package var gateways: GatewaySettings
+    package var logLevel: Logger.Level
+    package var logFormat: LogFormat
+    package var shutdownDeadline: Duration
+    /// 0: one per core.
+    package var eventLoops: Int
+}

@@ -1,0 +1,91 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+
+/// What an administrator can do. The same in the running server (behind the control socket) and in a command that
+/// opened the data directory itself.
+package struct Administration: Sendable {
+    private static let pageSize = 1000
+
+    let accounts: AccountService
+    let sessions: SessionRegistry
+    let store: any MessageStore
+
+    package init(messenger: Messenger, store: any MessageStore) {
+        accounts = messenger.accounts
+        sessions = messenger.sessions
+        self.store = store
+    }
+
+    /// Carries out one request; never throws, for the answer goes to another process.
+    package func perform(_ request: ControlRequest) async -> ControlResponse {
+        do throws(HermesError) {
+            return try await respond(to: request)
+        } catch {
+            return .failed(code: error.code.rawValue, message: error.message)
+        }
+    }
+
+    private func respond(to request: ControlRequest) async throws(HermesError) -> ControlResponse {
+        switch request {
+        case .addUser(let nickName, let password):
+            let account = try await accounts.createAccount(nickName: nickName, password: password)
+            return .users([user(account)])
+        case .listUsers(let after):
+            let page = try await accounts.accounts(after: UserID(rawValue: after), limit: Self.pageSize)
+            return .users(page.map(user))
+        case .setPassword(let nickName, let password):
+            try await accounts.setPassword(of: find(nickName).id, to: password)
+            return .done
+        case .setDisabled(let nickName, let isDisabled):
+            try await accounts.setDisabled(find(nickName).id, isDisabled)
+            return .done
+        case .listDevices(let nickName):
+            let account = try await find(nickName)
+            let online = Set(sessions.attachedDevices(of: account.id))
+            let devices = try await accounts.devices(of: account.id)
+            return .devices(devices.map { device($0, isOnline: online.contains($0.description.id)) })
+        case .removeDevice(let nickName, let device):
+            let account = try await find(nickName)
+            guard
+                let id = DeviceID(device),
+                try await accounts.devices(of: account.id).contains(where: { $0.description.id == id })
+            else { throw HermesError(.notFound, "\(account.nickName) has no device \"\(device)\".") }
+            try await accounts.removeDevice(id, of: account.id)
+            return .done
+        case .backup(let path):
+            try await store.backup(to: path)
+            return .done
+        }
+    }
+
+    private func find(_ nickName: String) async throws(HermesError) -> Account {
+        let name = try NickName(nickName)
+        guard let account = try await accounts.account(.nickName(name)) else {
+            throw HermesError(.notFound, "There is no account \"\(name)\".")
+        }
+        return account
+    }
+
+    private func user(_ account: Account) -> ControlUser {
+        ControlUser(
+            id: account.id.rawValue,
+            nickName: account.nickName.rawValue,
+            isDisabled: account.isDisabled,
+            createdAt: account.createdAt.rawValue,
+            isOnline: sessions.isOnline(account.id)
+        )
+    }
+
+    private func device(_ device: Device, isOnline: Bool) -> ControlDevice {
+        ControlDevice(
+            id: device.description.id.rawValue,
+            name: device.description.name,
+            platform: device.description.platform,
+            lastSeenAt: device.lastSeenAt.rawValue,
+            cursor: device.cursor,
+            isOnline: isOnline
+        )
+    }
+}

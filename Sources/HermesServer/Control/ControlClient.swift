@@ -1,0 +1,63 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// The other end of ControlSocket: asks the server that runs on a data directory, if one does. Blocks.
+enum ControlClient {
+    /// - Returns: nil if no server listens there.
+    /// - Throws: ServerFailure if one does but gives no answer.
+    static func ask(_ request: ControlRequest, directory: String) throws(ServerFailure) -> ControlResponse? {
+        guard let descriptor = connect(to: directory + "/" + ControlSocket.fileName) else { return nil }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try handle.write(contentsOf: JSONEncoder().encode(request) + Data([UInt8(ascii: "\n")]))
+            let answer = try handle.readToEnd() ?? Data()
+            return try JSONDecoder().decode(ControlResponse.self, from: answer)
+        } catch {
+            throw ServerFailure(
+                .internalError,
+                "the server on \(directory) did not answer; it may be stopping, so try again (\(error))"
+            )
+        }
+    }
+
+    private static func connect(to path: String) -> Int32? {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+        #if canImport(Glibc)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        #else
+        let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+        #endif
+        guard descriptor >= 0 else { return nil }
+        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { sockaddr in
+                #if canImport(Glibc)
+                Glibc.connect(descriptor, sockaddr, size)
+                #elseif canImport(Musl)
+                Musl.connect(descriptor, sockaddr, size)
+                #else
+                Darwin.connect(descriptor, sockaddr, size)
+                #endif
+            }
+        }
+        guard result == 0 else {
+            close(descriptor)
+            return nil
+        }
+        return descriptor
+    }
+}

@@ -1,0 +1,46 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What `hermes user` and `hermes backup` ask of the server: one line of JSON over the control socket.
+package enum ControlRequest: Codable, Sendable, Hashable {
+    case addUser(nickName: String, password: String)
+    /// Accounts with an id above `after`, at most 1,000.
+    case listUsers(after: Int32)
+    case setPassword(nickName: String, password: String)
+    case setDisabled(nickName: String, isDisabled: Bool)
+    case listDevices(nickName: String)
+    case removeDevice(nickName: String, device: String)
+    /// An absolute path of a file that does not exist yet.
+    case backup(path: String)
+}
+
+/// The answer, also one line of JSON.
+package enum ControlResponse: Codable, Sendable, Hashable {
+    case done
+    case users([ControlUser])
+    case devices([ControlDevice])
+    /// The number is one of `docs/errors.md`.
+    case failed(code: UInt32, message: String)
+}
+
+/// An account as `hermes user list` shows it.
+package struct ControlUser: Codable, Sendable, Hashable {
+    package var id: Int32
+    package var nickName: String
+    package var isDisabled: Bool
+    /// Milliseconds since 1970.
+    package var createdAt: Int64
+    package var isOnline: Bool
+}
+
+/// A device as `hermes user devices` shows it.
+package struct ControlDevice: Codable, Sendable, Hashable {
+    package var id: String
+    package var name: String
+    package var platform: String
+    /// Milliseconds since 1970.
+    package var lastSeenAt: Int64
+    /// The last inbox entry it has taken.
+    package var cursor: UInt64
+    package var isOnline: Bool
+}

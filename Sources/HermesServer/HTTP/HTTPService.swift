@@ -1,0 +1,112 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import Hummingbird
+import HummingbirdCore
+import HummingbirdTLS
+import Logging
+import NIOCore
+import NIOPosix
+import NIOSSL
+import ServiceLifecycle
+
+/// The HTTP port: `/healthz`, `/readyz` and `/metrics`.
+struct HTTPService: Service {
+    /// Open connections at most; what is more waits.
+    private static let maxConnections = 1000
+    private static let idleTimeout = TimeAmount.seconds(30)
+    /// How long `/readyz` waits for the store.
+    private static let storePatience = Duration.seconds(2)
+
+    let settings: ListenerSettings
+    let health: HealthState
+    let store: any MessageStore
+    let group: MultiThreadedEventLoopGroup
+    let logger: Logger
+    /// Called with the port once it is open.
+    let listening: @Sendable (Int) -> Void
+
+    func run() async throws {
+        let application = Application(
+            router: router(),
+            server: try server(),
+            configuration: ApplicationConfiguration(
+                address: .hostname(settings.host, port: settings.port),
+                serverName: "hermes",
+                availableConnectionsDelegate: MaximumAvailableConnections(Self.maxConnections)
+            ),
+            onServerRunning: { channel in listening(channel.localAddress?.port ?? 0) },
+            eventLoopGroupProvider: .shared(group),
+            logger: quiet(logger)
+        )
+        do {
+            try await application.run()
+        } catch let error as IOError {
+            throw ServerFailure.cannotListen("http", settings, error)
+        }
+    }
+
+    private func router() -> Router<BasicRequestContext> {
+        let router = Router()
+        router.get("/healthz") { _, _ in "ok\n" }
+        router.get("/readyz") { [health, store] _, _ -> Response in
+            let state = health.current
+            guard state == .ready else { return Self.text(.serviceUnavailable, "\(state.rawValue)\n") }
+            guard await Self.isAnswering(store) else { return Self.text(.serviceUnavailable, "store\n") }
+            return Self.text(.ok, "ready\n")
+        }
+        router.get("/metrics") { _, _ in
+            Self.text(.ok, MetricsRegistry.shared.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+        }
+        return router
+    }
+
+    private func server() throws -> HTTPServerBuilder {
+        let plain = HTTPServerBuilder.http1(configuration: .init(idleTimeout: Self.idleTimeout))
+        guard let tls = settings.tls else { return plain }
+        do {
+            let chain = try NIOSSLCertificate.fromPEMFile(tls.certificatePath)
+            return try .tls(
+                plain,
+                tlsConfiguration: .makeServerConfiguration(
+                    certificateChain: chain.map { .certificate($0) },
+                    privateKey: .privateKey(NIOSSLPrivateKey(file: tls.privateKeyPath, format: .pem))
+                )
+            )
+        } catch {
+            throw ServerFailure.badCertificate("http", tls, error)
+        }
+    }
+
+    /// Whether the store gives an answer in time.
+    private static func isAnswering(_ store: any MessageStore) async -> Bool {
+        guard let anyone = UserID(rawValue: 1) else { return true }
+        return await withTaskGroup(of: Bool.self) { group in
+            group.addTask { (try? await store.position(of: anyone)) != nil }
+            group.addTask {
+                // Cancelled once the store has answered.
+                try? await Task.sleep(for: storePatience)
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? false
+        }
+    }
+
+    private static func text(
+        _ status: HTTPResponse.Status,
+        _ body: String,
+        type: String = "text/plain; charset=utf-8"
+    ) -> Response {
+        Response(status: status, headers: [.contentType: type], body: .init(byteBuffer: ByteBuffer(string: body)))
+    }
+
+    /// The library's own lines matter only when something is wrong.
+    private func quiet(_ logger: Logger) -> Logger {
+        var logger = logger
+        logger.logLevel = max(logger.logLevel, .warning)
+        return logger
+    }
+}

@@ -1,0 +1,54 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesGateways
+import Logging
+
+extension HermesServer {
+    /// Checks the configuration as `run` does.
+    /// - Returns: what is in force and where it comes from, one line a setting.
+    package static func checkConfiguration(
+        arguments: [String],
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        file: String?
+    ) throws(ServerFailure) -> String {
+        do throws(SettingsError) {
+            let values = try sources(arguments, environment, file).load(ServerSettings.all)
+            _ = try ServerSettings(values)
+            return ConfigurationText.effective(values)
+        } catch {
+            throw ServerFailure(error)
+        }
+    }
+
+    /// Carries out an administrator's request: by the server that runs on the data directory, else on the directory
+    /// itself.
+    ///
+    /// - Throws: what keeps the directory from being opened; what goes wrong with the request is in the response.
+    package static func administer(
+        _ request: ControlRequest,
+        arguments: [String],
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        file: String?
+    ) async throws(ServerFailure) -> ControlResponse {
+        let settings = try load(arguments: arguments, environment: environment, file: file)
+        if let response = try ControlClient.ask(request, directory: settings.dataDirectory) { return response }
+        let logger = Logger(label: "hermes") { _ in LineLogHandler(level: .error, format: settings.logFormat) }
+        let store = try OpenStore.open(settings, logger: logger)
+        let messenger = Messenger(
+            accountStore: store.accounts,
+            messageStore: store.messages,
+            accountSettings: AccountSettings(settings)
+        )
+        let response = await Administration(messenger: messenger, store: store.messages).perform(request)
+        await messenger.shutdown()
+        do {
+            try store.close()
+        } catch {
+            throw ServerFailure(.diskFailed, "the data directory could not be closed: \(error)")
+        }
+        return response
+    }
+}

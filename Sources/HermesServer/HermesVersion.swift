@@ -1,0 +1,8 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The version of this server and its command line.
+public enum HermesVersion {
+    /// By Semantic Versioning.
+    public static let current = "0.1.0"
+}

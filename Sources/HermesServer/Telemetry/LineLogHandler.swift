@@ -1,0 +1,89 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+package import Logging
+
+/// How log lines are written.
+package enum LogFormat: String, CaseIterable, Sendable {
+    case logfmt
+    case json
+}
+
+/// Writes one line per event to standard error: `time=… level=info msg="listening" gateway=impb port=6969`.
+package struct LineLogHandler: LogHandler {
+    package var metadataProvider: Logger.MetadataProvider?
+    package var metadata: Logger.Metadata = [:]
+    package var logLevel: Logger.Level
+    private let format: LogFormat
+    private let write: @Sendable (String) -> Void
+
+    /// - Parameters:
+    ///   - level: events below it are left out.
+    ///   - format: logfmt or JSON.
+    ///   - write: takes one line with its line feed; nil: standard error.
+    package init(level: Logger.Level, format: LogFormat, write: (@Sendable (String) -> Void)? = nil) {
+        logLevel = level
+        self.format = format
+        self.write = write ?? Self.standardError
+    }
+
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    package func log(event: LogEvent) {
+        var all = metadata
+        if let provided = metadataProvider?.get() { all.merge(provided) { $1 } }
+        if let own = event.metadata { all.merge(own) { $1 } }
+        if let error = event.error { all["error"] = "\(error)" }
+        let pairs = all.sorted { $0.key < $1.key }.map { ($0.key, $0.value.description) }
+        let head = [
+            ("time", Date.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))),
+            ("level", event.level.rawValue),
+            ("msg", event.message.description),
+        ]
+        switch format {
+        case .logfmt:
+            write((head + pairs).map { "\(Self.key($0))=\(Self.logfmt($1))" }.joined(separator: " ") + "\n")
+        case .json:
+            write("{" + (head + pairs).map { "\(Self.json($0)):\(Self.json($1))" }.joined(separator: ",") + "}\n")
+        }
+    }
+
+    /// One write call per line, so that lines of several threads do not mix.
+    private static func standardError(_ line: String) {
+        FileHandle.standardError.write(Data(line.utf8))
+    }
+
+    private static func key(_ text: String) -> String {
+        text.replacing(/[^A-Za-z0-9_.\-]/, with: "_")
+    }
+
+    private static func logfmt(_ text: String) -> String {
+        let isPlain =
+            !text.isEmpty
+            && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "=") }
+        return isPlain ? text : json(text)
+    }
+
+    /// A JSON string; control characters are escaped, so that no value can forge a line.
+    private static func json(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\r": result += "\\r"
+            case "\t": result += "\\t"
+            case _ where scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) || scalar.value == 0x2028:
+                let digits = String(scalar.value, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+}

@@ -1,0 +1,96 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// What the operating system says about this process, under the names that Prometheus clients agree on.
+struct ProcessMetrics {
+    var residentBytes: Int64?
+    var openDescriptors: Int?
+    var maxDescriptors: UInt64?
+    var cpuSeconds: Double
+
+    static func read() -> ProcessMetrics {
+        var usage = rusage()
+        #if canImport(Glibc)
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        #else
+        _ = getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        #endif
+        let microseconds =
+            Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1_000_000
+            + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)
+        return ProcessMetrics(
+            residentBytes: residentBytes(),
+            openDescriptors: try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count,
+            maxDescriptors: DescriptorLimit.current()?.soft,
+            cpuSeconds: microseconds / 1_000_000
+        )
+    }
+
+    func write(to text: inout MetricsText) {
+        text.begin("process_cpu_seconds_total", kind: "counter")
+        text.add("process_cpu_seconds_total", "", MetricsText.number(cpuSeconds))
+        if let residentBytes {
+            text.begin("process_resident_memory_bytes", kind: "gauge")
+            text.add("process_resident_memory_bytes", "", String(residentBytes))
+        }
+        if let openDescriptors {
+            text.begin("process_open_fds", kind: "gauge")
+            text.add("process_open_fds", "", String(openDescriptors))
+        }
+        if let maxDescriptors {
+            text.begin("process_max_fds", kind: "gauge")
+            text.add("process_max_fds", "", String(maxDescriptors))
+        }
+    }
+
+    /// The second number of /proc/self/statm, in pages; nil where there is no such file.
+    private static func residentBytes() -> Int64? {
+        guard let statm = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
+        let numbers = statm.split(separator: " ")
+        guard numbers.count > 1, let pages = Int64(numbers[1]) else { return nil }
+        return pages * Int64(sysconf(Int32(_SC_PAGESIZE)))
+    }
+}
+
+/// How many files and connections this process may have open.
+package struct DescriptorLimit {
+    package var soft: UInt64
+    package var hard: UInt64
+
+    /// Nil if the system does not say.
+    package static func current() -> DescriptorLimit? {
+        var limit = rlimit()
+        #if canImport(Glibc)
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return nil }
+        #else
+        guard getrlimit(RLIMIT_NOFILE, &limit) == 0 else { return nil }
+        #endif
+        return DescriptorLimit(soft: UInt64(limit.rlim_cur), hard: UInt64(limit.rlim_max))
+    }
+
+    /// Raises the limit to what the system allows.
+    /// - Returns: the limit then in force.
+    package static func raise() -> DescriptorLimit? {
+        var limit = rlimit()
+        #if canImport(Glibc)
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #else
+        let resource = RLIMIT_NOFILE
+        #endif
+        guard getrlimit(resource, &limit) == 0 else { return nil }
+        limit.rlim_cur = limit.rlim_max
+        // A refusal leaves the old limit, which current() then tells.
+        _ = setrlimit(resource, &limit)
+        return current()
+    }
+}
