@@ -138,7 +138,7 @@ package final class DelimitedSession: GatewaySession {
             write: { [unowned self] entries in write(entries) }
         )
         self.link = link
-        link.open(after: cursor)
+        link.open(after: cursor, head: login.position.head)
     }
 
     package func farewell(_ reason: CloseReason) {

@@ -91,6 +91,14 @@ extension Connection {
         }
     }
 
+    /// Asks for ``ConnectionEvents/written(_:)`` once all that was written so far was taken by the operating system.
+    /// A later mark takes the place of one that waits.
+    package func reportWritten(_ mark: UInt64) {
+        guard phase == .open else { return }
+        writtenMark = mark
+        markDirty()
+    }
+
     // MARK: Flushing
 
     /// The end of the tick.
@@ -101,7 +109,13 @@ extension Connection {
 
     private func flushNow() {
         guard let context else { return }
-        if pending.readableBytes > 0 {
+        if let mark = writtenMark, queue.isEmpty {
+            writtenMark = nil
+            hasUnflushedWrites = false
+            let gone = loop.eventLoop.makePromise(of: Void.self)
+            gone.futureResult.whenSuccess { self.events?.written(mark) }
+            context.writeAndFlush(NIOAny(takePending()), promise: gone)
+        } else if pending.readableBytes > 0 {
             hasUnflushedWrites = false
             let out = takePending()
             context.writeAndFlush(NIOAny(out), promise: nil)
@@ -134,6 +148,7 @@ extension Connection {
         }
         while self.isWritable, let frame = queue.popFirst() { append(frame) }
         guard keepsUp else { return }
+        if writtenMark != nil { markDirty() }
         resume(.output)
         if phase == .open { events?.becameWritable() }
     }

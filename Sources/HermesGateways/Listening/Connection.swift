@@ -26,6 +26,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isWritable = true
     var isDirty = false
     var hasUnflushedWrites = false
+    /// What is reported once all that was written so far has gone.
+    var writtenMark: UInt64?
 
     // Input.
     private(set) var pauses: Pause = []

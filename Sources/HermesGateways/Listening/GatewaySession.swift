@@ -44,6 +44,9 @@ package protocol ConnectionEvents: AnyObject {
     /// All that waited was taken by the operating system; writes go through again.
     func becameWritable()
 
+    /// What was written before ``Connection/reportWritten(_:)`` was taken by the operating system.
+    func written(_ mark: UInt64)
+
     /// Entries were committed to the inbox of this session's user.
     func inboxAdvanced(_ entries: [InboxEntry])
 
@@ -59,6 +62,7 @@ extension ConnectionEvents {
     package func farewell(_ reason: CloseReason) {}
     package func closed() {}
     package func becameWritable() {}
+    package func written(_ mark: UInt64) {}
     package func inboxAdvanced(_ entries: [InboxEntry]) {}
     package func ephemeralArrived(_ event: EphemeralEvent) {}
     package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {}

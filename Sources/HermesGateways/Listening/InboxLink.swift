@@ -20,7 +20,6 @@ package final class InboxLink {
     private let messenger: Messenger
     private let write: Writer
     private var feed: InboxFeed
-    private var hasOpened = false
     private var isClosed = false
 
     /// - Parameters:
@@ -31,24 +30,30 @@ package final class InboxLink {
         connection: Connection,
         messenger: Messenger,
         window: Int = 1_024,
+        directAddress: DirectAddress? = nil,
         write: @escaping Writer
     ) {
         self.principal = principal
         self.connection = connection
         self.messenger = messenger
         self.write = write
-        attachment = SessionAttachment(principal: principal, connection: connection)
+        attachment = SessionAttachment(
+            principal: principal,
+            connection: connection,
+            directAddress: directAddress
+        )
         feed = InboxFeed(principal: principal, window: window)
     }
 
     /// Attaches (which ends another connection of the same device) and starts to deliver behind `cursor`.
-    package func open(after cursor: UInt64) {
+    ///
+    /// - Parameters:
+    ///   - cursor: what the device has already.
+    ///   - head: where the inbox stood at the login.
+    package func open(after cursor: UInt64, head: UInt64) {
         messenger.sessions.attach(attachment)
-        // What was committed before the attachment is seen by this read, what comes later by the attachment.
-        load(after: cursor, limit: 1) { link, page in
-            link.hasOpened = true
-            link.handle(.opened(after: cursor, head: page.position.head))
-        }
+        // Always reads: what was committed between the login and the attachment is found by that.
+        handle(.opened(after: cursor, head: head))
     }
 
     /// Detaches; entries that come nevertheless are ignored.
@@ -85,7 +90,7 @@ package final class InboxLink {
                 if let seq = feed.takeAcknowledgement() { messenger.messages.acknowledge(principal, upTo: seq) }
                 return
             case .load(let after, let limit):
-                load(after: after, limit: limit) { link, page in link.handle(.pageLoaded(page)) }
+                load(after: after, limit: limit)
                 action = .none
             case .write(let entries):
                 write(entries)
@@ -96,44 +101,27 @@ package final class InboxLink {
         }
     }
 
-    private func load(after: UInt64, limit: Int, then: @escaping (InboxLink, InboxPage) -> Void) {
+    private func load(after: UInt64, limit: Int) {
         let loop = connection.loop
-        let link = NIOLoopBound((link: self, then: then), eventLoop: loop.eventLoop)
+        let link = NIOLoopBound(self, eventLoop: loop.eventLoop)
         messenger.messages.entries(of: principal.user, after: after, limit: limit) { result in
-            loop.post(.run { link.value.link.loaded(result, after: after, limit: limit, then: link.value.then) })
+            loop.post(.run { link.value.loaded(result) })
         }
     }
 
-    private func loaded(
-        _ result: Result<InboxPage, HermesError>,
-        after: UInt64,
-        limit: Int,
-        then: @escaping (InboxLink, InboxPage) -> Void
-    ) {
+    private func loaded(_ result: Result<InboxPage, HermesError>) {
         guard !isClosed else { return }
         switch result {
         case .success(let page):
-            then(self, page)
+            handle(.pageLoaded(page))
         case .failure(let error):
             connection.listener.logger.warning(
                 "an inbox could not be read",
                 metadata: ["code": "\(error.code.rawValue)"]
             )
-            _ = feed.handle(.pageFailed)
-            let link = NIOLoopBound((link: self, then: then), eventLoop: connection.loop.eventLoop)
-            connection.loop.eventLoop.scheduleTask(in: Self.retryDelay) {
-                let (link, then) = link.value
-                link.retry(after: after, limit: limit, then: then)
-            }
-        }
-    }
-
-    private func retry(after: UInt64, limit: Int, then: @escaping (InboxLink, InboxPage) -> Void) {
-        guard !isClosed else { return }
-        if hasOpened {
-            handle(.retryDue)
-        } else {
-            load(after: after, limit: limit, then: then)
+            handle(.pageFailed)
+            let link = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+            connection.loop.eventLoop.scheduleTask(in: Self.retryDelay) { link.value.handle(.retryDue) }
         }
     }
 }

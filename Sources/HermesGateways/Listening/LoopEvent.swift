@@ -23,26 +23,3 @@ package enum LoopEvent: Sendable {
         }
     }
 }
-
-/// The core's hold on an authenticated connection, for every protocol that has an inbox.
-package final class SessionAttachment: Attachment {
-    package let principal: Principal
-    private let connection: Connection
-
-    package init(principal: Principal, connection: Connection) {
-        self.principal = principal
-        self.connection = connection
-    }
-
-    package func inboxAdvanced(_ entries: [InboxEntry]) {
-        connection.loop.post(.inboxAdvanced(connection, entries))
-    }
-
-    package func ephemeralArrived(_ event: EphemeralEvent) {
-        connection.loop.post(.ephemeral(connection, event))
-    }
-
-    package func ended(_ reason: SessionEnd) {
-        connection.loop.post(.ended(connection, reason))
-    }
-}

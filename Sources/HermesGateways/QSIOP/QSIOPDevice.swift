@@ -109,7 +109,7 @@ package final class QSIOPDevice: GatewaySession {
             let action = session.reportAccepted(login.principal)
             perform(action)
             guard case .bind(let principal, _) = action else { return }
-            openInbox(of: principal, after: login.device.cursor)
+            openInbox(of: principal, login)
             takeWaiting()
         case .failure(let error):
             perform(session.reportRefused(QSIOPTranslation.answer(for: error)))
@@ -118,7 +118,7 @@ package final class QSIOPDevice: GatewaySession {
 
     // MARK: The inbox
 
-    private func openInbox(of principal: Principal, after cursor: UInt64) {
+    private func openInbox(of principal: Principal, _ login: Login) {
         connection.authenticated()
         let inbox = InboxLink(
             principal: principal,
@@ -128,7 +128,7 @@ package final class QSIOPDevice: GatewaySession {
             write: { [unowned self] entries in push(entries, to: principal) }
         )
         self.inbox = inbox
-        inbox.open(after: cursor)
+        inbox.open(after: login.device.cursor, head: login.position.head)
     }
 
     private func push(_ entries: [InboxEntry], to reader: Principal) {
