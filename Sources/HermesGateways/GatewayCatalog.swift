@@ -4,6 +4,7 @@
 /// All wire protocols, one line each.
 package enum GatewayCatalog {
     package static let all: [any Gateway.Type] = [
+        IMPBGateway.self,
         LiveRoomGateway.self,
         QSIOPGateway.self,
         DelimitedGateway.self,

@@ -1,0 +1,145 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import SwiftProtobuf
+
+/// IMPB's contents as canonical ones, and back. What IMPB cannot name travels as custom content; its own kinds that have
+/// no canonical form travel under a type that begins with `impb/` and come out unchanged.
+enum IMPBContent {
+    private static let opaquePrefix = "impb/"
+
+    // MARK: From IMPB
+
+    static func canonical(_ message: IMPB_C2C_msg) -> Result<MessageContent, HermesError> {
+        var content = Hermes_V1_Content()
+        do {
+            content.kind = try kind(message.type, protobufBytes(message.content))
+        } catch {
+            return .failure(HermesError(.invalidArgument, "the content is not what its type says", cause: error))
+        }
+        guard message.ext.count <= CanonicalContent.maxAttributes else {
+            return .failure(HermesError(.tooLarge, "ext has at most 32 pairs"))
+        }
+        for pair in message.ext { content.attributes[pair.key] = pair.value }
+        return CanonicalContent.validated(content)
+    }
+
+    private static func kind(
+        _ type: IMPB_Content_type,
+        _ bytes: [UInt8]
+    ) throws -> Hermes_V1_Content.OneOf_Kind {
+        switch type {
+        case .text:
+            return .text(try IMPB_msg_text_content(wire: bytes).text)
+        case .image:
+            var image = Hermes_V1_Content.Image()
+            image.url = try IMPB_msg_img_content(wire: bytes).imgURL
+            return .image(image)
+        case .sound:
+            let content = try IMPB_msg_sound_content(wire: bytes)
+            var sound = Hermes_V1_Content.Sound()
+            sound.durationSeconds = content.soundDuration
+            sound.sourceURL = content.sourceURL
+            sound.locationURL = content.locationURL
+            sound.fileName = content.fildNme
+            return .sound(sound)
+        case .location:
+            let content = try IMPB_msg_location_content(wire: bytes).location
+            var location = Hermes_V1_Content.Location()
+            location.latitude = content.lat
+            location.longitude = content.lon
+            return .location(location)
+        case .expression:
+            let content = try IMPB_msg_expression_content(wire: bytes)
+            var expression = Hermes_V1_Content.Expression()
+            expression.id = content.eid
+            expression.name = content.name
+            return .expression(expression)
+        case .custom:
+            let info = try IMPB_msg_cumstom_content(wire: bytes).info
+            var custom = Hermes_V1_Content.Custom()
+            custom.type = info.key
+            custom.data = protobufBytes(info.value.utf8)
+            return .custom(custom)
+        case .video, .UNRECOGNIZED:
+            // Published without a body: the bytes are the application's.
+            var custom = Hermes_V1_Content.Custom()
+            custom.type = opaquePrefix + String(type.rawValue)
+            custom.data = protobufBytes(bytes)
+            return .custom(custom)
+        }
+    }
+
+    // MARK: To IMPB
+
+    /// Puts content into a message.
+    static func fill(_ message: inout IMPB_C2C_msg, with content: MessageContent) {
+        let content = CanonicalContent.parsed(content)
+        // Cannot fail: none of these messages has a required field.
+        if let (type, bytes) = try? encoded(content.kind) {
+            message.type = type
+            message.content = protobufBytes(bytes)
+        }
+        message.ext = content.attributes.sorted { $0.key < $1.key }.map { key, value in
+            var pair = IMPB_ext_key_info()
+            pair.key = key
+            pair.value = value
+            return pair
+        }
+    }
+
+    private static func encoded(_ kind: Hermes_V1_Content.OneOf_Kind?) throws -> (IMPB_Content_type, [UInt8]) {
+        switch kind {
+        case .text(let text):
+            return (.text, try self.text(text))
+        case .image(let image):
+            return (.image, try self.image(image.url))
+        case .sound(let sound):
+            var content = IMPB_msg_sound_content()
+            content.soundDuration = sound.durationSeconds
+            content.sourceURL = sound.sourceURL
+            content.locationURL = sound.locationURL
+            content.fildNme = sound.fileName
+            return (.sound, try content.wireBytes())
+        case .location(let location):
+            var content = IMPB_msg_location_content()
+            content.location.lat = location.latitude
+            content.location.lon = location.longitude
+            return (.location, try content.wireBytes())
+        case .video(let video):
+            // The body was never published; Hermes writes the address where an image has it.
+            return (.video, try image(video.url))
+        case .expression(let expression):
+            var content = IMPB_msg_expression_content()
+            content.eid = expression.id
+            content.name = expression.name
+            return (.expression, try content.wireBytes())
+        case .custom(let custom):
+            if custom.type.hasPrefix(opaquePrefix), let number = Int(custom.type.dropFirst(opaquePrefix.count)),
+                let type = IMPB_Content_type(rawValue: number)
+            {
+                return (type, protobufBytes(custom.data))
+            }
+            var content = IMPB_msg_cumstom_content()
+            content.info.key = custom.type
+            content.info.value = String(decoding: custom.data, as: UTF8.self)
+            return (.custom, try content.wireBytes())
+        case nil:
+            return (.text, try text("[a kind of content that IMPB does not know]"))
+        }
+    }
+
+    static func text(_ text: String) throws -> [UInt8] {
+        var content = IMPB_msg_text_content()
+        content.text = text
+        return try content.wireBytes()
+    }
+
+    private static func image(_ url: String) throws -> [UInt8] {
+        var content = IMPB_msg_img_content()
+        content.imgURL = url
+        return try content.wireBytes()
+    }
+}

@@ -1,0 +1,22 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+
+/// IMPB, the protocol of the published mobile app: accounts, 1:1 messages, notifications, peer-to-peer set-up.
+package struct IMPBGateway: Gateway {
+    package static let name = "impb"
+    package static let defaultPort = 6969
+
+    let environment: GatewayEnvironment
+
+    package init(environment: GatewayEnvironment) { self.environment = environment }
+
+    /// Three pings of 180 s and some grace, by default.
+    package var idleTimeout: Duration { environment.settings.limits.idle }
+    package var maxFrameBytes: Int { min(environment.settings.limits.maxFrameBytes, IMPBFrame.maxBodyBytes) }
+
+    package func makeSession(for connection: Connection) -> IMPBSession {
+        IMPBSession(connection: connection, environment: environment)
+    }
+}

@@ -1,0 +1,90 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+
+/// Method 3: telling two clients each other's addresses. Between protocols the addresses travel as
+/// `hermes.v1.Signal`, so that an IMPB phone can reach a client of the native protocol.
+extension IMPBSession {
+    func connect(_ message: IMPB_p2p_connect, seq: UInt32, from sender: Sender) {
+        switch message.type {
+        case .connectRequest:
+            guard let request: IMPB_p2pconnect_request = parse(message.body, seq) else { return }
+            requestLink(request, seq: seq, from: sender)
+        case .postIp:
+            guard let request: IMPB_p2p_post_ip_request = parse(message.body, seq) else { return }
+            postAddress(request, seq: seq, from: sender)
+        case .unused, .UNRECOGNIZED:
+            fail(seq, HermesError(.invalidArgument, "p2p type \(message.type.rawValue) has no meaning"))
+        }
+    }
+
+    private func requestLink(_ request: IMPB_p2pconnect_request, seq: UInt32, from sender: Sender) {
+        guard let target = UserID(request.targetUid) else {
+            return fail(seq, HermesError(.invalidArgument, "target_uid is 1 to 2^31-1"))
+        }
+        let accounts = messenger.accounts
+        connection.ask { () async throws(HermesError) in
+            try await accounts.account(.id(target)) != nil
+        } then: { [self] result in
+            switch result {
+            case .failure(let error): fail(seq, error)
+            case .success(let exists): answerLink(to: target, exists: exists, seq: seq, from: sender)
+            }
+        }
+    }
+
+    private func answerLink(to target: UserID, exists: Bool, seq: UInt32, from sender: Sender) {
+        let attachments = messenger.sessions.attachments(of: target)
+        let own = sender.link.attachment.directAddress ?? DirectAddress()
+        var answer = IMPB_p2pconnect_response()
+        answer.isExit = exists
+        answer.isOnline = exists && !attachments.isEmpty
+        answer.sponsorIpInfo = IMPBTranslation.addresses(own)
+        for case let attachment as SessionAttachment in attachments {
+            if let address = attachment.directAddress { answer.targetIpInfo = IMPBTranslation.addresses(address) }
+        }
+        succeed(seq, answer)
+        guard answer.isOnline else { return }
+        signal(IMPBTranslation.signal(from: sender.principal.user, to: target, own, isReady: false), from: sender)
+    }
+
+    private func postAddress(_ request: IMPB_p2p_post_ip_request, seq: UInt32, from sender: Sender) {
+        guard let sponsor = UserID(request.sponsorUid) else {
+            return fail(seq, HermesError(.invalidArgument, "sponsor_uid is 1 to 2^31-1"))
+        }
+        var address = IMPBTranslation.addresses(request.ipInfo)
+        // A client that has not asked a STUN server does not know how it is seen; we do, at least its host.
+        if address.observedHost.isEmpty {
+            address.observedHost = connection.remoteHost ?? ""
+            address.observedPort = address.localPort
+        }
+        let user = sender.principal.user
+        let reached = signal(
+            IMPBTranslation.signal(from: user, to: sponsor, address, isReady: request.isReady),
+            from: sender
+        )
+        var answer = IMPB_p2p_post_ip_response()
+        answer.isSuc = reached
+        succeed(seq, answer)
+    }
+
+    @discardableResult
+    private func signal(_ signal: Hermes_V1_Signal, from sender: Sender) -> Bool {
+        guard let user = UserID(signal.toUid), let payload: [UInt8] = try? signal.wireBytes() else { return false }
+        let principal = sender.principal
+        let event = EphemeralEvent.signal(from: principal.user, device: principal.device, payload: payload)
+        return messenger.sessions.notify(user, event) > 0
+    }
+
+    package func ephemeralArrived(_ event: EphemeralEvent) {
+        guard let link, case .signal(let user, _, let payload) = event else { return }
+        let own = link.attachment.directAddress ?? DirectAddress()
+        guard
+            let signal = try? Hermes_V1_Signal(wire: payload),
+            let notification = IMPBTranslation.notification(signal, from: user, to: link.principal.user, own: own)
+        else { return }
+        notify(notification)
+    }
+}

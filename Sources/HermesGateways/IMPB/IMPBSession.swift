@@ -1,0 +1,200 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesWire
+import NIOCore
+import SwiftProtobuf
+
+/// One connection of IMPB. Lives on its event loop.
+package final class IMPBSession: GatewaySession {
+    package typealias Decoder = IMPBFrameDecoder
+
+    let connection: Connection
+    let environment: GatewayEnvironment
+    private(set) var link: InboxLink?
+    private(set) var login: Login?
+    /// The account that was registered on this connection, until it logs in.
+    var registration: Login?
+    /// True once the client has acknowledged or pulled itself: from then on frames acknowledge nothing.
+    private var isAcknowledgingItself = false
+    private var nextSeq: UInt32 = 1
+
+    init(connection: Connection, environment: GatewayEnvironment) {
+        self.connection = connection
+        self.environment = environment
+    }
+
+    var messenger: Messenger { environment.messenger }
+
+    /// Who a request comes from.
+    struct Sender {
+        let principal: Principal
+        let login: Login
+        let link: InboxLink
+    }
+
+    var sender: Sender? {
+        guard let link, let login else { return nil }
+        return Sender(principal: link.principal, login: login, link: link)
+    }
+
+    // MARK: Frames
+
+    package func received(_ frame: IMPBFrame) {
+        switch frame.type {
+        case .ping:
+            acknowledgeImplicitly()
+            connection.write { try frame.write(into: &$0) }
+        case .request:
+            request(frame)
+        case .message:
+            acknowledgeImplicitly()
+            guard let sender else { return refuseStranger(frame.seq) }
+            message(frame, from: sender)
+        case .notification:
+            // A receipt: the client says that it got one.
+            acknowledgeImplicitly()
+            if link == nil { refuseStranger(frame.seq) }
+        default:
+            acknowledgeImplicitly()
+            fail(frame.seq, HermesError(.invalidArgument, "a frame of type \(frame.type.rawValue) has no meaning"))
+        }
+    }
+
+    private func request(_ frame: IMPBFrame) {
+        guard let common: IMPB_Common = parse(frame.body, frame.seq) else { return acknowledgeImplicitly() }
+        if common.method != .message { acknowledgeImplicitly() }
+        switch common.method {
+        case .user:
+            guard let message: IMPB_User_msg = parse(common.body, frame.seq) else { return }
+            user(message, seq: frame.seq)
+        case .message:
+            guard let message: IMPB_Message_msg = parse(common.body, frame.seq) else { return acknowledgeImplicitly() }
+            switch message.cmd {
+            case .ack, .pull: isAcknowledgingItself = true
+            case .history, .recall, .read, .UNRECOGNIZED: acknowledgeImplicitly()
+            }
+            guard let sender else { return refuseStranger(frame.seq) }
+            inbox(message, seq: frame.seq, from: sender)
+        case .p2PConnect:
+            guard let sender else { return refuseStranger(frame.seq) }
+            guard let message: IMPB_p2p_connect = parse(common.body, frame.seq) else { return }
+            connect(message, seq: frame.seq, from: sender)
+        case .friend, .group:
+            guard sender != nil else { return refuseStranger(frame.seq) }
+            fail(frame.seq, HermesError(.unsupported, "friends and groups are not in this version of the server"))
+        case .respond, .UNRECOGNIZED:
+            fail(frame.seq, HermesError(.invalidArgument, "method \(common.method.rawValue) has no meaning"))
+        }
+    }
+
+    /// A client that never acknowledges has what was written out before it spoke.
+    private func acknowledgeImplicitly() {
+        if !isAcknowledgingItself { link?.peerSpoke() }
+    }
+
+    private func refuseStranger(_ seq: UInt32) {
+        fail(seq, HermesError(.notAuthenticated, "log in first"))
+    }
+
+    // MARK: Bodies
+
+    /// Parses a frame's body; nil after an error was written.
+    func parse<Body: WireMessage>(_ body: ByteBuffer, _ seq: UInt32) -> Body? {
+        do {
+            return try Body(wire: body)
+        } catch {
+            fail(seq, HermesError(.invalidArgument, error.message))
+            return nil
+        }
+    }
+
+    /// Parses a message within a message; nil after an error was written.
+    func parse<Body: WireMessage>(_ body: some SwiftProtobufContiguousBytes, _ seq: UInt32) -> Body? {
+        do {
+            return try Body(wire: body)
+        } catch {
+            fail(seq, HermesError(.invalidArgument, error.message))
+            return nil
+        }
+    }
+
+    // MARK: Answers
+
+    func succeed(_ seq: UInt32) {
+        var answer = IMPB_CommonRespon()
+        answer.isSuc = true
+        write(answer, seq: seq, type: .request)
+    }
+
+    func succeed(_ seq: UInt32, _ value: some WireMessage) {
+        var answer = IMPB_CommonRespon()
+        answer.isSuc = true
+        do {
+            answer.respon = try value.wireBytes()
+            write(answer, seq: seq, type: .request)
+        } catch {
+            fail(seq, HermesError(.internalError, "the answer could not be written", cause: error))
+        }
+    }
+
+    func fail(_ seq: UInt32, _ error: HermesError) {
+        var answer = IMPB_CommonRespon()
+        answer.error = IMPBTranslation.error(error)
+        write(answer, seq: seq, type: .request)
+    }
+
+    func notify(_ notification: IMPB_Notification_msg) {
+        write(notification, seq: takeSeq(), type: .notification)
+    }
+
+    func write(_ message: some WireMessage, seq: UInt32, type: IMPBFrameType) {
+        connection.write { try IMPBFrame.write(message, seq: seq, type: type, into: &$0) }
+    }
+
+    /// The number of a frame of the server's own.
+    func takeSeq() -> UInt32 {
+        defer { nextSeq &+= 1 }
+        return nextSeq
+    }
+
+    // MARK: Life
+
+    /// The connection acts as an account from now on.
+    func authenticated(_ login: Login, at address: DirectAddress) {
+        self.login = login
+        connection.authenticated()
+        let link = InboxLink(
+            principal: login.principal,
+            connection: connection,
+            messenger: messenger,
+            directAddress: address,
+            write: { [unowned self] entries in write(entries) }
+        )
+        self.link = link
+        link.open(after: login.device.cursor, head: login.position.head)
+    }
+
+    package func farewell(_ reason: CloseReason) {
+        if case .malformed(let error) = reason {
+            fail(0, HermesError(.invalidArgument, error.message))
+        } else if let user = link?.principal.user, let error = IMPBTranslation.farewell(reason) {
+            notify(IMPBTranslation.kicked(error, user: user))
+        }
+        letGo()
+    }
+
+    package func closed() { letGo() }
+
+    private func letGo() {
+        link?.close()
+        link = nil
+    }
+
+    package func becameWritable() { link?.becameWritable() }
+
+    package func written(_ mark: UInt64) { link?.written(upTo: mark) }
+
+    package func inboxAdvanced(_ entries: [InboxEntry]) { link?.advanced(entries) }
+}

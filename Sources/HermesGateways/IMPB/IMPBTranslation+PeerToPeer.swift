@@ -1,0 +1,68 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// Addresses for direct links. A signal that is not ready asks for a link, one that is ready answers.
+extension IMPBTranslation {
+    static func addresses(_ address: DirectAddress) -> IMPB_Ip_info {
+        var info = IMPB_Ip_info()
+        info.ip = address.localHost
+        info.port = Int32(address.localPort)
+        info.sockIp = address.observedHost
+        info.sockPort = Int32(address.observedPort)
+        return info
+    }
+
+    static func addresses(_ info: IMPB_Ip_info) -> DirectAddress {
+        var address = DirectAddress()
+        address.localHost = String(info.ip.prefix(64))
+        address.localPort = UInt16(exactly: info.port) ?? 0
+        address.observedHost = String(info.sockIp.prefix(64))
+        address.observedPort = UInt16(exactly: info.sockPort) ?? 0
+        return address
+    }
+
+    static func signal(from user: UserID, to peer: UserID, _ address: DirectAddress, isReady: Bool) -> Hermes_V1_Signal
+    {
+        var signal = Hermes_V1_Signal()
+        signal.toUid = UInt32(peer.rawValue)
+        signal.sessionID = "impb/\(user)"
+        signal.address.localHost = address.localHost
+        signal.address.localPort = UInt32(address.localPort)
+        signal.address.observedHost = address.observedHost
+        signal.address.observedPort = UInt32(address.observedPort)
+        signal.address.ready = isReady
+        return signal
+    }
+
+    /// The notification for a signal; nil for those that IMPB has no words for.
+    static func notification(
+        _ signal: Hermes_V1_Signal,
+        from user: UserID,
+        to reader: UserID,
+        own: DirectAddress
+    ) -> IMPB_Notification_msg? {
+        guard case .address(let peer) = signal.signal else { return nil }
+        var address = DirectAddress()
+        address.localHost = peer.localHost
+        address.localPort = UInt16(clamping: peer.localPort)
+        address.observedHost = peer.observedHost
+        address.observedPort = UInt16(clamping: peer.observedPort)
+        guard peer.ready else {
+            var body = IMPB_p2p_receive_connect_notification()
+            body.sponsorUid = UInt32(user.rawValue)
+            body.sponsorIpInfo = addresses(address)
+            body.targetInfo = addresses(own)
+            return notification(.p2PReceiveConnectReq, for: reader, body)
+        }
+        // Behind the same address they are in the same network, where the private address is the way.
+        let isNear = address.observedHost == own.observedHost && !address.localHost.isEmpty
+        var body = IMPB_p2p_connect_ready_notification()
+        body.uid = UInt32(user.rawValue)
+        body.ip = isNear ? address.localHost : address.observedHost
+        body.port = Int32(isNear ? address.localPort : address.observedPort)
+        return notification(.p2PConnectReady, for: reader, body)
+    }
+}

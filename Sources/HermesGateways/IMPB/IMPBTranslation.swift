@@ -1,0 +1,220 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// The core's words as IMPB's.
+enum IMPBTranslation {
+    /// Room for a frame's other fields beside a text that was cut.
+    private static let maxCutTextBytes = 60_000
+
+    // MARK: Errors
+
+    static func error(_ error: HermesError) -> IMPB_ErrorMsg {
+        var answer = IMPB_ErrorMsg()
+        answer.type = isInvalid(error.code) ? .invalidParams : .common
+        answer.msg = error.message
+        answer.code = error.code.rawValue
+        if let retryAfter = error.retryAfter {
+            answer.retryAfterMs = UInt32(min(max(retryAfter / .milliseconds(1), 1), 86_400_000))
+        }
+        return answer
+    }
+
+    /// Whether what the request says is at fault; everything else is "common".
+    private static func isInvalid(_ code: HermesError.Code) -> Bool {
+        switch code {
+        case .wrongCredentials, .invalidToken, .nameTaken, .invalidArgument, .notFound, .clientIDConflict, .tooLarge:
+            true
+        default:
+            false
+        }
+    }
+
+    /// What a client is told at the end of a connection; nil where nothing is due.
+    static func farewell(_ reason: CloseReason) -> HermesError? {
+        switch reason {
+        case .finished, .malformed: nil
+        case .notAuthenticated: HermesError(.notAuthenticated, "not logged in in time")
+        case .idle: HermesError(.notAuthenticated, "nothing came for too long; send a ping every 180 s")
+        case .tooManyRequests: HermesError(.rateLimited, "too many requests per second")
+        case .slowReader: HermesError(.rateLimited, "what was sent was not read")
+        case .session(.replaced): HermesError(.notAuthenticated, "the same device logged in again")
+        case .session(.accountDisabled): HermesError(.accountDisabled, "the account was disabled")
+        case .session(.revoked): HermesError(.invalidToken, "the token was revoked; log in again")
+        case .session(.shuttingDown), .shuttingDown: HermesError(.shuttingDown, "the server is stopping")
+        }
+    }
+
+    static func kicked(_ error: HermesError, user: UserID) -> IMPB_Notification_msg {
+        var body = IMPB_kicked_notification()
+        body.code = error.code.rawValue
+        body.reason = error.message
+        return notification(.kicked, for: user, body)
+    }
+
+    // MARK: Accounts
+
+    static func userInfo(_ account: Account, isOnline: Bool) -> IMPB_User_info {
+        var info = IMPB_User_info()
+        info.uid = UInt32(account.id.rawValue)
+        info.nickName = account.nickName.rawValue
+        info.avartaURL = account.avatarURL
+        info.isOnline = isOnline ? 1 : 0
+        return info
+    }
+
+    // MARK: Messages
+
+    static func receipt(_ receipt: SendReceipt) -> IMPB_Message_receipt {
+        var answer = IMPB_Message_receipt()
+        answer.messageID = receipt.messageID.description
+        answer.serverTime = receipt.sentAt.rawValue
+        answer.seq = receipt.inboxSeq
+        answer.clientID = receipt.clientID ?? ""
+        answer.conversationSeq = receipt.conversationSeq
+        answer.duplicate = receipt.isDuplicate
+        return answer
+    }
+
+    /// What an inbox entry is on the wire.
+    enum Delivery {
+        case message(IMPB_base_msg)
+        case notification(IMPB_Notification_msg)
+    }
+
+    static func delivery(_ entry: InboxEntry, reader: Principal) -> Delivery {
+        var notification: IMPB_Notification_msg
+        switch entry.event {
+        case .message(let message) where !message.isRecalled:
+            return .message(base(message, seq: entry.seq, reader: reader))
+        case .message(let message):
+            // What was said is gone; that something was said is not.
+            notification = recalled(
+                message.conversation,
+                message.id,
+                message.conversationSeq,
+                by: message.sender,
+                reader: reader.user
+            )
+        case .recalled(let conversation, let id, let seq, let user):
+            notification = recalled(conversation, id, seq, by: user, reader: reader.user)
+        case .readMark(let conversation, let user, let seq):
+            var body = IMPB_read_notification()
+            body.conversation = self.conversation(conversation, reader: reader.user)
+            body.uid = UInt32(user.rawValue)
+            body.upToSeq = seq
+            notification = self.notification(.readMark, for: reader.user, body)
+        case .expired(let seq):
+            var body = IMPB_expired_notification()
+            body.toSeq = seq
+            notification = self.notification(.expired, for: reader.user, body)
+        }
+        notification.seq = entry.seq
+        notification.serverTime = entry.committedAt.rawValue
+        return .notification(notification)
+    }
+
+    private static func recalled(
+        _ conversation: ConversationID,
+        _ id: MessageID,
+        _ seq: UInt64,
+        by user: UserID,
+        reader: UserID
+    ) -> IMPB_Notification_msg {
+        var body = IMPB_recall_notification()
+        body.conversation = self.conversation(conversation, reader: reader)
+        body.messageID = id.description
+        body.conversationSeq = seq
+        body.byUid = UInt32(user.rawValue)
+        return notification(.recalled, for: reader, body)
+    }
+
+    /// A message as a frame's body; a text that does not fit into a frame is cut, and says so in `ext`.
+    static func base(_ message: Message, seq: UInt64, reader: Principal) -> IMPB_base_msg {
+        var body = IMPB_C2C_msg()
+        let receiver = message.conversation.peer(of: message.sender) ?? reader.user
+        body.from = message.sender.rawValue
+        body.to = receiver.rawValue
+        body.fromInfo.uid = UInt32(message.sender.rawValue)
+        body.fromInfo.nickName = message.senderName
+        body.toInfo.uid = UInt32(receiver.rawValue)
+        if receiver == reader.user { body.toInfo.nickName = reader.nickName.rawValue }
+        body.messageID = message.id.description
+        body.serverTime = message.sentAt.rawValue
+        body.seq = seq
+        if message.sender == reader.user { body.clientID = message.clientID ?? "" }
+        if !message.isRecalled { IMPBContent.fill(&body, with: message.content) }
+        var base = base(body)
+        if base.body.count > IMPBFrame.maxBodyBytes - 16 {
+            var text = ""
+            if case .text(let whole) = CanonicalContent.parsed(message.content).kind { text = cut(whole) }
+            var mark = IMPB_ext_key_info()
+            mark.key = "truncated"
+            mark.value = "1"
+            body.ext = [mark]
+            body.type = .text
+            body.content = (try? IMPBContent.text(text)).map { protobufBytes($0) } ?? body.content
+            base = self.base(body)
+        }
+        return base
+    }
+
+    private static func base(_ body: IMPB_C2C_msg) -> IMPB_base_msg {
+        var base = IMPB_base_msg()
+        base.type = .c2C
+        // Cannot fail: the message has no required fields.
+        if let bytes: [UInt8] = try? body.wireBytes() { base.body = protobufBytes(bytes) }
+        return base
+    }
+
+    private static func cut(_ text: String) -> String {
+        var end = text.utf8.index(text.startIndex, offsetBy: maxCutTextBytes, limitedBy: text.endIndex) ?? text.endIndex
+        while end > text.startIndex, end.samePosition(in: text.unicodeScalars) == nil {
+            end = text.utf8.index(before: end)
+        }
+        return String(text[..<end])
+    }
+
+    /// The newest of `found` that fit into a frame.
+    static func history(_ found: [Message], limit: Int, reader: Principal) -> IMPB_history_response {
+        var room = IMPBFrame.maxBodyBytes - 64
+        var messages: [IMPB_History_msg] = []
+        for message in found.suffix(limit).reversed() {
+            var item = IMPB_History_msg()
+            item.msg = base(message, seq: 0, reader: reader)
+            item.conversationSeq = message.conversationSeq
+            item.recalled = message.isRecalled
+            room -= item.msg.body.count + 32
+            guard room >= 0 else { break }
+            messages.append(item)
+        }
+        var answer = IMPB_history_response()
+        answer.messages = messages.reversed()
+        answer.more = messages.count < found.count
+        return answer
+    }
+
+    static func conversation(_ conversation: ConversationID, reader: UserID) -> IMPB_Conversation_id {
+        var answer = IMPB_Conversation_id()
+        switch conversation {
+        case .direct(let low, _): answer.uid = UInt32((conversation.peer(of: reader) ?? low).rawValue)
+        case .group(let group): answer.groupID = UInt32(group.rawValue)
+        }
+        return answer
+    }
+
+    static func notification(
+        _ type: IMPB_Notification_msg.TypeEnum,
+        for user: UserID,
+        _ body: some WireMessage
+    ) -> IMPB_Notification_msg {
+        var notification = IMPB_Notification_msg()
+        notification.type = type
+        notification.targetUid = UInt32(user.rawValue)
+        // Cannot fail: none of the notifications has a required field.
+        if let bytes: [UInt8] = try? body.wireBytes() { notification.body = protobufBytes(bytes) }
+        return notification
+    }
+}
