@@ -13,7 +13,7 @@ struct HermesCommand: AsyncParsableCommand {
         discussion: """
             Examples:
               hermes serve                 start the server with every default
-              hermes chat --name anna      chat; in a second terminal: hermes chat --name ben
+              hermes chat ann --register   chat; in a second terminal: hermes chat bob --register --to ann
               hermes room lobby            join a room
             """,
         version: HermesVersion.current,
@@ -27,5 +27,7 @@ struct HermesCommand: AsyncParsableCommand {
         Serve.self, CheckConfig.self, User.self, Backup.self,
     ]
 
-    private static let clientCommands: [any ParsableCommand.Type] = []
+    private static let clientCommands: [any ParsableCommand.Type] = [
+        ChatCommand.self, SendCommand.self,
+    ]
 }

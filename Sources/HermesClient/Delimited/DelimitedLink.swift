@@ -29,6 +29,7 @@ struct DelimitedLink: ConnectionLink {
         static let heartbeat: UInt64 = 2
         static let presence: UInt64 = 3
         static let synchronize: UInt64 = 4
+        static let room: UInt64 = 5
     }
 
     let maxFrameBytes: Int
@@ -40,6 +41,8 @@ struct DelimitedLink: ConnectionLink {
     private(set) var inbox: InboxTracker<InboxEvent>
     /// The client ids of sends whose receipts are awaited, by packet id.
     private var sending: [UInt64: String] = [:]
+    /// Rooms whose enter is unanswered, by packet id.
+    private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Entered on the next connection again.
     private var rooms: [String: RoomUser] = [:]
     /// Watched on the next connection again.
@@ -89,7 +92,7 @@ struct DelimitedLink: ConnectionLink {
             var request = Hermes_V1_RoomRequest()
             request.room = room
             request.enter.user = user.wire
-            effects.append(.send(.room(request)))
+            effects.append(.send(.room(request), id: ID.room))
         }
         guard !watched.isEmpty else { return }
         var request = Hermes_V1_PresenceRequest()
@@ -129,6 +132,8 @@ struct DelimitedLink: ConnectionLink {
     mutating func lost() {
         mayBeRegistered = mayBeRegistered || registerIsUnanswered
         registerIsUnanswered = false
+        sending = [:]
+        entering = [:]
     }
 
     mutating func closing(effects: inout Effects) {
@@ -178,7 +183,7 @@ extension DelimitedLink {
             registerIsUnanswered = true
         case .room(let request):
             switch request.request {
-            case .enter(let enter): rooms[request.room] = RoomUser(enter.user)
+            case .enter(let enter): entering[id] = (request.room, RoomUser(enter.user))
             case .leave: rooms[request.room] = nil
             case .text, .gift, .custom, nil: break
             }
@@ -265,10 +270,12 @@ extension DelimitedLink {
     /// A request of the app was answered.
     private mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
         sending[id] = nil
+        let entered = entering.removeValue(forKey: id)
         guard !result.hasError else {
             effects.append(.answer(id: id, .failure(HermesClientError(result.error))))
             return
         }
+        if let entered { rooms[entered.room] = entered.user }
         if case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
             // One's own message is an entry, too, of which this device gets the receipt alone.
             inbox.arrived(nil, seq: receipt.inboxSeq, to: receipt.inboxSeq, now: now, output: &outputs)

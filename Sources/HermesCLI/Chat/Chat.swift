@@ -1,0 +1,325 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesClient
+
+/// One run of `hermes chat`: what is typed goes out, what arrives is printed, until one of them ends it.
+actor Chat {
+    private let client: HermesClient
+    private let console: Console
+    private let name: String
+    private let place: String
+    /// How many messages of others end the chat; nil: none do.
+    private let limit: Int?
+    private var peer: Account?
+    private var names: [UInt32: String] = [:]
+    private var arrived = 0
+
+    init(client: HermesClient, console: Console, name: String, place: String, limit: Int?) {
+        self.client = client
+        self.console = console
+        self.name = name
+        self.place = place
+        self.limit = limit
+    }
+
+    /// Why a part of the chat has ended.
+    private enum End: Sendable {
+        case states
+        /// Nothing more to send.
+        case input
+        /// As many messages arrived as were wanted.
+        case limit
+        case interrupted
+        case stopped
+        case time
+    }
+
+    /// Runs the chat.
+    ///
+    /// - Throws: HermesClientError, ClientFailure or CancellationError if it did not end as wanted.
+    func run(
+        firstPeer: String?,
+        wait: Double?,
+        logIn: @escaping @Sendable () async throws -> Session
+    ) async throws {
+        try await withThrowingTaskGroup(of: End.self) { group in
+            defer { group.cancelAll() }
+            group.addTask { await self.printStates() }
+            group.addTask {
+                await Interrupts.wait()
+                return .interrupted
+            }
+            let session = try await self.whileWaitingForInterrupt(&group, logIn)
+            names[session.uid] = session.nickName
+            let hint = console.isInteractive ? "; /help lists the commands" : ""
+            await console.status("logged in as \(session.nickName) at \(place)\(hint)")
+            if let firstPeer { try await setPeer(firstPeer) }
+            group.addTask { await self.printEvents() }
+            group.addTask {
+                try await self.client.run()
+                return .stopped
+            }
+            group.addTask { try await self.input() }
+            for try await end in group {
+                switch end {
+                case .limit, .time, .stopped: return
+                case .interrupted: throw CancellationError()
+                case .input:
+                    if let wait {
+                        group.addTask {
+                            try await Task.sleep(for: .seconds(wait))
+                            return .time
+                        }
+                    } else if limit == nil || console.isInteractive {
+                        return
+                    }
+                case .states: break
+                }
+            }
+        }
+    }
+
+    /// Logs in beside the task that waits for Ctrl-C.
+    private func whileWaitingForInterrupt(
+        _ group: inout ThrowingTaskGroup<End, any Error>,
+        _ logIn: @escaping @Sendable () async throws -> Session
+    ) async throws -> Session {
+        let box = SessionBox()
+        group.addTask {
+            await box.set(try await logIn())
+            return .states
+        }
+        while let end = try await group.next() {
+            if case .interrupted = end { throw CancellationError() }
+            if let session = await box.session { return session }
+        }
+        throw CancellationError()
+    }
+
+    private actor SessionBox {
+        var session: Session?
+        func set(_ session: Session) { self.session = session }
+    }
+
+    // MARK: What arrives
+
+    private func printStates() async -> End {
+        var wasLive = false
+        for await state in client.states {
+            switch state {
+            case .waiting(let error, let delay):
+                let seconds = Double(delay.components.seconds) + Double(delay.components.attoseconds) / 1e18
+                let time = seconds < 1 ? "at once" : "in \(Int(seconds.rounded())) s"
+                await console.status("\(error.message); trying again \(time)")
+            case .live:
+                if wasLive { await console.status("connected again") }
+                wasLive = true
+            case .idle, .connecting, .authenticating, .lost, .stopped:
+                break
+            }
+        }
+        return .states
+    }
+
+    private func printEvents() async -> End {
+        for await event in client.events {
+            switch event {
+            case .message(let message):
+                await show(message, isStored: false)
+                if !message.isOwn { arrived += 1 }
+                if let limit, arrived >= limit { return .limit }
+            case .recalled(_, _, let uid):
+                await console.status("\(await name(of: uid)) took a message back")
+            case .push(let push):
+                await console.print("[\(push.title.printable)] \(push.body.printable)")
+            case .missed(let count):
+                await console.status("\(count) message(s) had expired before this device came")
+            case .notice(let text):
+                await console.status("the server says: \(text.printable)")
+            case .contact(let change):
+                await console.status("\(change.nickName.printable): contact \(change.kind)")
+            case .group(let change):
+                await console.status("group \(change.name.printable): \(change.kind)")
+            case .read, .call, .unknown, .typing, .presence, .room, .signal:
+                break
+            }
+        }
+        // The client has stopped; `run` tells why.
+        return .states
+    }
+
+    private func show(_ message: Message, isStored: Bool) async {
+        let text = (message.text ?? "(\(Self.kind(of: message)))").printable
+        var line = "\(message.fromNickName.printable): \(text)"
+        if case .user(let uid) = message.conversation {
+            if message.isOwn || message.fromNickName == name {
+                line = "\(name) -> \(await name(of: uid)): \(text)"
+            } else {
+                names[uid] = message.fromNickName.printable
+                if !isStored, peer == nil, console.isInteractive { try? await setPeer(message.fromNickName) }
+            }
+        }
+        await console.print(console.isInteractive ? "\(Self.clock(message.serverTimeMilliseconds)) \(line)" : line)
+    }
+
+    private static func kind(of message: Message) -> String {
+        switch message.content {
+        case .text(let text): text
+        case .image(let url, _, _): "image \(url)"
+        case .sound(let url, _, _): "sound \(url)"
+        case .location(let latitude, let longitude, let label): "place \(latitude) \(longitude) \(label)"
+        case .video(let url, _, _): "video \(url)"
+        case .expression(_, let name): "sticker \(name)"
+        case .custom(let type, let data): "\(type), \(data.count) bytes"
+        case .unknown: message.isRecalled ? "taken back" : "of a kind that this version does not know"
+        }
+    }
+
+    private static func clock(_ milliseconds: Int64) -> String {
+        var seconds = time_t(milliseconds / 1000)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(two(parts.tm_hour)):\(two(parts.tm_min))"
+    }
+
+    private func name(of uid: UInt32) async -> String {
+        if let name = names[uid] { return name }
+        guard let account = try? await client.account(uid: uid) else { return "#\(uid)" }
+        names[uid] = account.nickName.printable
+        return account.nickName.printable
+    }
+
+    // MARK: What is typed
+
+    private func input() async throws -> End {
+        let input = try StandardInput()
+        guard console.isInteractive else {
+            var lines = LineSplitter()
+            while let bytes = await input.read() {
+                for line in lines.feed(bytes) where try await !handle(line) { return .input }
+            }
+            if let last = lines.finish() { _ = try await handle(last) }
+            return .input
+        }
+        return try await typedInput(input)
+    }
+
+    /// Lines are taken while others still wait for their receipts, so that typing goes on without a connection.
+    private func typedInput(_ input: StandardInput) async throws -> End {
+        let restore = TerminalMode.makeRaw()
+        defer { restore?() }
+        let (lines, continuation) = AsyncStream<String>.makeStream()
+        await drawPrompt()
+        return try await withThrowingTaskGroup(of: End.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                defer { continuation.finish() }
+                while let bytes = await input.read() {
+                    for byte in bytes {
+                        switch await self.console.feed(byte) {
+                        case .submit(let line):
+                            continuation.yield(line)
+                            await self.drawPrompt()
+                        case .interrupt: return .interrupted
+                        case .endOfInput: return .states
+                        case .redraw, nil: break
+                        }
+                    }
+                }
+                return .states
+            }
+            group.addTask {
+                for await line in lines where try await !self.handle(line) { return .input }
+                return .input
+            }
+            var end = End.input
+            while let next = try await group.next() {
+                end = next
+                if case .states = next { continue }
+                break
+            }
+            await console.finish()
+            return end
+        }
+    }
+
+    private func drawPrompt() async {
+        guard console.isInteractive else { return }
+        await console.setPrompt(peer.map { "to \($0.nickName.printable)> " } ?? "/to NAME> ")
+    }
+
+    /// Does what a line asks for.
+    ///
+    /// - Returns: false if it asks to end.
+    private func handle(_ line: String) async throws -> Bool {
+        switch ChatInput(line) {
+        case .nothing: break
+        case .say(let text): try await say(text)
+        case .to(let name): try await orReport { try await setPeer(name) }
+        case .history(let count): try await orReport { try await showHistory(count) }
+        case .who: try await orReport { try await showPeer() }
+        case .devices: try await orReport { try await showDevices() }
+        case .help: await console.print(ChatInput.helpText)
+        case .quit: return false
+        case .wrong(let reason): try await orReport { throw ClientFailure(reason) }
+        }
+        return true
+    }
+
+    /// At a terminal a command that fails is told; on a pipe it ends the program.
+    private func orReport(_ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch let error as HermesClientError where console.isInteractive {
+            await console.status(error.message)
+        } catch let error as ClientFailure where console.isInteractive {
+            await console.status(error.message)
+        }
+    }
+
+    private func say(_ text: String) async throws {
+        try await orReport {
+            guard let peer else { throw ClientFailure("to whom? say /to NAME first, or start with --to NAME") }
+            if console.isInteractive { await console.print("\(Self.clock(Self.now)) \(name): \(text.printable)") }
+            try await client.send(text, to: .user(uid: peer.uid))
+        }
+    }
+
+    private static var now: Int64 { Int64(time(nil)) * 1000 }
+
+    private func setPeer(_ name: String) async throws {
+        do {
+            let account = try await client.account(named: name)
+            peer = account
+            names[account.uid] = account.nickName.printable
+        } catch let error as HermesClientError where error.code == .notFound {
+            throw ClientFailure("there is nobody called \(name.printable); they have to register first")
+        }
+        await drawPrompt()
+    }
+
+    private func showHistory(_ count: Int) async throws {
+        guard let peer else { throw ClientFailure("of which conversation? say /to NAME first") }
+        let history = try await client.history(of: .user(uid: peer.uid), limit: count)
+        if history.messages.isEmpty {
+            await console.status("nothing is stored of this conversation")
+        }
+        for message in history.messages { await show(message, isStored: true) }
+    }
+
+    private func showPeer() async throws {
+        guard let peer else { throw ClientFailure("you talk to nobody yet: /to NAME") }
+        let account = try await client.account(uid: peer.uid)
+        await console.print("\(account.nickName.printable) is \(account.isOnline ? "there" : "away")")
+    }
+
+    private func showDevices() async throws {
+        for device in try await client.devices() {
+            let mark = device.isCurrent ? " (this one)" : device.isOnline ? " (connected)" : ""
+            await console.print("\(device.id.printable) \(device.platform.printable)\(mark)")
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+
+/// `hermes chat`: talk to people from a terminal, or from a script.
+struct ChatCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "chat",
+        abstract: "Chat with somebody, in a terminal or over a pipe.",
+        discussion: """
+            What you type is sent when you press Enter; what arrives appears above the line you type. Lines that begin
+            with / are commands; /help lists them. The login is kept in ~/.config/hermes, readable by you alone, so that
+            the next start needs no password. The connection comes back by itself; nothing is lost or shown twice.
+
+            On a pipe, each line of stdin is sent in order, and the program ends once all are committed.
+
+            Examples:
+              hermes chat ann --register                  create the account "ann" and start
+              hermes chat ann --to bob                    talk to bob
+              hermes chat ann --to bob < letter.txt       send a file, line by line
+              hermes chat bob --count 3 < /dev/null       print the next three messages, then end
+              hermes chat ann --host chat.example --tls   over the internet
+            """
+    )
+
+    @Argument(help: ArgumentHelp("Your name.", valueName: "name"))
+    var name: String
+
+    @Option(help: ArgumentHelp("Whom to talk to.", valueName: "peer"))
+    var to: String?
+
+    @Option(help: ArgumentHelp("At the end of stdin, stay for incoming messages this long.", valueName: "seconds"))
+    var wait: Double?
+
+    @Option(help: ArgumentHelp("End once this many messages of others have arrived.", valueName: "n"))
+    var count: Int?
+
+    @OptionGroup(title: "Login") var login: LoginOptions
+    @OptionGroup(title: "Server") var server: ServerOptions
+
+    func validate() throws {
+        if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): seconds, 0 or more") }
+        if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }
+    }
+
+    func run() async throws {
+        let address = server.address(defaultPort: 9000)
+        try await reportingFailures(server: address) {
+            let login = Login(name: name, server: address, options: login)
+            let device = login.device
+            let isInteractive = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1
+            let client = try login.makeClient(reconnect: .interactive, device: device)
+            let chat = Chat(
+                client: client,
+                console: Console(isInteractive: isInteractive),
+                name: name,
+                place: "\(address.host):\(address.port)",
+                limit: count
+            )
+            do {
+                try await chat.run(firstPeer: to, wait: wait) { try await login.logIn(client, device: device) }
+            } catch {
+                await client.close()
+                throw error
+            }
+            await client.close()
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+
+/// Why a client command ends without success: what, why, what to do, and the exit code (those of sysexits.h).
+struct ClientFailure: Error, CustomStringConvertible {
+    let message: String
+    let exitCode: ExitCode
+
+    init(_ message: String, exitCode: ExitCode = .failure) {
+        self.message = message
+        self.exitCode = exitCode
+    }
+
+    /// An error of the client in the words of the command line.
+    init(_ error: HermesClientError, server: ServerAddress) {
+        let place = "\(server.host):\(server.port)"
+        switch error.code {
+        case .cannotConnect:
+            self.init("\(error.message); is the server running? (hermes serve)", exitCode: ExitCode(69))
+        case .wrongCredentials:
+            self.init("\(place): \(error.message); to create the account, add --register", exitCode: ExitCode(77))
+        case .nameTaken:
+            self.init("\(place): \(error.message); to log in instead, leave --register out", exitCode: ExitCode(77))
+        case .replaced:
+            self.init("\(error.message): the same --device started elsewhere", exitCode: ExitCode(77))
+        default:
+            self.init("\(place): \(error.message)")
+        }
+    }
+
+    var description: String { message }
+}
+
+/// Runs a client command: says what went wrong on stderr, and turns it into an exit code.
+func reportingFailures(
+    server: ServerAddress,
+    _ body: nonisolated(nonsending) () async throws -> Void
+) async throws {
+    func end(_ failure: ClientFailure) -> ExitCode {
+        StandardError.write("hermes: \(failure.message)\n")
+        return failure.exitCode
+    }
+    do {
+        try await body()
+    } catch let error as ClientFailure {
+        throw end(error)
+    } catch let error as HermesClientError {
+        throw end(ClientFailure(error, server: server))
+    } catch is CancellationError {
+        throw ExitCode(130)
+    }
+}
+
+/// Writes to stderr at once.
+enum StandardError {
+    static func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+}

@@ -1,0 +1,64 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesClient
+
+/// Which server a client command talks to.
+struct ServerOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The server's name or address.", valueName: "host"))
+    var host = "127.0.0.1"
+
+    @Option(help: ArgumentHelp("The server's port; each protocol has its own default.", valueName: "port"))
+    var port: Int?
+
+    @Flag(help: "Encrypt the connection with TLS.")
+    var tls = false
+
+    @Option(help: ArgumentHelp("Trust the certificates in this PEM file; implies --tls.", valueName: "file"))
+    var tlsCA: String?
+
+    @Flag(help: "Do not check the server's certificate; for experiments only; implies --tls.")
+    var tlsInsecure = false
+
+    func validate() throws {
+        if let port, !(1...65_535).contains(port) {
+            throw ValidationError("--port \(port): a port is a number from 1 to 65535")
+        }
+        if host.isEmpty { throw ValidationError("--host: a name or an address is needed, for example 127.0.0.1") }
+    }
+
+    func address(defaultPort: Int) -> ServerAddress {
+        let usesTLS = tls || tlsCA != nil || tlsInsecure
+        let options = TLSOptions(certificateAuthorityFile: tlsCA, verifiesServer: !tlsInsecure)
+        return ServerAddress(host: host, port: port ?? defaultPort, tls: usesTLS ? options : nil)
+    }
+}
+
+/// How a client command proves who the user is.
+struct LoginOptions: ParsableArguments {
+    @Flag(help: "Create the account first.")
+    var register = false
+
+    @Option(help: ArgumentHelp("Read the password from the first line of this file.", valueName: "file"))
+    var passwordFile: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The device to log in as; each device gets every message once.",
+            discussion: "Default: one that is chosen on the first start and kept.",
+            valueName: "id"
+        )
+    )
+    var device: String?
+
+    @Flag(help: "Neither use nor keep the token of an earlier login.")
+    var noCache = false
+
+    func validate() throws {
+        guard let device else { return }
+        guard (1...64).contains(device.utf8.count), device.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw ValidationError("--device \(device): a device id is 1 to 64 printable ASCII characters")
+        }
+    }
+}

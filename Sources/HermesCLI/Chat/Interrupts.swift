@@ -1,0 +1,22 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Foundation
+
+/// Waits for SIGINT or SIGTERM, so that a command can end in order.
+enum Interrupts {
+    /// Returns when the process is asked to end, or when the task is cancelled.
+    static func wait() async {
+        let (stream, continuation) = AsyncStream<Void>.makeStream()
+        let sources = [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number)
+            source.setEventHandler { continuation.yield() }
+            source.resume()
+            return source
+        }
+        for await _ in stream { break }
+        for source in sources { source.cancel() }
+    }
+}

@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesClient
+
+/// Logs a client in with what there is: a token of an earlier login, or the password; and keeps the new token.
+struct Login {
+    let name: String
+    let server: ServerAddress
+    let options: LoginOptions
+    /// Sets this command's device apart from that of other commands of the same account.
+    var deviceSuffix = ""
+    var cache = TokenCache()
+
+    var device: String { options.device ?? cache.deviceID() + deviceSuffix }
+
+    /// A client that is not connected yet.
+    func makeClient(reconnect: ReconnectPolicy, device: String) throws -> HermesClient {
+        let description = DeviceDescription(id: device, name: "hermes \(device)", platform: "command line")
+        var configuration = HermesClient.Configuration(server: server, device: description)
+        configuration.reconnect = reconnect
+        return try HermesClient(configuration)
+    }
+
+    /// Logs in; asks for the password only where it is needed.
+    func logIn(_ client: HermesClient, device: String) async throws -> Session {
+        if !options.register, !options.noCache,
+            let entry = cache.entry(name: name, server: server, device: device)
+        {
+            do {
+                return try await client.logIn(.token(entry.token))
+            } catch let error as HermesClientError where error.code == .invalidToken || error.code == .revoked {
+                cache.remove(name: name, server: server, device: device)
+            }
+        }
+        let password = try Password.get(
+            file: options.passwordFile,
+            prompt: options.register ? "New password for \(name): " : "Password for \(name): ",
+            confirms: options.register
+        )
+        let session = try await client.logIn(
+            options.register
+                ? .register(nickName: name, password: password) : .password(nickName: name, password: password)
+        )
+        if !options.noCache {
+            let entry = TokenCache.Entry(uid: session.uid, device: device, token: session.token)
+            do {
+                try cache.store(entry, name: name, server: server)
+            } catch {
+                StandardError.write("hermes: the login is not kept: \(error)\n")
+            }
+        }
+        return session
+    }
+}

@@ -1,0 +1,63 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// Gets passwords: from HERMES_PASSWORD, from a file, or from the terminal, without showing them.
+enum Password {
+    /// The password, from wherever there is one.
+    ///
+    /// - Parameters:
+    ///   - file: reads its first line.
+    ///   - prompt: what to ask at the terminal.
+    ///   - confirms: asks twice, for a new password.
+    static func get(file: String?, prompt: String, confirms: Bool) throws -> String {
+        if let file { return try read(file: file) }
+        if let password = ProcessInfo.processInfo.environment["HERMES_PASSWORD"], !password.isEmpty { return password }
+        guard isatty(STDIN_FILENO) == 1 else {
+            throw ClientFailure("there is no terminal to ask for the password: set HERMES_PASSWORD or --password-file")
+        }
+        let password = try ask(prompt)
+        if confirms, try ask("Once more: ") != password { throw ClientFailure("the two passwords differ") }
+        return password
+    }
+
+    private static func read(file: String) throws -> String {
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+            throw ClientFailure("--password-file \(file) cannot be read, or is not UTF-8")
+        }
+        let line = text.prefix { !$0.isNewline }
+        guard !line.isEmpty else { throw ClientFailure("--password-file \(file): its first line is empty") }
+        return String(line)
+    }
+
+    /// Asks at the terminal; echo and signals are off meanwhile, so that an interrupt cannot leave the echo off.
+    private static func ask(_ prompt: String) throws -> String {
+        StandardError.write(prompt)
+        return try TerminalMode.whileRaw {
+            var bytes: [UInt8] = []
+            while true {
+                var byte: UInt8 = 0
+                let count = Foundation.read(STDIN_FILENO, &byte, 1)
+                if count < 0, errno == EINTR { continue }
+                guard count == 1 else { break }
+                switch byte {
+                case 0x03:  // Ctrl-C
+                    StandardError.write("\n")
+                    throw CancellationError()
+                case 0x0A, 0x0D:
+                    StandardError.write("\n")
+                    return String(decoding: bytes, as: UTF8.self)
+                case 0x7F, 0x08:
+                    while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
+                case 0x15:  // Ctrl-U
+                    bytes = []
+                default:
+                    if bytes.count < 256 { bytes.append(byte) }
+                }
+            }
+            StandardError.write("\n")
+            throw ClientFailure("no password was given")
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Foundation
+
+/// Reads stdin, whatever it is, a piece at a time and only when asked, so that a long file is not read ahead.
+///
+/// Every read happens on a queue of its own, after `poll` said that it will not block for good: a second descriptor in
+/// the poll wakes it when the reading task is cancelled.
+final class StandardInput: Sendable {
+    private let queue = DispatchQueue(label: "hermes.stdin")
+    private let wakeRead: Int32
+    private let wakeWrite: Int32
+
+    init() throws {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw ClientFailure("no pipe: \(String(cString: strerror(errno)))") }
+        wakeRead = ends[0]
+        wakeWrite = ends[1]
+    }
+
+    deinit {
+        close(wakeRead)
+        close(wakeWrite)
+    }
+
+    /// The next bytes; nil at the end of the input, or if the task is cancelled.
+    func read() async -> [UInt8]? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                queue.async { [wakeRead] in continuation.resume(returning: Self.read(wakeRead)) }
+            }
+        } onCancel: {
+            var byte: UInt8 = 1
+            _ = write(wakeWrite, &byte, 1)
+        }
+    }
+
+    private static func read(_ wake: Int32) -> [UInt8]? {
+        while true {
+            var descriptors = [
+                pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&descriptors, 2, -1) >= 0 else {
+                if errno == EINTR { continue }
+                return nil
+            }
+            if descriptors[1].revents != 0 { return nil }
+            guard descriptors[0].revents != 0 else { continue }
+            var bytes = [UInt8](repeating: 0, count: 16_384)
+            let count = Foundation.read(STDIN_FILENO, &bytes, bytes.count)
+            if count < 0, errno == EINTR || errno == EAGAIN { continue }
+            guard count > 0 else { return nil }
+            bytes.removeSubrange(count...)
+            return bytes
+        }
+    }
+}
+
+/// Cuts bytes into lines.
+struct LineSplitter {
+    private var rest: [UInt8] = []
+
+    /// The lines that are complete now, without their ends.
+    mutating func feed(_ bytes: [UInt8]) -> [String] {
+        var lines: [String] = []
+        for part in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
+            rest += part
+            lines.append(line())
+        }
+        rest += bytes.split(separator: 0x0A, omittingEmptySubsequences: false).last ?? []
+        return lines
+    }
+
+    /// The last line, where it has no end; nil if there is none.
+    mutating func finish() -> String? { rest.isEmpty ? nil : line() }
+
+    private mutating func line() -> String {
+        if rest.last == 0x0D { rest.removeLast() }
+        defer { rest = [] }
+        return String(decoding: rest, as: UTF8.self)
+    }
+}

@@ -1,0 +1,110 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+
+/// `hermes send`: send one message and end.
+struct SendCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "send",
+        abstract: "Send a message and end once it is committed.",
+        discussion: """
+            Prints the message's id. The password comes from HERMES_PASSWORD, --password-file or the terminal; the login
+            is kept, so that the next start needs none. Messages that arrive for this device are taken and dropped: other
+            devices of the account get them as always.
+
+            Examples:
+              hermes send --from ann --to bob "The build is done"
+              make 2>&1 | tail -1 | hermes send --from ann --to bob -
+            """
+    )
+
+    @Option(help: ArgumentHelp("Who sends.", valueName: "name"))
+    var from: String
+
+    @Option(help: ArgumentHelp("Who gets it.", valueName: "name"))
+    var to: String
+
+    @Option(help: ArgumentHelp("Makes sending again safe: the same id is sent once.", valueName: "id"))
+    var clientID: String?
+
+    @Option(help: ArgumentHelp("Give up after this many seconds.", valueName: "seconds"))
+    var timeout: Double = 30
+
+    @Argument(help: ArgumentHelp("What to say; - reads stdin to its end.", valueName: "text"))
+    var text: String
+
+    @OptionGroup(title: "Login") var login: LoginOptions
+    @OptionGroup(title: "Server") var server: ServerOptions
+
+    func validate() throws {
+        guard (0.001...1e6).contains(timeout) else { throw ValidationError("--timeout \(timeout): seconds above 0") }
+        if let clientID, !(1...64).contains(clientID.utf8.count) {
+            throw ValidationError("--client-id: 1 to 64 bytes")
+        }
+    }
+
+    func run() async throws {
+        let address = server.address(defaultPort: 9000)
+        try await reportingFailures(server: address) {
+            let text = self.text == "-" ? try Self.readInput() : self.text
+            guard !text.isEmpty else { throw ClientFailure("the text is empty", exitCode: .validationFailure) }
+            let login = Login(name: from, server: address, options: login, deviceSuffix: "-send")
+            let device = login.device
+            let client = try login.makeClient(reconnect: .never, device: device)
+            do {
+                let id = try await deliver(text, client) { try await login.logIn(client, device: device) }
+                await client.close()
+                print(id)
+            } catch {
+                await client.close()
+                throw error
+            }
+        }
+    }
+
+    private func deliver(
+        _ text: String,
+        _ client: HermesClient,
+        _ logIn: @escaping @Sendable () async throws -> Session
+    ) async throws -> String {
+        let to = to
+        let clientID = clientID
+        let timeout = timeout
+        return try await withThrowingTaskGroup(of: String?.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                _ = try await logIn()
+                let peer: Account
+                do {
+                    peer = try await client.account(named: to)
+                } catch let error as HermesClientError where error.code == .notFound {
+                    throw ClientFailure("there is nobody called \(to); they have to register first")
+                }
+                return try await client.send(.text(text), to: .user(uid: peer.uid), clientID: clientID).messageID
+            }
+            group.addTask {
+                for await _ in client.events {}
+                return nil
+            }
+            group.addTask {
+                try await Task.sleep(for: .seconds(timeout))
+                throw ClientFailure("not sent within \(timeout) s; with the same --client-id it is safe to try again")
+            }
+            while let id = try await group.next() {
+                if let id { return id }
+            }
+            throw ClientFailure("not sent")
+        }
+    }
+
+    private static func readInput() throws -> String {
+        let data = FileHandle.standardInput.readDataToEndOfFile()
+        guard data.count <= 65_536, let text = String(data: data, encoding: .utf8) else {
+            throw ClientFailure("stdin is not UTF-8 or more than 64 KiB", exitCode: .validationFailure)
+        }
+        return text.hasSuffix("\n") ? String(text.dropLast()) : text
+    }
+}
