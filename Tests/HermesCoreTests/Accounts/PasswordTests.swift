@@ -1,0 +1,78 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+@Suite struct PasswordTests {
+    static let cheap = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
+
+    @Test func verifiesWhatItHashed() async throws {
+        let hasher = PasswordHasher(parameters: Self.cheap)
+        let hash = try await hasher.hash("pässword")
+        #expect(hash.phc.hasPrefix("$scrypt$ln=4,r=8,p=1$"))
+        #expect(try await hasher.verify("pässword", against: hash))
+        #expect(try await !hasher.verify("password", against: hash))
+        #expect(try await !hasher.verify("", against: hash))
+        #expect(try await !hasher.verify("pässword", against: nil))
+        #expect(try await hasher.hash("pässword") != hash)
+    }
+
+    /// RFC 7914, section 12: scrypt("pleaseletmein", "SodiumChloride", N = 16384, r = 8, p = 1), first 32 bytes.
+    @Test func agreesWithTheStandard() async throws {
+        let hash: [UInt8] = [
+            0x70, 0x23, 0xBD, 0xCB, 0x3A, 0xFD, 0x73, 0x48, 0x46, 0x1C, 0x06, 0xCD, 0x81, 0xFD, 0x38, 0xEB,
+            0xFD, 0xA8, 0xFB, 0xBA, 0x90, 0x4F, 0x8E, 0x3E, 0xA9, 0xB5, 0x43, 0xF6, 0x54, 0x5D, 0xA1, 0xF2,
+        ]
+        let stored = StoredScrypt(parameters: .standard, salt: Array("SodiumChloride".utf8), hash: hash)
+        let hasher = PasswordHasher(parameters: Self.cheap)
+        #expect(try await hasher.verify("pleaseletmein", against: PasswordHash(phc: stored.phc)))
+    }
+
+    @Test(arguments: [
+        "", "$", "$scrypt$", "$argon2id$v=19$m=1,t=1,p=1$c2FsdHNhbHQ$aGFzaA",
+        "$scrypt$ln=4,r=8$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA",
+        "$scrypt$ln=30,r=8,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA",
+        "$scrypt$ln=20,r=32,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA",
+        "$scrypt$ln=-1,r=8,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA",
+        "$scrypt$ln=4,r=0,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA",
+        "$scrypt$ln=4,r=8,p=1$!$c2FsdHNhbHRzYWx0c2FsdA", "$scrypt$ln=4,r=8,p=1$c2FsdHNhbHQ$",
+        "$scrypt$ln=4,ln=4,r=8,p=1$c2FsdHNhbHQ$c2FsdHNhbHRzYWx0c2FsdA",
+    ])
+    func refusesBrokenHashes(phc: String) async {
+        let hasher = PasswordHasher(parameters: Self.cheap)
+        let refusal = await code { _ = try await hasher.verify("x", against: PasswordHash(phc: phc)) }
+        #expect(refusal == .internalError)
+    }
+
+    @Test func boundsWhatWaits() async throws {
+        let hasher = PasswordHasher(parameters: .standard, maxConcurrent: 1, maxWaiting: 2)
+        let codes = await withTaskGroup(of: HermesError.Code?.self) { group in
+            for _ in 0..<20 { group.addTask { await code { _ = try await hasher.hash("secret") } } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(codes.filter { $0 == .overloaded }.count >= 1)
+        #expect(codes.filter { $0 == nil }.count >= 3)
+        #expect(codes.allSatisfy { $0 == nil || $0 == .overloaded })
+        _ = try await hasher.hash("later")
+    }
+
+    @Test func tokensAreLongAndDifferent() {
+        let tokens = (0..<100).map { _ in AccessToken() }
+        #expect(Set(tokens.map(\.text)).count == 100)
+        for token in tokens {
+            #expect(token.text.utf8.count == 43)
+            #expect(token.text.allSatisfy { $0.isLetter || $0.isNumber || $0 == "-" || $0 == "_" })
+            #expect(TokenHash(ofToken: token.text) == token.hash)
+            #expect(token.hash.bytes.count == 32)
+        }
+        #expect(TokenHash(ofToken: "") == nil)
+        #expect(TokenHash(ofToken: String(repeating: "a", count: 129)) == nil)
+    }
+
+    @Test func secretsStayOutOfTexts() {
+        #expect(!"\(Credential.token("topsecret"))".contains("topsecret"))
+        #expect(!"\(Credential.password(nickName: "anna", password: "topsecret"))".contains("topsecret"))
+    }
+}

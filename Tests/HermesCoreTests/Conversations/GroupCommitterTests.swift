@@ -1,0 +1,214 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+@Suite(.timeLimit(.minutes(1))) struct GroupCommitterTests {
+    private let store = FakeStore()
+    private let time = ManualTime()
+    private let sessions: SessionRegistry
+    private let results = Collector<Result<SendReceipt, HermesError>>()
+
+    init() async throws {
+        sessions = SessionRegistry(time: time)
+        try await addAccounts(3, to: store.base)
+    }
+
+    private func committer(_ limits: GroupCommitter.Limits = GroupCommitter.Limits()) -> GroupCommitter {
+        GroupCommitter(store: store, sessions: sessions, time: time, limits: limits)
+    }
+
+    private func append(_ number: Int, from sender: Int32 = 1, to peer: Int32 = 2) throws -> WriteOperation {
+        let sender = try principal(sender)
+        let draft = MessageDraft(
+            conversation: .direct(between: sender.user, and: try user(peer)),
+            clientID: "\(number)",
+            content: MessageContent(bytes: [UInt8(truncatingIfNeeded: number)])
+        )
+        let message = MessageAppend(
+            id: MessageID(high: UInt64(number), low: 0),
+            draft: draft,
+            sender: sender,
+            sentAt: time.now(),
+            expiresAt: time.now().advanced(by: .seconds(60)),
+            recipients: [sender.user, try user(peer)]
+        )
+        return .append(message)
+    }
+
+    private func submit(_ numbers: Range<Int>, to committer: GroupCommitter) throws {
+        for number in numbers {
+            committer.submit(try append(number), .receipt { [results] in results.add($0) })
+        }
+    }
+
+    private func clientIDs(_ results: [Result<SendReceipt, HermesError>]) -> [String?] {
+        results.map { try? $0.get().clientID }
+    }
+
+    @Test func groupsWhatWaitsAndKeepsTheOrder() async throws {
+        let committer = committer(GroupCommitter.Limits(maxBatch: 10))
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        try submit(1..<26, to: committer)
+        #expect(committer.statistics.waiting == 26)
+        store.letThrough(10)
+        let results = await results.next(26)
+        #expect(clientIDs(results) == (0..<26).map(String.init))
+        #expect(store.batches.map(\.count) == [1, 10, 10, 5])
+        await committer.shutdown()
+        #expect(committer.statistics.operations == 26)
+        #expect(committer.statistics.waiting == 0)
+    }
+
+    @Test func refusesWhenTooMuchWaits() async throws {
+        let committer = committer(GroupCommitter.Limits(maxWaiting: 4))
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        try submit(1..<6, to: committer)
+        // The two that are too many are told first, at once.
+        let refused = await results.next(2)
+        for result in refused {
+            guard case .failure(let error) = result else {
+                Issue.record("was accepted")
+                continue
+            }
+            #expect(error.code == .overloaded)
+            #expect(error.retryAfter != nil)
+        }
+        store.letThrough(10)
+        #expect(clientIDs(await results.next(4)) == ["0", "1", "2", "3"])
+        try submit(6..<7, to: committer)
+        #expect(clientIDs(await results.next(1)) == ["6"])
+        await committer.shutdown()
+    }
+
+    @Test func aFailedCommitFailsItsBatchAlone() async throws {
+        let committer = committer()
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        store.fail(1)
+        try submit(1..<4, to: committer)
+        store.letThrough(2)
+        let first = await results.next(4)
+        #expect(clientIDs(first) == ["0", nil, nil, nil])
+        for result in first.dropFirst() {
+            #expect(throws: HermesError.self) { try result.get() }
+        }
+        store.letThrough(1)
+        try submit(4..<5, to: committer)
+        #expect(clientIDs(await results.next(1)) == ["4"])
+        #expect(committer.statistics.failedBatches == 1)
+        #expect(try await store.position(of: user(2)).head == 2)
+        store.letThrough(10)
+        await committer.shutdown()
+    }
+
+    @Test func aRefusedOperationDoesNotDisturbTheOthers() async throws {
+        let committer = committer()
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        committer.submit(try append(1, to: 77), .receipt { [results] in results.add($0) })
+        try submit(2..<3, to: committer)
+        store.letThrough(10)
+        #expect(clientIDs(await results.next(3)) == ["0", nil, "2"])
+        await committer.shutdown()
+    }
+
+    @Test func shutdownCommitsWhatWaitsThenRefuses() async throws {
+        let committer = committer()
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        try submit(1..<5, to: committer)
+        async let first: Void = committer.shutdown()
+        async let second: Void = committer.shutdown()
+        store.letThrough(10)
+        _ = await (first, second)
+        #expect(clientIDs(await results.next(5)) == ["0", "1", "2", "3", "4"])
+        try submit(5..<6, to: committer)
+        guard case .failure(let error)? = await results.next(1).first else {
+            Issue.record("was accepted")
+            return
+        }
+        #expect(error.code == .shuttingDown)
+        await committer.shutdown()
+    }
+
+    @Test func acknowledgementsAreCoalescedAndRideAlong() async throws {
+        let committer = committer(GroupCommitter.Limits(acknowledgementDelay: .seconds(3600)))
+        try submit(0..<20, to: committer)
+        _ = await results.next(20)
+        for seq in [3, 9, 5] as [UInt64] { committer.acknowledge(try user(2), try device("phone"), upTo: seq) }
+        try submit(20..<21, to: committer)
+        _ = await results.next(1)
+        await committer.shutdown()
+        let acknowledged = store.batches.joined().compactMap { operation -> UInt64? in
+            guard case .acknowledge(_, _, let seq) = operation else { return nil }
+            return seq
+        }
+        #expect(acknowledged == [9])
+        #expect(try await store.base.devices(of: user(2)).first?.cursor == 9)
+    }
+
+    @Test func acknowledgementsAreCommittedWhenNothingElseComes() async throws {
+        let committer = committer(GroupCommitter.Limits(acknowledgementDelay: .milliseconds(1)))
+        committer.acknowledge(try user(2), try device("phone"), upTo: 1)
+        await store.waitForCommit()
+        #expect(store.batches.map(\.count) == [1])
+        await committer.shutdown()
+    }
+
+    @Test func shutdownCommitsAcknowledgements() async throws {
+        let committer = committer(GroupCommitter.Limits(acknowledgementDelay: .seconds(3600)))
+        committer.acknowledge(try user(2), try device("phone"), upTo: 1)
+        await committer.shutdown()
+        #expect(store.batches.map(\.count) == [1])
+    }
+
+    @Test func deliversOnceForEachAttachmentAndBatch() async throws {
+        let committer = committer()
+        let attachments = try [principal(1), principal(1, "pad"), principal(2), principal(3)].map(
+            RecordingAttachment.init
+        )
+        for attachment in attachments { sessions.attach(attachment) }
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        try submit(1..<9, to: committer)
+        store.letThrough(10)
+        _ = await results.next(9)
+        await committer.shutdown()
+        for attachment in attachments.prefix(3) {
+            #expect(attachment.calls.map { $0.map(\.seq) } == [[1], [2, 3, 4, 5, 6, 7, 8, 9]])
+        }
+        #expect(attachments[3].calls.isEmpty)
+    }
+
+    @Test func keepsTheOrderOfEachOfManyThreads() async throws {
+        let committer = committer()
+        let completed = Collector<(thread: Int, number: Int)>()
+        let operations = try (0..<4).map { thread in
+            try (0..<500).map { try append(thread * 1000 + $0, from: Int32(thread % 2 + 1), to: 3) }
+        }
+        await withTaskGroup(of: Void.self) { group in
+            for (thread, operations) in operations.enumerated() {
+                group.addTask {
+                    for (number, operation) in operations.enumerated() {
+                        committer.submit(operation, .receipt { _ in completed.add((thread, number)) })
+                    }
+                }
+            }
+        }
+        await committer.shutdown()
+        let all = await completed.next(2000)
+        for thread in 0..<4 { #expect(all.filter { $0.thread == thread }.map(\.number) == Array(0..<500)) }
+        #expect(try await store.position(of: user(3)).head == 2000)
+    }
+}

@@ -1,0 +1,182 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct MessageServiceTests {
+    private let store = FakeStore()
+    private let time = ManualTime()
+    private let messenger: Messenger
+
+    init() async throws {
+        messenger = Messenger(accountStore: store.base, messageStore: store, time: time)
+        try await addAccounts(3, to: store.base)
+    }
+
+    private func draft(
+        _ text: String = "hi",
+        from one: Int32 = 1,
+        to other: Int32 = 2,
+        clientID: String? = nil,
+        expiresAfter: Duration? = nil
+    ) throws -> MessageDraft {
+        MessageDraft(
+            conversation: .direct(between: try user(one), and: try user(other)),
+            clientID: clientID,
+            content: MessageContent(bytes: Array(text.utf8)),
+            expiresAfter: expiresAfter
+        )
+    }
+
+    private func send(_ draft: MessageDraft, from sender: Principal) async throws -> SendReceipt {
+        try await withCheckedContinuation { continuation in
+            messenger.messages.send(draft, from: sender) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    private func entries(of number: Int32, after seq: UInt64 = 0) async throws -> [InboxEntry] {
+        let user = try user(number)
+        return try await withCheckedContinuation { continuation in
+            messenger.messages.entries(of: user, after: seq, limit: 100) { continuation.resume(returning: $0) }
+        }.get().entries
+    }
+
+    @Test func sendsToBothSides() async throws {
+        let receiver = RecordingAttachment(try principal(2))
+        messenger.sessions.attach(receiver)
+        let receipt = try await send(draft(clientID: "c1"), from: principal(1))
+        #expect(receipt.conversationSeq == 1)
+        #expect(receipt.inboxSeq == 1)
+        #expect(receipt.messageID.timestamp == time.now())
+        await messenger.shutdown()
+        for number in [1, 2] as [Int32] {
+            guard case .message(let message)? = try await entries(of: number).first?.event else {
+                Issue.record("no message")
+                continue
+            }
+            #expect(message.id == receipt.messageID)
+            #expect(message.senderDevice == (try device("phone")))
+            #expect(message.expiresAt == time.now().advanced(by: .seconds(30 * 24 * 3600)))
+        }
+        #expect(receiver.calls.map { $0.map(\.seq) } == [[1]])
+    }
+
+    @Test func sendingAgainIsTheSame() async throws {
+        let first = try await send(draft(clientID: "c1"), from: principal(1))
+        let again = try await send(draft(clientID: "c1"), from: principal(1, "pad"))
+        #expect(again.isDuplicate)
+        #expect(again.messageID == first.messageID)
+        #expect(
+            await code { _ = try await send(draft("other", clientID: "c1"), from: principal(1)) } == .clientIDConflict
+        )
+        #expect(try await entries(of: 2).count == 1)
+        await messenger.shutdown()
+    }
+
+    @Test func refusesWhatIsNotAllowed() async throws {
+        let sender = try principal(1)
+        func refusal(_ draft: MessageDraft) async -> HermesError.Code? {
+            await code { _ = try await send(draft, from: sender) }
+        }
+        #expect(await refusal(try draft(from: 2, to: 3)) == .forbidden)
+        #expect(await refusal(try draft(to: 99)) == .notFound)
+        #expect(await refusal(try draft("")) == .invalidArgument)
+        #expect(await refusal(try draft(String(repeating: "x", count: 65_537))) == .tooLarge)
+        #expect(await refusal(try draft(String(repeating: "x", count: 65_536))) == nil)
+        #expect(await refusal(try draft(clientID: "")) == .invalidArgument)
+        #expect(await refusal(try draft(clientID: String(repeating: "x", count: 65))) == .invalidArgument)
+        #expect(await refusal(try draft(clientID: String(repeating: "x", count: 64))) == nil)
+        #expect(await refusal(try draft(expiresAfter: .zero)) == .invalidArgument)
+        var wrongWay = try draft()
+        wrongWay.conversation = .direct(try user(2), try user(1))
+        #expect(await refusal(wrongWay) == .forbidden)
+        wrongWay.conversation = .group(try #require(GroupID(rawValue: 1)))
+        #expect(await refusal(wrongWay) == .unsupported)
+        #expect(await refusal(try draft(to: 1)) == nil)
+        await messenger.shutdown()
+        #expect(await refusal(try draft()) == .shuttingDown)
+    }
+
+    @Test func expiryIsBoundedByRetention() async throws {
+        for (asked, expected) in [
+            (Duration.seconds(5), Duration.seconds(5)), (.seconds(1e12), .seconds(30 * 24 * 3600)),
+        ] {
+            _ = try await send(draft(expiresAfter: asked), from: principal(1))
+            guard case .message(let message)? = try await entries(of: 2).last?.event else {
+                Issue.record("no message")
+                continue
+            }
+            #expect(message.expiresAt == time.now().advanced(by: expected))
+        }
+        await messenger.shutdown()
+    }
+
+    private func recall(_ id: MessageID, by caller: Principal) async throws {
+        let conversation = try draft().conversation
+        try await withCheckedContinuation { continuation in
+            messenger.messages.recall(id, in: conversation, by: caller) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    @Test func recallsOnesOwnWhileItIsYoung() async throws {
+        let receipt = try await send(draft(), from: principal(1))
+        #expect(await code { try await recall(receipt.messageID, by: principal(2)) } == .forbidden)
+        #expect(await code { try await recall(receipt.messageID, by: principal(3)) } == .forbidden)
+        #expect(await code { try await recall(MessageID(high: 1, low: 1), by: principal(1)) } == .notFound)
+        time.advance(by: .seconds(120))
+        try await recall(receipt.messageID, by: principal(1))
+        guard case .recalled(_, receipt.messageID, _, _)? = try await entries(of: 2).last?.event else {
+            Issue.record("not recalled")
+            return
+        }
+        let late = try await send(draft(), from: principal(1))
+        time.advance(by: .seconds(121))
+        #expect(await code { try await recall(late.messageID, by: principal(1)) } == .forbidden)
+        await messenger.shutdown()
+    }
+
+    @Test func marksAsReadForBothSides() async throws {
+        let conversation = try draft().conversation
+        func mark(_ seq: UInt64, by caller: Principal) async throws {
+            try await withCheckedContinuation { continuation in
+                messenger.messages.markRead(conversation, upTo: seq, by: caller) { continuation.resume(returning: $0) }
+            }.get()
+        }
+        try await mark(.max, by: principal(2))
+        let expected = InboxEvent.readMark(conversation, by: try user(2), upTo: UInt64(Int64.max))
+        for number in [1, 2] as [Int32] { #expect(try await entries(of: number).map(\.event) == [expected]) }
+        #expect(await code { try await mark(0, by: principal(2)) } == .invalidArgument)
+        #expect(await code { try await mark(1, by: principal(3)) } == .forbidden)
+        await messenger.shutdown()
+    }
+
+    @Test func readsHistoryForThoseWhoTakePart() async throws {
+        let conversation = try draft().conversation
+        _ = try await send(draft(), from: principal(1))
+        let read = try await messenger.messages.history(
+            of: conversation,
+            before: .max,
+            limit: .max,
+            reader: principal(2)
+        )
+        #expect(read.count == 1)
+        let stranger = try principal(3)
+        let refusal = await code {
+            _ = try await messenger.messages.history(of: conversation, before: nil, limit: 1, reader: stranger)
+        }
+        #expect(refusal == .forbidden)
+        await messenger.shutdown()
+    }
+
+    @Test func acknowledgedEntriesAreCleanedUp() async throws {
+        let receipt = try await send(draft(), from: principal(1))
+        messenger.messages.acknowledge(try principal(1), upTo: receipt.inboxSeq)
+        messenger.messages.acknowledge(try principal(2), upTo: .max)
+        messenger.messages.acknowledge(try principal(2), upTo: 0)
+        await messenger.shutdown()
+        #expect(try await messenger.housekeeping(now: time.now()) > 0)
+        #expect(try await messenger.housekeeping(now: time.now()) == 0)
+        #expect(try await messenger.messages.position(of: user(2)).oldest == 2)
+    }
+}

@@ -1,0 +1,257 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Testing
+
+/// Every state of the feed × every event. States: not opened, loading, live, waiting for the peer (window full), waiting for
+/// the retry, unwritable.
+@Suite struct InboxFeedTests {
+    private func entry(_ seq: UInt64, from sender: Int32 = 9, _ deviceName: String = "phone") throws -> InboxEntry {
+        let message = Message(
+            id: MessageID(high: seq, low: 0),
+            conversation: .direct(between: try user(1), and: try user(sender)),
+            conversationSeq: seq,
+            sender: try user(sender),
+            senderName: "",
+            senderDevice: try device(deviceName),
+            clientID: nil,
+            content: MessageContent(bytes: []),
+            sentAt: Timestamp(rawValue: 0),
+            expiresAt: Timestamp(rawValue: 0)
+        )
+        return InboxEntry(seq: seq, committedAt: Timestamp(rawValue: 0), event: .message(message))
+    }
+
+    private func entries(_ seqs: ClosedRange<UInt64>) throws -> [InboxEntry] { try seqs.map { try entry($0) } }
+
+    private func page(_ entries: [InboxEntry], head: UInt64) -> InboxFeed.Event {
+        .pageLoaded(InboxPage(entries: entries, position: InboxPosition(epoch: 1, head: head, oldest: 1)))
+    }
+
+    private func feed(window: Int = 10, pageSize: Int = 4) throws -> InboxFeed {
+        InboxFeed(principal: try principal(1), window: window, pageSize: pageSize)
+    }
+
+    /// Live behind `seq`.
+    private func liveFeed(at seq: UInt64, window: Int = 10) throws -> InboxFeed {
+        var feed = try feed(window: window)
+        #expect(feed.handle(.opened(after: seq, head: seq)) == .load(after: seq, limit: min(4, window)))
+        #expect(feed.handle(page([], head: seq)) == .none)
+        #expect(feed.isLive)
+        return feed
+    }
+
+    // MARK: Not opened
+
+    @Test func beforeItIsOpenedNothingHappens() throws {
+        var feed = try feed()
+        #expect(feed.handle(.entriesCommitted(try entries(3...5))) == .none)
+        let silent: [InboxFeed.Event] = [
+            page(try entries(1...2), head: 9), .pageFailed, .retryDue, .unwritable, .writable, .written(upTo: 3),
+            .acknowledged(upTo: 3), .peerSpoke, .synchronizeRequested(after: 0),
+        ]
+        for event in silent { #expect(feed.handle(event) == .none) }
+        #expect(feed.takeAcknowledgement() == nil)
+        // What was committed meanwhile is not forgotten.
+        #expect(feed.handle(.opened(after: 2, head: 2)) == .load(after: 2, limit: 4))
+        #expect(feed.head == 5)
+    }
+
+    @Test func aCursorBeyondTheHeadIsCut() throws {
+        var feed = try feed()
+        #expect(feed.handle(.opened(after: .max, head: 7)) == .load(after: 7, limit: 4))
+    }
+
+    // MARK: Loading
+
+    @Test func whileLoadingNoSecondLoadBegins() throws {
+        var feed = try feed()
+        #expect(feed.handle(.opened(after: 0, head: 6)) == .load(after: 0, limit: 4))
+        let silent: [InboxFeed.Event] = [
+            .opened(after: 3, head: 3), .entriesCommitted(try entries(7...8)), .retryDue, .unwritable, .writable,
+            .written(upTo: 1), .acknowledged(upTo: 0), .peerSpoke, .entriesCommitted([]),
+        ]
+        for event in silent { #expect(feed.handle(event) == .none) }
+        #expect(!feed.isLive)
+        #expect(feed.handle(page(try entries(1...4), head: 6)) == .write(try entries(1...4)))
+        #expect(feed.handle(.writable) == .load(after: 4, limit: 4))
+        #expect(feed.handle(page(try entries(5...8), head: 8)) == .write(try entries(5...8)))
+        #expect(feed.handle(.writable) == .none)
+        #expect(feed.isLive)
+    }
+
+    @Test func aFailedLoadWaitsForTheRetry() throws {
+        var feed = try feed()
+        _ = feed.handle(.opened(after: 0, head: 2))
+        #expect(feed.handle(.pageFailed) == .none)
+        let silent: [InboxFeed.Event] = [
+            .entriesCommitted(try entries(2...3)), .writable, .acknowledged(upTo: 0), .pageFailed, .peerSpoke,
+            page(try entries(1...2), head: 2), .opened(after: 0, head: 2), .written(upTo: 9),
+        ]
+        for event in silent { #expect(feed.handle(event) == .none) }
+        #expect(feed.handle(.retryDue) == .load(after: 0, limit: 4))
+        #expect(feed.handle(.retryDue) == .none)
+        #expect(feed.handle(page(try entries(1...3), head: 3)) == .write(try entries(1...3)))
+    }
+
+    @Test func aPageForAnOlderQuestionIsThrownAway() throws {
+        var feed = try feed()
+        _ = feed.handle(.opened(after: 5, head: 8))
+        #expect(feed.handle(.synchronizeRequested(after: 2)) == .none)
+        #expect(feed.handle(page(try entries(6...8), head: 8)) == .load(after: 2, limit: 4))
+        #expect(feed.handle(page(try entries(3...6), head: 8)) == .write(try entries(3...6)))
+    }
+
+    @Test func acknowledgingBeyondWhatWasWrittenSkips() throws {
+        var feed = try feed()
+        _ = feed.handle(.opened(after: 0, head: 8))
+        #expect(feed.handle(.acknowledged(upTo: 6)) == .none)
+        #expect(feed.takeAcknowledgement() == 6)
+        #expect(feed.handle(page(try entries(1...4), head: 8)) == .load(after: 6, limit: 4))
+        #expect(feed.handle(page(try entries(7...8), head: 8)) == .write(try entries(7...8)))
+        #expect(feed.handle(.acknowledged(upTo: .max)) == .none)
+        #expect(feed.takeAcknowledgement() == 8)
+        #expect(feed.takeAcknowledgement() == nil)
+    }
+
+    @Test func holesAreToldAndPassed() throws {
+        var feed = try feed()
+        _ = feed.handle(.opened(after: 0, head: 20))
+        let hole = InboxEntry(seq: 1, committedAt: Timestamp(rawValue: 0), event: .expired(through: 9))
+        let loaded = [hole] + (try entries(10...12))
+        #expect(feed.handle(page(loaded, head: 20)) == .write(loaded))
+        #expect(feed.written == 12)
+        // A store that leaves a hole out, or has nothing at all.
+        let hole13 = InboxEntry(seq: 13, committedAt: Timestamp(rawValue: 0), event: .expired(through: 14))
+        _ = feed.handle(.acknowledged(upTo: 12))
+        #expect(feed.handle(page(try entries(15...16), head: 20)) == .write([hole13] + (try entries(15...16))))
+        _ = feed.handle(.acknowledged(upTo: 16))
+        let hole17 = InboxEntry(seq: 17, committedAt: Timestamp(rawValue: 0), event: .expired(through: 20))
+        #expect(feed.handle(page([], head: 20)) == .write([hole17]))
+        #expect(feed.isLive)
+    }
+
+    // MARK: Live
+
+    @Test func liveEntriesAreWrittenOnce() throws {
+        var feed = try liveFeed(at: 5)
+        #expect(feed.handle(.entriesCommitted(try entries(6...7))) == .write(try entries(6...7)))
+        #expect(feed.handle(.entriesCommitted(try entries(6...7))) == .none)
+        #expect(feed.handle(.entriesCommitted(try entries(7...8))) == .write([try entry(8)]))
+        #expect(feed.handle(.entriesCommitted([])) == .none)
+        for event in [InboxFeed.Event.writable, .retryDue, .pageFailed, page(try entries(1...9), head: 9), .peerSpoke] {
+            #expect(feed.handle(event) == .none)
+        }
+        #expect(feed.written == 8)
+        #expect(feed.handle(.opened(after: 0, head: 99)) == .none)
+        #expect(feed.isLive)
+    }
+
+    @Test func aGapIsLoaded() throws {
+        var feed = try liveFeed(at: 5)
+        #expect(feed.handle(.entriesCommitted(try entries(8...9))) == .load(after: 5, limit: 4))
+        #expect(feed.handle(.entriesCommitted([try entry(10)])) == .none)
+        #expect(feed.handle(page(try entries(6...9), head: 9)) == .write(try entries(6...9)))
+        #expect(feed.handle(.writable) == .load(after: 9, limit: 4))
+        var other = try liveFeed(at: 5)
+        #expect(other.handle(.entriesCommitted([try entry(6), try entry(8)])) == .load(after: 5, limit: 4))
+    }
+
+    @Test func unwritableStopsUntilWritable() throws {
+        var feed = try liveFeed(at: 0)
+        #expect(feed.handle(.unwritable) == .none)
+        #expect(feed.handle(.entriesCommitted(try entries(1...2))) == .none)
+        #expect(feed.handle(.acknowledged(upTo: 0)) == .none)
+        #expect(feed.handle(.synchronizeRequested(after: 0)) == .none)
+        #expect(feed.handle(.writable) == .load(after: 0, limit: 4))
+        // A page on its way is written even if the queue has filled meanwhile: that much is bounded.
+        #expect(feed.handle(.unwritable) == .none)
+        #expect(feed.handle(page(try entries(1...2), head: 2)) == .write(try entries(1...2)))
+    }
+
+    @Test func theWindowBoundsWhatIsNotAcknowledged() throws {
+        var feed = try liveFeed(at: 0, window: 3)
+        #expect(feed.handle(.entriesCommitted(try entries(1...5))) == .write(try entries(1...3)))
+        let silent: [InboxFeed.Event] = [
+            .entriesCommitted([try entry(6)]), .writable, .retryDue, .peerSpoke, .written(upTo: 2),
+        ]
+        for event in silent { #expect(feed.handle(event) == .none) }
+        #expect(!feed.isLive)
+        #expect(feed.handle(.acknowledged(upTo: 2)) == .load(after: 3, limit: 2))
+        #expect(feed.takeAcknowledgement() == 2)
+        #expect(feed.handle(page(try entries(4...5), head: 6)) == .write(try entries(4...5)))
+        #expect(feed.handle(.acknowledged(upTo: 5)) == .load(after: 5, limit: 3))
+    }
+
+    @Test func synchronizingStartsAgain() throws {
+        var feed = try liveFeed(at: 0)
+        _ = feed.handle(.entriesCommitted(try entries(1...5)))
+        _ = feed.handle(.acknowledged(upTo: 5))
+        #expect(feed.takeAcknowledgement() == 5)
+        #expect(feed.handle(.synchronizeRequested(after: 2)) == .load(after: 2, limit: 4))
+        #expect(feed.handle(page(try entries(3...5), head: 5)) == .write(try entries(3...5)))
+        #expect(feed.handle(.acknowledged(upTo: 4)) == .none)
+        // The stored cursor never goes back.
+        #expect(feed.takeAcknowledgement() == nil)
+        #expect(feed.handle(.synchronizeRequested(after: .max)) == .none)
+        #expect(feed.isLive)
+    }
+
+    // MARK: Own echoes
+
+    @Test func ownEchoesAreSkippedButCounted() throws {
+        var feed = try liveFeed(at: 0)
+        #expect(feed.handle(.entriesCommitted([try entry(1, from: 1)])) == .none)
+        #expect(feed.written == 1)
+        #expect(feed.takeAcknowledgement() == 1)
+        #expect(
+            feed.handle(.entriesCommitted([try entry(2, from: 1, "pad")])) == .write([try entry(2, from: 1, "pad")])
+        )
+        // The same device id of another account is not the own device.
+        #expect(feed.handle(.entriesCommitted([try entry(3, from: 2)])) == .write([try entry(3, from: 2)]))
+        let mixed = [try entry(4, from: 1), try entry(5), try entry(6, from: 1)]
+        #expect(feed.handle(.entriesCommitted(mixed)) == .write([try entry(5)]))
+        #expect(feed.takeAcknowledgement() == nil)
+        #expect(feed.handle(.acknowledged(upTo: 5)) == .none)
+        #expect(feed.takeAcknowledgement() == 6)
+    }
+
+    @Test func ownEchoesFromBeforeTheConnectionAreWritten() throws {
+        var feed = try feed()
+        _ = feed.handle(.opened(after: 0, head: 2))
+        let loaded = [try entry(1, from: 1), try entry(2), try entry(3, from: 1)]
+        #expect(feed.handle(page(loaded, head: 3)) == .write([try entry(1, from: 1), try entry(2)]))
+        #expect(feed.isLive)
+    }
+
+    @Test func aSenderWhoNeverAcknowledgesIsNotStopped() throws {
+        var feed = try liveFeed(at: 0, window: 3)
+        for seq in 1...100 as ClosedRange<UInt64> {
+            #expect(feed.handle(.entriesCommitted([try entry(seq, from: 1)])) == .none)
+        }
+        #expect(feed.takeAcknowledgement() == 100)
+        #expect(feed.handle(.entriesCommitted([try entry(101)])) == .write([try entry(101)]))
+    }
+
+    // MARK: Peers that do not acknowledge
+
+    @Test func aFrameAcknowledgesWhatHasLeftBefore() throws {
+        var feed = try liveFeed(at: 0)
+        _ = feed.handle(.entriesCommitted(try entries(1...4)))
+        #expect(feed.handle(.peerSpoke) == .none)
+        #expect(feed.takeAcknowledgement() == nil)
+        #expect(feed.handle(.written(upTo: 3)) == .none)
+        #expect(feed.takeAcknowledgement() == nil)
+        #expect(feed.handle(.peerSpoke) == .none)
+        #expect(feed.takeAcknowledgement() == 3)
+        // Never more than was written, and with the echoes behind it.
+        _ = feed.handle(.entriesCommitted([try entry(5, from: 1)]))
+        #expect(feed.handle(.written(upTo: .max)) == .none)
+        #expect(feed.handle(.peerSpoke) == .none)
+        #expect(feed.takeAcknowledgement() == 5)
+        #expect(feed.handle(.written(upTo: 1)) == .none)
+        #expect(feed.handle(.peerSpoke) == .none)
+        #expect(feed.takeAcknowledgement() == nil)
+    }
+}

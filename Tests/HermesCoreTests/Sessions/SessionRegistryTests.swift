@@ -1,0 +1,137 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Synchronization
+import Testing
+
+@Suite struct SessionRegistryTests {
+    private let time = ManualTime()
+    private let sessions: SessionRegistry
+
+    init() { sessions = SessionRegistry(time: time, shardCount: 4) }
+
+    private func attach(_ number: Int32, _ deviceName: String = "phone") throws -> RecordingAttachment {
+        let attachment = RecordingAttachment(try principal(number, deviceName))
+        sessions.attach(attachment)
+        return attachment
+    }
+
+    @Test func theSameDeviceReplacesAndOthersLiveSideBySide() throws {
+        let first = try attach(1)
+        let pad = try attach(1, "pad")
+        let second = try attach(1)
+        #expect(first.ends == [.replaced])
+        #expect(pad.ends.isEmpty && second.ends.isEmpty)
+        #expect(sessions.attachedDevices(of: try user(1)).map(\.rawValue) == ["phone", "pad"])
+        sessions.detach(first)
+        #expect(sessions.attachments(of: try user(1)).count == 2)
+        sessions.attach(second)
+        #expect(second.ends.isEmpty)
+        #expect(sessions.count == 2)
+        sessions.detach(second)
+        sessions.detach(pad)
+        #expect(!sessions.isOnline(try user(1)))
+        sessions.detach(pad)
+        #expect(sessions.count == 0)
+    }
+
+    @Test func endsThoseThatMatch() throws {
+        let phone = try attach(1)
+        let pad = try attach(1, "pad")
+        let other = try attach(2)
+        let phoneID = try device("phone")
+        sessions.end(try user(1), .revoked) { $0.device == phoneID }
+        #expect(phone.ends == [.revoked])
+        #expect(pad.ends.isEmpty)
+        sessions.endAll(.shuttingDown)
+        #expect(phone.ends == [.revoked])
+        #expect(pad.ends == [.shuttingDown])
+        #expect(other.ends == [.shuttingDown])
+        #expect(sessions.count == 0)
+    }
+
+    @Test func notifiesAllDevices() throws {
+        let phone = try attach(1)
+        let pad = try attach(1, "pad")
+        let event = EphemeralEvent.signal(from: try user(2), device: try device("x"), payload: [1])
+        #expect(sessions.notify(try user(1), event) == 2)
+        #expect(sessions.notify(try user(2), event) == 0)
+        #expect(phone.events == [event] && pad.events == [event])
+    }
+
+    @Test func watchersHearOfPresence() throws {
+        let watcher = try attach(1)
+        let watched = try user(2)
+        sessions.watch([watched], by: watcher)
+        let phone = try attach(2)
+        let pad = try attach(2, "pad")
+        sessions.detach(phone)
+        time.advance(by: .seconds(5))
+        sessions.detach(pad)
+        let offline = EphemeralEvent.presence(watched, isOnline: false, lastSeen: time.now())
+        #expect(watcher.events == [.presence(watched, isOnline: true, lastSeen: nil), offline])
+        sessions.unwatch([watched], by: watcher)
+        _ = try attach(2)
+        #expect(watcher.events.count == 2)
+    }
+
+    @Test func aReplacedConnectionIsNotOffline() throws {
+        let watcher = try attach(1)
+        sessions.watch([try user(2)], by: watcher)
+        let first = try attach(2)
+        _ = try attach(2)
+        sessions.detach(first)
+        #expect(watcher.events.count == 1)
+    }
+
+    @Test func watchersThatLeaveAreForgotten() throws {
+        let watcher = try attach(1)
+        sessions.watch([try user(2)], by: watcher)
+        sessions.detach(watcher)
+        sessions.watch([try user(2)], by: watcher)
+        _ = try attach(2)
+        #expect(watcher.events.isEmpty)
+        let replaced = try attach(3)
+        sessions.watch([try user(4)], by: replaced)
+        _ = try attach(3)
+        _ = try attach(4)
+        #expect(replaced.events.isEmpty)
+    }
+
+    @Test func watchingIsBounded() throws {
+        let watcher = try attach(1)
+        sessions.watch(try (2...1500).map(user), by: watcher)
+        _ = try attach(1001)
+        _ = try attach(1002)
+        #expect(watcher.events.count == 1)
+        sessions.unwatch([try user(2)], by: watcher)
+        sessions.watch([try user(1003)], by: watcher)
+        _ = try attach(1003)
+        #expect(watcher.events.count == 2)
+    }
+
+    @Test func theLastPresenceIsRightWhateverTheOrder() async throws {
+        let watcher = try attach(1)
+        let watched = try user(2)
+        sessions.watch([watched], by: watcher)
+        let principals = try (0..<4).map { try principal(2, "d\($0)") }
+        await withTaskGroup(of: Void.self) { group in
+            for principal in principals {
+                group.addTask { [sessions] in
+                    for _ in 0..<500 {
+                        let attachment = RecordingAttachment(principal)
+                        sessions.attach(attachment)
+                        sessions.detach(attachment)
+                    }
+                }
+            }
+        }
+        guard case .presence(watched, let isOnline, _)? = watcher.events.last else {
+            Issue.record("nothing was heard")
+            return
+        }
+        #expect(isOnline == sessions.isOnline(watched))
+        #expect(!isOnline)
+    }
+}

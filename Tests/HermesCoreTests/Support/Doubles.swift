@@ -1,0 +1,159 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import Synchronization
+import Testing
+
+/// A clock that stands until it is moved.
+final class ManualTime: TimeSource {
+    private let elapsed = Mutex(Duration.zero)
+
+    func now() -> Timestamp { Timestamp(rawValue: 1_800_000_000_000).advanced(by: uptime()) }
+
+    func uptime() -> Duration { elapsed.withLock { $0 } }
+
+    func advance(by duration: Duration) { elapsed.withLock { $0 += duration } }
+}
+
+/// An attachment that notes what it is told.
+final class RecordingAttachment: HermesCore.Attachment {
+    let principal: Principal
+    private let state = Mutex((entries: [[InboxEntry]](), events: [EphemeralEvent](), ends: [SessionEnd]()))
+
+    init(_ principal: Principal) { self.principal = principal }
+
+    var calls: [[InboxEntry]] { state.withLock { $0.entries } }
+    var events: [EphemeralEvent] { state.withLock { $0.events } }
+    var ends: [SessionEnd] { state.withLock { $0.ends } }
+
+    func inboxAdvanced(_ entries: [InboxEntry]) { state.withLock { $0.entries.append(entries) } }
+
+    func ephemeralArrived(_ event: EphemeralEvent) { state.withLock { $0.events.append(event) } }
+
+    func ended(_ reason: SessionEnd) { state.withLock { $0.ends.append(reason) } }
+}
+
+/// A store in memory whose commits can be held up and made to fail.
+final class FakeStore: MessageStore {
+    let base = MemoryStore()
+    private let state = Mutex((batches: [[WriteOperation]](), failures: 0))
+    private let gate = Mutex<DispatchSemaphore?>(nil)
+    private let entered = DispatchSemaphore(value: 0)
+
+    /// What was committed, with what failed.
+    var batches: [[WriteOperation]] { state.withLock { $0.batches } }
+
+    /// The next commits fail.
+    func fail(_ count: Int) { state.withLock { $0.failures = count } }
+
+    /// From now on each commit waits for a `letThrough`.
+    func close() { gate.withLock { $0 = DispatchSemaphore(value: 0) } }
+
+    func letThrough(_ count: Int = 1) {
+        let gate = gate.withLock { $0 }
+        for _ in 0..<count { gate?.signal() }
+    }
+
+    /// Waits until a commit has begun.
+    func waitForCommit() async {
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                self.entered.wait()
+                continuation.resume()
+            }
+        }
+    }
+
+    func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
+        let mustFail = state.withLock { state in
+            state.batches.append(operations)
+            defer { state.failures = max(0, state.failures - 1) }
+            return state.failures > 0
+        }
+        entered.signal()
+        gate.withLock { $0 }?.wait()
+        if mustFail { throw HermesError(.storageUnavailable, "full") }
+        return try base.commit(operations, now: now)
+    }
+
+    func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage {
+        try await base.entries(of: user, after: seq, limit: limit)
+    }
+
+    func position(of user: UserID) async throws(HermesError) -> InboxPosition { try await base.position(of: user) }
+
+    func history(
+        of conversation: ConversationID,
+        before seq: UInt64?,
+        limit: Int
+    ) async throws(HermesError) -> [Message] {
+        try await base.history(of: conversation, before: seq, limit: limit)
+    }
+
+    func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+        try await base.purge(now: now, limit: limit)
+    }
+
+    func backup(to path: String) async throws(HermesError) {}
+}
+
+/// Collects results that come by completion, in the order they come.
+final class Collector<Value: Sendable>: Sendable {
+    private let stream: AsyncStream<Value>
+    private let continuation: AsyncStream<Value>.Continuation
+
+    init() { (stream, continuation) = AsyncStream.makeStream() }
+
+    func add(_ value: Value) { continuation.yield(value) }
+
+    func next(_ count: Int) async -> [Value] {
+        var values: [Value] = []
+        for await value in stream {
+            values.append(value)
+            if values.count == count { break }
+        }
+        return values
+    }
+}
+
+/// The same numbers for the same seed.
+struct SeededGenerator: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var word = state
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+}
+
+func user(_ number: Int32) throws -> UserID { try #require(UserID(rawValue: number)) }
+
+func device(_ name: String) throws -> DeviceID { try #require(DeviceID(name)) }
+
+func principal(_ number: Int32, _ deviceName: String = "phone") throws -> Principal {
+    try Principal(user: user(number), nickName: NickName("user\(number)"), device: device(deviceName))
+}
+
+/// Creates the accounts 1 … count, each with the device `phone`.
+func addAccounts(_ count: Int32, to store: MemoryStore) async throws {
+    for number in 1...count {
+        let new = NewAccount(nickName: try NickName("user\(number)"), password: PasswordHash(phc: ""))
+        let account = try await store.create(new, now: Timestamp(rawValue: 0))
+        let description = DeviceDescription(id: try device("phone"))
+        _ = try await store.open(description, of: account.id, token: nil, now: Timestamp(rawValue: 0))
+    }
+}
+
+func code(_ body: () async throws -> Void) async -> HermesError.Code? {
+    do {
+        try await body()
+        return nil
+    } catch {
+        return (error as? HermesError)?.code
+    }
+}

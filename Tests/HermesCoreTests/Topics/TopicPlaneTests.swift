@@ -1,0 +1,177 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import HermesCore
+import NIOCore
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct TopicPlaneTests {
+    private let topic: TopicName
+
+    init() throws { topic = try #require(TopicName("room/lobby")) }
+
+    private func publication(_ text: String) -> Publication {
+        Publication(topic: topic, payload: ByteBuffer(string: text), kind: 2)
+    }
+
+    private func subscribe(_ loops: ManualLoops, _ index: Int) -> (RecordingSubscriber, TopicSubscription) {
+        let subscriber = RecordingSubscriber()
+        let shard = loops.shard(index)
+        return (subscriber, loops[index].run { shard.subscribe(subscriber, to: topic) })
+    }
+
+    @Test func reachesOtherLoops() {
+        let loops = ManualLoops(3)
+        let (here, _) = subscribe(loops, 0)
+        let (there, held) = subscribe(loops, 1)
+        loops.settle()
+        let shards = (0..<3).map(loops.shard)
+        loops[0].run { _ = shards[0].publish(publication("1")) }
+        loops[2].run { _ = shards[2].publish(publication("2")) }
+        loops.settle()
+        #expect(here.received == ["1", "2"])
+        #expect(there.received == ["1", "2"])
+        loops[1].run { shards[1].unsubscribe(held) }
+        loops.settle()
+        loops[0].run { _ = shards[0].publish(publication("3")) }
+        let count = loops[1].scheduleCount
+        loops.settle()
+        #expect(loops[1].scheduleCount == count, "nobody there is interested any more")
+        #expect(here.received == ["1", "2", "3"])
+        #expect(there.received == ["1", "2"])
+    }
+
+    @Test func oneHandOverATick() {
+        let loops = ManualLoops(2)
+        let (there, _) = subscribe(loops, 1)
+        loops.settle()
+        let shard = loops.shard(0)
+        let before = loops[1].scheduleCount
+        loops[0].run { for number in 0..<1000 { shard.publish(publication("\(number)")) } }
+        loops.settle()
+        #expect(loops[1].scheduleCount == before + 1)
+        #expect(there.received == (0..<1000).map(String.init))
+    }
+
+    @Test func aConfirmedSubscriptionIsNeverMissed() {
+        let loops = ManualLoops(2)
+        let publisher = loops.shard(0)
+        for round in 0..<10 {
+            let (subscriber, held) = subscribe(loops, 1)
+            // The publisher's loop has not had a turn since; the message is published as if upon the confirmation.
+            loops[0].run { _ = publisher.publish(publication("\(round)")) }
+            loops.settle()
+            #expect(subscriber.received == ["\(round)"])
+            let shard = loops.shard(1)
+            loops[1].run { shard.unsubscribe(held) }
+        }
+    }
+
+    @Test func publishesFromAnyThread() async {
+        let loops = ManualLoops(2)
+        let (here, _) = subscribe(loops, 0)
+        let (there, _) = subscribe(loops, 1)
+        for number in 0..<10 { #expect(loops.plane.publish(publication("\(number)"))) }
+        loops.settle()
+        #expect(here.received == (0..<10).map(String.init))
+        #expect(there.received == here.received)
+    }
+
+    @Test func aLoopThatIsFarBehindIsNotFedWithoutBound() {
+        let loops = ManualLoops(2, maxBacklogBytes: 10_000)
+        let (there, _) = subscribe(loops, 1)
+        loops.settle()
+        let shard = loops.shard(0)
+        var congested = 0
+        for _ in 0..<1000 {
+            loops[0].run { if shard.publish(publication("x")).isCongested { congested += 1 } }
+            loops[0].tick()
+        }
+        #expect(congested > 900)
+        #expect(shard.droppedCount > 900)
+        loops.settle()
+        #expect(there.received.count + Int(shard.droppedCount) == 1000)
+        // It has caught up: everything passes again.
+        loops[0].run { _ = shard.publish(publication("last")) }
+        loops.settle()
+        #expect(there.received.last == "last")
+        #expect(loops[0].run { !shard.publish(publication("x")).isCongested })
+    }
+
+    @Test func countsOverAllLoops() async {
+        let loops = (0..<3).map(QueueLoop.init)
+        let plane = TopicPlane(loops: loops.map(\.handle))
+        for (index, loop) in loops.enumerated() {
+            loop.queue.sync {
+                for _ in 0...index { _ = plane.shard(index).subscribe(RecordingSubscriber(), to: topic) }
+            }
+        }
+        #expect(await plane.subscriberCount(of: topic) == 6)
+        #expect(await plane.subscriberCounts(withPrefix: "room/") == [topic: 6])
+        #expect(await plane.subscriberCounts(withPrefix: "other/").isEmpty)
+        #expect(await plane.droppedCount() == 0)
+    }
+
+    @Test func keepsTheOrderOfEachPublisherOnAllLoops() async throws {
+        let loops = (0..<4).map(QueueLoop.init)
+        let plane = TopicPlane(loops: loops.map(\.handle))
+        let total = 4 * 2000
+        let done = Collector<[String]>()
+        for (index, loop) in loops.enumerated() {
+            loop.queue.sync {
+                let subscriber = RecordingSubscriber()
+                subscriber.onDelivery = { [unowned subscriber] _ in
+                    if subscriber.received.count == total { done.add(subscriber.received) }
+                }
+                _ = plane.shard(index).subscribe(subscriber, to: topic)
+            }
+        }
+        for (index, loop) in loops.enumerated() {
+            for batch in 0..<100 {
+                loop.queue.async { [topic] in
+                    let shard = plane.shard(index)
+                    for number in 0..<20 {
+                        let text = "\(index):\(batch * 20 + number)"
+                        shard.publish(Publication(topic: topic, payload: ByteBuffer(string: text), kind: 2))
+                    }
+                }
+            }
+        }
+        for received in await done.next(4) {
+            #expect(received.count == total)
+            for index in 0..<4 {
+                #expect(received.filter { $0.hasPrefix("\(index):") } == (0..<2000).map { "\(index):\($0)" })
+            }
+        }
+    }
+
+    @Test func mailboxesWakeTheLoopOnce() {
+        let scheduled = Mutex<[@Sendable () -> Void]>([])
+        let received = Mutex<[[Int]]>([])
+        let mailbox = Mailbox<Int>(
+            schedule: { work in scheduled.withLock { $0.append(work) } },
+            receive: { batch in received.withLock { $0.append(batch) } }
+        )
+        func tick() {
+            let work = scheduled.withLock { scheduled in
+                defer { scheduled = [] }
+                return scheduled
+            }
+            #expect(work.count <= 1)
+            for item in work { item() }
+        }
+        mailbox.post(1)
+        mailbox.post(contentsOf: [2, 3])
+        mailbox.post(contentsOf: [])
+        tick()
+        tick()
+        mailbox.post(4)
+        mailbox.drain()
+        tick()
+        mailbox.post(5)
+        tick()
+        #expect(received.withLock { $0 } == [[1, 2, 3], [4], [5]])
+    }
+}
