@@ -182,7 +182,11 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
-        test("HermesWire", [nio("NIOCore"), .product(name: "SwiftProtobuf", package: "swift-protobuf")]),
+        test(
+            "HermesWire",
+            [nio("NIOCore"), .product(name: "SwiftProtobuf", package: "swift-protobuf")],
+            data: ["Vectors"]
+        ),
         test("HermesCore", [nio("NIOCore")]),
         test(
             "HermesSQLite",
@@ -214,10 +218,37 @@ let package = Package(
 )
 
 /// A test target mirrors the target it is named after; data such as wire vectors lies in its folder `Vectors`.
-func test(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+func test(_ name: String, _ dependencies: [Target.Dependency], data: [String] = []) -> Target {
     .testTarget(
         name: "\(name)Tests",
         dependencies: [.target(name: name), "HermesTestKit"] + dependencies,
+        // Read by path, not bundled: Foundation's bundles are not wanted here.
+        exclude: data,
         swiftSettings: strict
     )
+}
+
+// For developers alone: a libFuzzer target per decoder, built and run by scripts/fuzz.
+if Context.environment["HERMES_DEV"] != nil {
+    package.targets.append(
+        .target(
+            name: "FuzzSupport",
+            dependencies: ["HermesWire", nio("NIOCore"), .product(name: "SwiftProtobuf", package: "swift-protobuf")],
+            path: "Fuzz/Support",
+            swiftSettings: strict
+        )
+    )
+    for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited"] {
+        package.targets.append(
+            .executableTarget(
+                name: name,
+                dependencies: [
+                    "FuzzSupport", "HermesWire", nio("NIOCore"),
+                    .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+                ],
+                path: "Fuzz/\(name)",
+                swiftSettings: strict
+            )
+        )
+    }
 }
