@@ -83,7 +83,9 @@ import Testing
     // MARK: Frames inside
 
     @Test func whatViewersSayIsForwarded() throws {
-        for frame in [join, try Frames.text("hi"), try Frames.gift(), try Frames.text(""), Frames.raw(16), Frames.raw(65_535)] {
+        for frame in [
+            join, try Frames.text("hi"), try Frames.gift(), try Frames.text(""), Frames.raw(16), Frames.raw(65_535),
+        ] {
             var session = inside()
             #expect(session.frameReceived(frame) == .publish)
             #expect(session.state == .inside)

@@ -1,0 +1,263 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+import Testing
+
+@testable import HermesGateways
+
+/// The gateway over real sockets.
+@Suite(.timeLimit(.minutes(1))) struct LiveRoomGatewayTests {
+    typealias Frames = LiveRoomTestFrames
+    typealias Viewer = FramePeer<LiveRoomFrameDecoder>
+
+    func withRoom(
+        _ room: LiveRoomSettings = LiveRoomSettings(),
+        loops: Int = 1,
+        limits: ConnectionLimits = ConnectionLimits(),
+        _ body: (GatewayHarness) async throws -> Void
+    ) async throws {
+        var settings = GatewaySettings()
+        settings.room = room
+        settings.limits = limits
+        try await GatewayHarness.with(LiveRoomGateway.self, settings: settings, loops: loops, body)
+    }
+
+    /// Connects viewers and waits until each of them is in the room.
+    func viewers(_ count: Int, in harness: GatewayHarness) async throws -> [Viewer] {
+        var viewers: [Viewer] = []
+        for _ in 0..<count {
+            let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
+            let mark = Frames.raw(16, Array("viewer \(viewers.count)".utf8))
+            try await viewer.send(mark)
+            // Everyone gets it, the new one too; then it is in.
+            for other in viewers + [viewer] { #expect(try await other.next() == mark) }
+            viewers.append(viewer)
+        }
+        return viewers
+    }
+
+    @Test(arguments: [1, 3])
+    func everyoneGetsWhatIsSaidByteForByte(loops: Int) async throws {
+        try await withRoom(loops: loops) { harness in
+            let viewers = try await viewers(4, in: harness)
+            let said = [
+                try Frames.join("ann"), try Frames.text("你好"), try Frames.gift(), Frames.raw(65_535, [1, 2, 3]),
+                try Frames.text(""),
+            ]
+            for frame in said { try await viewers[0].send(frame) }
+            for viewer in viewers {
+                for frame in said { #expect(try await viewer.next() == frame) }
+            }
+        }
+    }
+
+    @Test func unknownFieldsSurvive() async throws {
+        try await withRoom { harness in
+            let viewers = try await viewers(2, in: harness)
+            // A join with an extra field 9 and the fields in another order.
+            let body: [UInt8] = [0x1A, 1, 0x69, 0x12, 1, 0x61, 0x08, 7, 0x48, 1]
+            try await viewers[0].send(Frames.raw(0, body))
+            #expect(try await viewers[1].next() == Frames.raw(0, body))
+        }
+    }
+
+    @Test func nothingButTheRoomsTypesIsForwarded() async throws {
+        try await withRoom { harness in
+            let viewers = try await viewers(2, in: harness)
+            for type in [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 15] as [UInt16] {
+                try await viewers[0].send(Frames.raw(type, [0xFF]))
+            }
+            let text = try Frames.text("after")
+            try await viewers[0].send(text)
+            #expect(try await viewers[0].next() == text)
+            #expect(try await viewers[1].next() == text)
+        }
+    }
+
+    @Test func whoLeavesIsRemovedFirst() async throws {
+        try await withRoom { harness in
+            let viewers = try await viewers(3, in: harness)
+            let leave = try Frames.leave("ann")
+            try await viewers[0].send(leave, try Frames.text("too late"))
+            #expect(try await viewers[0].next() == nil)
+            let text = try Frames.text("still here")
+            try await viewers[1].send(text)
+            for viewer in viewers.dropFirst() {
+                #expect(try await viewer.next() == leave)
+                #expect(try await viewer.next() == text)
+            }
+        }
+    }
+
+    @Test func whoIsLostIsAnnounced() async throws {
+        try await withRoom { harness in
+            let viewers = try await viewers(2, in: harness)
+            let join = try Frames.join("ann")
+            try await viewers[0].send(join)
+            #expect(try await viewers[1].next() == join)
+            try await viewers[0].close()
+            #expect(try await viewers[1].next() == (try Frames.leave("ann")))
+        }
+    }
+
+    @Test func whoIsSilentIsRemovedAndOnlyHeartbeatsCount() async throws {
+        try await withRoom(LiveRoomSettings(silence: .milliseconds(600))) { harness in
+            let viewers = try await viewers(2, in: harness)
+            let beating = Task { [channel = viewers[1].channel] in
+                while !Task.isCancelled {
+                    try await channel.writeAndFlush(Frames.heartbeat.bytes).get()
+                    try await Task.sleep(for: .milliseconds(100))
+                }
+            }
+            defer { beating.cancel() }
+            // Talking is no life.
+            let text = try Frames.text("hello")
+            let talking = Task { [channel = viewers[0].channel] in
+                while !Task.isCancelled {
+                    try await channel.writeAndFlush(text.bytes).get()
+                    try await Task.sleep(for: .milliseconds(100))
+                }
+            }
+            defer { talking.cancel() }
+            while let frame = try await viewers[0].next() { #expect(frame == text) }
+            talking.cancel()
+            // The other one is still there.
+            let last = Frames.raw(99)
+            try await viewers[1].send(last)
+            while let frame = try await viewers[1].next(), frame != last { #expect(frame == text) }
+        }
+    }
+
+    @Test func applicationTypesAreDroppedWhereConfigured() async throws {
+        try await withRoom(LiveRoomSettings(applicationTypes: .drop)) { harness in
+            let one = try await harness.connect(LiveRoomFrameDecoder.self)
+            let text = try Frames.text("hi")
+            try await one.send(Frames.raw(16), Frames.raw(65_535), text)
+            #expect(try await one.next() == text)
+        }
+    }
+
+    @Test func anAbsurdLengthClosesThatConnectionAlone() async throws {
+        try await withRoom { harness in
+            let viewers = try await viewers(2, in: harness)
+            try await viewers[0].send(bytes: [0xFF, 0xFF, 0xFF, 0xFF, 2, 0])
+            #expect(try await viewers[0].next() == nil)
+            let text = try Frames.text("hi")
+            try await viewers[1].send(text)
+            #expect(try await viewers[1].next() == text)
+        }
+    }
+
+    @Test func roomsAreApart() async throws {
+        try await withRoom { harness in
+            let viewers = try await viewers(2, in: harness)
+            try await viewers[0].send(try Frames.enter(room: "stage"))
+            let onStage = try Frames.text("on stage")
+            try await viewers[0].send(onStage)
+            #expect(try await viewers[0].next() == onStage)
+            let inLobby = try Frames.text("in the lobby")
+            try await viewers[1].send(inLobby)
+            #expect(try await viewers[1].next() == inLobby)
+        }
+    }
+
+    @Test func publicationsOfOtherGatewaysArrive() async throws {
+        try await withRoom(loops: 2) { harness in
+            let viewers = try await viewers(2, in: harness)
+            let text = try Frames.text("from elsewhere")
+            let publication = Publication(topic: RoomName.lobby.topic, payload: text.body, kind: 2)
+            #expect(harness.environment.loops.topicPlane.publish(publication))
+            for viewer in viewers { #expect(try await viewer.next() == text) }
+        }
+    }
+
+    // MARK: Accounts
+
+    @Test func anEnteredAccountIsThePublicationsSender() async throws {
+        try await withRoom { harness in
+            let login = try await harness.register("ann")
+            let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
+            let text = try Frames.text("it is me")
+            try await viewer.send(try Frames.enter(token: login.token), text)
+            #expect(try await viewer.next() == text)
+            let devices = harness.messenger.sessions.attachedDevices(of: login.principal.user)
+            #expect(devices.map(\.rawValue) == ["liveroom"])
+            // What comes for the account does not wait for a device that shows no inbox.
+            try await viewer.close()
+        }
+    }
+
+    @Test func aWrongTokenIsKickedOut() async throws {
+        try await withRoom { harness in
+            let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
+            try await viewer.send(try Frames.enter(token: "nonsense"), try Frames.text("never heard"))
+            let frame = try #require(try await viewer.next())
+            #expect(frame.type == .kicked)
+            let kicked = try LiveRoom_Kicked(wire: frame.body)
+            #expect(kicked.code == HermesError.Code.invalidToken.rawValue)
+            #expect(try await viewer.next() == nil)
+        }
+    }
+
+    @Test func withoutAnonymousAccessAnAccountComesFirst() async throws {
+        try await withRoom(LiveRoomSettings(isAnonymousAllowed: false)) { harness in
+            let login = try await harness.register("ann")
+            let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
+            let text = try Frames.text("second")
+            try await viewer.send(try Frames.text("first"), try Frames.enter(token: login.token), text)
+            #expect(try await viewer.next() == text)
+        }
+    }
+
+    @Test func theSameDeviceReplacesItself() async throws {
+        try await withRoom { harness in
+            let login = try await harness.register("ann")
+            let first = try await harness.connect(LiveRoomFrameDecoder.self)
+            let mark = Frames.raw(20)
+            try await first.send(try Frames.enter(token: login.token), mark)
+            #expect(try await first.next() == mark)
+            let second = try await harness.connect(LiveRoomFrameDecoder.self)
+            try await second.send(try Frames.enter(token: login.token))
+            #expect(try await first.next()?.type == .kicked)
+            #expect(try await first.next() == nil)
+            try await second.send(mark)
+            #expect(try await second.next() == mark)
+        }
+    }
+
+    // MARK: Slow viewers
+
+    @Test func aViewerThatDoesNotReadCostsTheOthersNothing() async throws {
+        var limits = ConnectionLimits()
+        limits.outboundQueueBytes = 64 * 1024
+        limits.requestsPerSecond = 1_000_000
+        try await withRoom(limits: limits) { harness in
+            let viewers = try await viewers(3, in: harness)
+            try await viewers[2].channel.setOption(.autoRead, value: false).get()
+            let text = try Frames.text(String(repeating: "x", count: 2000))
+            // Far more than the sockets of both sides hold.
+            for _ in 0..<100 {
+                for _ in 0..<100 { viewers[0].channel.write(text.bytes, promise: nil) }
+                viewers[0].channel.flush()
+                for _ in 0..<100 {
+                    #expect(try await viewers[0].next() == text)
+                    #expect(try await viewers[1].next() == text)
+                }
+            }
+            let last = Frames.raw(77)
+            try await viewers[0].send(last)
+            // Once it reads again it gets what was not dropped, in whole frames, and then the present.
+            try await viewers[2].channel.setOption(.autoRead, value: true).get()
+            viewers[2].channel.read()
+            var received = 0
+            while let frame = try await viewers[2].next(), frame != last {
+                #expect(frame == text)
+                received += 1
+            }
+            #expect(received < 10_000)
+        }
+    }
+}

@@ -1,0 +1,219 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+import Testing
+
+@testable import HermesGateways
+
+/// The gateway over real sockets.
+@Suite(.timeLimit(.minutes(1))) struct QSIOPGatewayTests {
+    typealias Device = FramePeer<QSIOPFrameDecoder>
+
+    func withGateway(
+        requiresToken: Bool = true,
+        limits: ConnectionLimits = ConnectionLimits(),
+        _ body: (GatewayHarness) async throws -> Void
+    ) async throws {
+        var settings = GatewaySettings()
+        settings.device = QSIOPSettings(isTokenRequired: requiresToken)
+        settings.limits = limits
+        try await GatewayHarness.with(QSIOPGateway.self, settings: settings, body)
+    }
+
+    func report(_ login: Login, device: String? = nil) -> QSIOPFrame {
+        var properties: QSIOPProperties = ["userid": "\(login.principal.user)", "token": login.token ?? ""]
+        if let device { properties.append("device", device) }
+        return QSIOPFrame(.report, properties)
+    }
+
+    func code(_ frame: QSIOPFrame?) throws -> UInt32? {
+        guard let frame, frame.operation == .response else { return nil }
+        return try frame.properties()["code"].flatMap { UInt32($0) }
+    }
+
+    func send(_ text: String, from sender: Principal, to user: UserID, in harness: GatewayHarness) async throws {
+        var content = Hermes_V1_Content()
+        content.text = text
+        let draft = MessageDraft(
+            conversation: .direct(between: sender.user, and: user),
+            clientID: nil,
+            content: MessageContent(bytes: try content.wireBytes())
+        )
+        _ = try await withCheckedThrowingContinuation { continuation in
+            harness.messenger.messages.send(draft, from: sender) { continuation.resume(with: $0) }
+        }
+    }
+
+    @Test func aPingIsAnsweredByteForByte() async throws {
+        try await withGateway { harness in
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            try await device.send(bytes: [0, 1, 0, 0, 0, 0])
+            let pong = try await device.next()
+            #expect(pong == QSIOPFrame(.pong))
+        }
+    }
+
+    @Test func everyRequestHasItsAnswerInOrder() async throws {
+        try await withGateway { harness in
+            let login = try await harness.register("ann")
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            let unknown = QSIOPFrame(QSIOPOperation(rawValue: 99))
+            let badText = QSIOPFrame(.report, body: ByteBuffer(bytes: [0xFF, 0xFE, 0x3A, 0xC0]))
+            let acknowledgement = QSIOPFrame(.pushAcknowledge, ["id": "none"])
+            try await device.send(unknown, badText, acknowledgement, report(login), acknowledgement, unknown)
+            #expect(try code(await device.next()) == 404)
+            #expect(try code(await device.next()) == HermesError.Code.invalidArgument.rawValue)
+            #expect(try code(await device.next()) == HermesError.Code.notAuthenticated.rawValue)
+            #expect(try code(await device.next()) == 0)
+            #expect(try code(await device.next()) == HermesError.Code.notFound.rawValue)
+            #expect(try code(await device.next()) == 404)
+        }
+    }
+
+    @Test func wrongReportsAreRefusedAndMayBeRepeated() async throws {
+        try await withGateway { harness in
+            let ann = try await harness.register("ann")
+            let bob = try await harness.register("bob")
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            try await device.send(QSIOPFrame(.report, ["userid": "\(ann.principal.user)", "token": "wrong"]))
+            #expect(try code(await device.next()) == HermesError.Code.invalidToken.rawValue)
+            try await device.send(QSIOPFrame(.report, ["userid": "\(ann.principal.user)", "token": bob.token ?? ""]))
+            #expect(try code(await device.next()) == HermesError.Code.wrongCredentials.rawValue)
+            #expect(harness.messenger.sessions.attachedDevices(of: bob.principal.user).isEmpty)
+            try await device.send(report(ann))
+            #expect(try code(await device.next()) == 0)
+            #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["qsiop"])
+        }
+    }
+
+    @Test func theUseridAloneWhereThatIsConfigured() async throws {
+        try await withGateway(requiresToken: false) { harness in
+            let ann = try await harness.register("ann")
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            try await device.send(QSIOPFrame(.report, ["userid": "4711"]))
+            #expect(try code(await device.next()) == HermesError.Code.wrongCredentials.rawValue)
+            try await device.send(QSIOPFrame(.report, ["userid": "\(ann.principal.user)"]))
+            #expect(try code(await device.next()) == 0)
+        }
+    }
+
+    @Test func messagesArePushedUntilTheyAreAcknowledged() async throws {
+        try await withGateway { harness in
+            let ann = try await harness.register("ann")
+            let bob = try await harness.register("bob")
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            try await device.send(report(bob, device: "pager"))
+            #expect(try code(await device.next()) == 0)
+            for number in 1...3 {
+                try await send("text \(number)", from: ann.principal, to: bob.principal.user, in: harness)
+            }
+            var ids: [String] = []
+            for number in 1...3 {
+                let push = try #require(try await device.next())
+                #expect(push.operation == .push)
+                let properties = try push.properties()
+                #expect(properties["body"] == "text \(number)")
+                #expect(properties["title"] == "ann")
+                #expect(properties["seq"] == "\(number)")
+                ids.append(try #require(properties["id"]))
+            }
+            // The second and the first: the third stays.
+            for id in [ids[1], ids[0]] {
+                try await device.send(QSIOPFrame(.pushAcknowledge, ["id": id]))
+                #expect(try code(await device.next()) == 0)
+            }
+            try await device.close()
+
+            let again = try await harness.connect(QSIOPFrameDecoder.self)
+            var seen: [String] = []
+            // The cursor moves lazily; until then all that may come is a repetition.
+            try await again.send(report(bob, device: "pager"))
+            #expect(try code(await again.next()) == 0)
+            while let push = try await again.next() {
+                let id = try #require(try push.properties()["id"])
+                seen.append(id)
+                if id == ids[2] { break }
+            }
+            #expect(Set(seen).isSubset(of: Set(ids)))
+            #expect(seen.last == ids[2])
+        }
+    }
+
+    @Test func whatOneSaysOnAnotherDeviceIsMarkedAsOnesOwn() async throws {
+        try await withGateway { harness in
+            let ann = try await harness.register("ann")
+            let bob = try await harness.register("bob")
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            try await device.send(report(ann))
+            #expect(try code(await device.next()) == 0)
+            try await send("hi", from: ann.principal, to: bob.principal.user, in: harness)
+            let properties = try #require(try await device.next()).properties()
+            #expect(properties["own"] == "1")
+            #expect(properties["conversation"] == "direct/\(bob.principal.user)")
+        }
+    }
+
+    @Test func aDeviceThatAcknowledgesNothingGetsAWindowAndStaysAlive() async throws {
+        try await withGateway { harness in
+            let ann = try await harness.register("ann")
+            let bob = try await harness.register("bob")
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            try await device.send(report(bob))
+            #expect(try code(await device.next()) == 0)
+            let count = QSIOPDevice.window + 5
+            for number in 1...count {
+                try await send("\(number)", from: ann.principal, to: bob.principal.user, in: harness)
+            }
+            var ids: [String] = []
+            for _ in 0..<QSIOPDevice.window {
+                let push = try #require(try await device.next())
+                ids.append(try #require(try push.properties()["id"]))
+            }
+            try await device.send(QSIOPFrame(.ping))
+            #expect(try await device.next()?.operation == .pong)
+            // Each acknowledgement makes room for one more.
+            try await device.send(QSIOPFrame(.pushAcknowledge, ["id": ids[0]]))
+            #expect(try code(await device.next()) == 0)
+            let next = try #require(try await device.next())
+            #expect(try next.properties()["body"] == "\(QSIOPDevice.window + 1)")
+        }
+    }
+
+    @Test func anotherVersionIsAnsweredAndClosed() async throws {
+        try await withGateway { harness in
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            try await device.send(bytes: [0, 0, 0, 0, 0, 0])
+            #expect(try code(await device.next()) == HermesError.Code.unsupported.rawValue)
+            #expect(try await device.next() == nil)
+        }
+    }
+
+    @Test func aSecondConnectionOfTheDeviceReplacesTheFirst() async throws {
+        try await withGateway { harness in
+            let ann = try await harness.register("ann")
+            let first = try await harness.connect(QSIOPFrameDecoder.self)
+            try await first.send(report(ann))
+            #expect(try code(await first.next()) == 0)
+            let second = try await harness.connect(QSIOPFrameDecoder.self)
+            try await second.send(report(ann))
+            #expect(try code(await second.next()) == 0)
+            #expect(try code(await first.next()) == HermesError.Code.forbidden.rawValue)
+            #expect(try await first.next() == nil)
+            try await second.send(QSIOPFrame(.ping))
+            #expect(try await second.next()?.operation == .pong)
+        }
+    }
+
+    @Test func whoReportsNobodyIsClosed() async throws {
+        var limits = ConnectionLimits()
+        limits.timeToAuthenticate = .milliseconds(100)
+        try await withGateway(limits: limits) { harness in
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            #expect(try code(await device.next()) == HermesError.Code.notAuthenticated.rawValue)
+            #expect(try await device.next() == nil)
+        }
+    }
+}

@@ -1,0 +1,141 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesWire
+import NIOCore
+import Testing
+
+@testable import HermesGateways
+
+@Suite struct QSIOPPushTests {
+    let ann: UserID
+    let bob: Principal
+    let phone: DeviceID
+
+    init() throws {
+        ann = try #require(UserID(1))
+        phone = try #require(DeviceID("phone"))
+        bob = Principal(
+            user: try #require(UserID(2)),
+            nickName: try NickName("bob"),
+            device: try #require(DeviceID("qsiop"))
+        )
+    }
+
+    func entry(
+        _ content: Hermes_V1_Content,
+        from sender: UserID? = nil,
+        name: String = "ann",
+        device: DeviceID? = nil,
+        isRecalled: Bool = false
+    ) throws -> InboxEntry {
+        let message = Message(
+            id: MessageID(high: 1, low: 2),
+            conversation: .direct(between: ann, and: bob.user),
+            conversationSeq: 3,
+            sender: sender ?? ann,
+            senderName: name,
+            senderDevice: device ?? phone,
+            clientID: nil,
+            content: MessageContent(bytes: try content.wireBytes()),
+            sentAt: Timestamp(rawValue: 1_700_000_000_000),
+            expiresAt: Timestamp(rawValue: .max),
+            isRecalled: isRecalled
+        )
+        return InboxEntry(seq: 9, committedAt: message.sentAt, event: .message(message))
+    }
+
+    func text(_ text: String) -> Hermes_V1_Content {
+        var content = Hermes_V1_Content()
+        content.text = text
+        return content
+    }
+
+    @Test func aMessageIsPushedWithAllItsKeys() throws {
+        let push = try #require(QSIOPTranslation.push(for: entry(text("hi: there")), reader: bob))
+        let properties = try push.frame.properties()
+        #expect(push.frame.operation == .push)
+        #expect(push.id == MessageID(high: 1, low: 2).description)
+        #expect(properties["id"] == push.id)
+        #expect(properties["title"] == "ann")
+        #expect(properties["body"] == "hi: there")
+        #expect(properties["seq"] == "9")
+        #expect(properties["from"] == "1")
+        #expect(properties["conversation"] == "direct/1")
+        #expect(properties["time"] == "1700000000000")
+        #expect(properties["own"] == nil)
+        #expect(properties["truncated"] == nil)
+    }
+
+    @Test func lineFeedsCannotForgeProperties() throws {
+        let push = try #require(
+            QSIOPTranslation.push(for: entry(text("a\nid:forged\r\nb"), name: "x\nfrom:9"), reader: bob)
+        )
+        let properties = try push.frame.properties()
+        #expect(properties["id"] == push.id)
+        #expect(properties["from"] == "1")
+        #expect(properties["body"] == "a id:forged\r b")
+        #expect(properties.pairs.count == 7)
+    }
+
+    @Test(arguments: ["x", "é", "你", "😀"])
+    func whatIsTooLongIsCutAtACharacter(character: String) throws {
+        let long = String(repeating: character, count: 65_600)
+        let push = try #require(QSIOPTranslation.push(for: entry(text(long)), reader: bob))
+        #expect(push.frame.body.readableBytes <= 65_535)
+        #expect(push.frame.body.readableBytes > 65_535 - 8)
+        let properties = try push.frame.properties()
+        #expect(properties["truncated"] == "1")
+        let body = try #require(properties["body"])
+        #expect(long.hasPrefix(body))
+        #expect(body.utf8.count % character.utf8.count == 0)
+        var bytes = ByteBuffer()
+        try push.frame.write(into: &bytes)
+    }
+
+    @Test func oneIsNotToldWhatOneSaidOnThisDevice() throws {
+        let own = try entry(text("hi"), from: bob.user, device: bob.device)
+        #expect(QSIOPTranslation.push(for: own, reader: bob) == nil)
+        let other = try #require(QSIOPTranslation.push(for: entry(text("hi"), from: bob.user), reader: bob))
+        #expect(try other.frame.properties()["own"] == "1")
+    }
+
+    @Test func onlyMessagesArePushed() throws {
+        #expect(QSIOPTranslation.push(for: try entry(text(""), isRecalled: true), reader: bob) == nil)
+        let conversation = ConversationID.direct(between: ann, and: bob.user)
+        let events: [InboxEvent] = [
+            .readMark(conversation, by: ann, upTo: 1),
+            .recalled(conversation, MessageID(high: 1, low: 2), conversationSeq: 1, by: ann),
+            .expired(through: 5),
+        ]
+        for event in events {
+            let entry = InboxEntry(seq: 1, committedAt: Timestamp(rawValue: 0), event: event)
+            #expect(QSIOPTranslation.push(for: entry, reader: bob) == nil)
+        }
+    }
+
+    @Test func everyContentHasAText() throws {
+        var image = Hermes_V1_Content()
+        image.image.url = "http://a/b.png"
+        var location = Hermes_V1_Content()
+        location.location.latitude = 1.5
+        location.location.longitude = -2
+        location.location.label = "here"
+        var custom = Hermes_V1_Content()
+        custom.custom.type = "order"
+        custom.custom.data = Data([0x61, 0x62])
+        let expected: [(Hermes_V1_Content, String)] = [
+            (text("hi"), "hi"),
+            (image, "[image] http://a/b.png"),
+            (location, "[location] here 1.5,-2.0"),
+            (custom, "[order] ab"),
+            (Hermes_V1_Content(), "[unsupported]"),
+        ]
+        for (content, plain) in expected {
+            #expect(QSIOPTranslation.plainText(MessageContent(bytes: try content.wireBytes())) == plain)
+        }
+        #expect(QSIOPTranslation.plainText(MessageContent(bytes: [0xFF])) == "[unreadable]")
+    }
+}
