@@ -67,7 +67,7 @@ enum LiveRoomTranslation {
     static func kick(for reason: CloseReason) -> LiveRoomKick? {
         switch reason {
         case .session(let end): kick(for: end)
-        case .shuttingDown: kick(for: .shuttingDown)
+        case .shuttingDown: kick(for: SessionEnd.shuttingDown)
         case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token came in time")
         case .tooManyRequests: LiveRoomKick(.rateLimited, "too many frames a second")
         case .finished, .malformed, .idle, .slowReader: nil

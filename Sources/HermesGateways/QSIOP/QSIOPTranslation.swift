@@ -99,7 +99,7 @@ package enum QSIOPTranslation {
     static func answer(for reason: CloseReason) -> QSIOPAnswer? {
         switch reason {
         case .session(let end): answer(for: end)
-        case .shuttingDown: answer(for: .shuttingDown)
+        case .shuttingDown: answer(for: SessionEnd.shuttingDown)
         case .malformed(let error): answer(for: error)
         case .notAuthenticated: QSIOPAnswer(.notAuthenticated, "no userid was reported in time")
         case .tooManyRequests: QSIOPAnswer(.rateLimited, "too many requests a second")
