@@ -66,7 +66,7 @@ public final class HermesClient: Sendable {
     public init(
         _ configuration: Configuration,
         eventLoop: (any EventLoop)? = nil,
-        logger: Logger = Logger(label: "hermes.client", factory: { _ in SwiftLogNoOpLogHandler() })
+        logger: Logger? = nil
     ) throws {
         let connector = try Connector(configuration.server)
         self.configuration = configuration
@@ -80,7 +80,7 @@ public final class HermesClient: Sendable {
             heartbeat: configuration.heartbeat,
             reconnect: configuration.reconnect,
             logger: logger,
-            connector: { connector.connect(on: $0, configure: $1) }
+            connector: connector.connect
         )
     }
 
@@ -92,7 +92,7 @@ public final class HermesClient: Sendable {
     public nonisolated(nonsending) static func withClient<Result>(
         _ configuration: Configuration,
         _ credential: Credential,
-        logger: Logger = Logger(label: "hermes.client", factory: { _ in SwiftLogNoOpLogHandler() }),
+        logger: Logger? = nil,
         _ body: nonisolated(nonsending) (HermesClient, Session) async throws -> Result
     ) async throws -> Result {
         let client = try HermesClient(configuration, logger: logger)
@@ -148,34 +148,10 @@ public final class HermesClient: Sendable {
     /// What happens, each once and in order; for one loop of the app's. Ends when the client has stopped.
     ///
     /// An inbox entry counts as taken, and is acknowledged to the server, when the app asks for the next one.
-    public var events: Events { Events(driver: driver) }
+    public var events: ClientEvents<InboxEvent> {
+        ClientEvents { [driver] in await driver.nextEvent()?.event }
+    }
 
     /// Tells that the network changed or the app came to the foreground: the connection is checked, or opened, at once.
     public func networkChanged() async { await driver.networkChanged() }
-
-    /// A client's events.
-    public struct Events: AsyncSequence, Sendable {
-        /// One event.
-        public typealias Element = InboxEvent
-        /// Events do not fail; the sequence ends.
-        public typealias Failure = Never
-
-        fileprivate let driver: ConnectionDriver<DelimitedLink>
-
-        /// Begins to take events.
-        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(driver: driver) }
-
-        /// Takes events.
-        public struct AsyncIterator: AsyncIteratorProtocol {
-            fileprivate let driver: ConnectionDriver<DelimitedLink>
-
-            /// The next event; nil at the end, or if the task is cancelled. The one before counts as taken now.
-            public func next() async -> InboxEvent? { await driver.nextEvent()?.event }
-
-            /// The same, wherever the caller is isolated.
-            public func next(isolation actor: isolated (any Actor)?) async -> InboxEvent? {
-                await driver.nextEvent()?.event
-            }
-        }
-    }
 }

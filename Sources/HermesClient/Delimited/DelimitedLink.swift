@@ -262,7 +262,9 @@ extension DelimitedLink {
                     token: token,
                     epoch: session.epoch,
                     serverVersion: session.serverVersion
-                )
+                ),
+                // Twice as often as needed, so that one that is late does no harm.
+                heartbeatAtMost: session.idleTimeoutMs == 0 ? nil : .milliseconds(Int64(session.idleTimeoutMs / 2))
             )
         )
     }

@@ -58,12 +58,12 @@ actor ConnectionDriver<Link: ConnectionLink> {
         heartbeat: HeartbeatPolicy,
         reconnect: ReconnectPolicy,
         seed: UInt64 = .random(in: 0...UInt64.max),
-        logger: Logger,
+        logger: Logger?,
         connector: @escaping Connector
     ) {
         self.link = link
         self.eventLoop = eventLoop
-        self.logger = logger
+        self.logger = logger ?? Logger(label: "hermes.client", factory: { _ in SwiftLogNoOpLogHandler() })
         self.connector = connector
         executor = LoopExecutor(eventLoop)
         decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
@@ -92,9 +92,9 @@ extension ConnectionDriver {
     func apply(_ effects: Link.Effects) {
         for effect in effects {
             switch effect {
-            case .authenticated(let session):
+            case .authenticated(let session, let heartbeatAtMost):
                 self.session = session
-                perform(machine.authenticated(now: eventLoop.now))
+                perform(machine.authenticated(heartbeatAtMost: heartbeatAtMost, now: eventLoop.now))
             case .refused(let error):
                 perform(machine.authenticationRefused(error, now: eventLoop.now))
             case .answer(let id, let result):

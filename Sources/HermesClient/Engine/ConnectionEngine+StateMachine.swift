@@ -32,7 +32,7 @@ extension ConnectionEngine {
         struct Advice: Hashable, Sendable {
             /// Not before this much time has passed. At most an hour is obeyed.
             var notBefore: Duration
-            /// At a random moment of the window that starts then. At most an hour is obeyed.
+            /// At a random moment of the window that starts then. At most the policy's greatest window is obeyed.
             var window: Duration
         }
 
@@ -73,6 +73,8 @@ extension ConnectionEngine {
         /// How many tries failed since the connection last was well.
         private(set) var failures = 0
         private let heartbeat: HeartbeatPolicy
+        /// The time between two heartbeats of this connection.
+        private var interval: TimeAmount
         private let reconnect: ReconnectPolicy
         private let authenticationTimeout: Duration
         private var random: SplitMix64
@@ -89,6 +91,7 @@ extension ConnectionEngine {
             seed: UInt64
         ) {
             self.heartbeat = heartbeat
+            interval = TimeAmount(heartbeat.interval)
             self.reconnect = reconnect
             self.authenticationTimeout = authenticationTimeout
             random = SplitMix64(state: seed)
@@ -225,11 +228,12 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server accepted the login.
-    mutating func authenticated(now: NIODeadline) -> [Action] {
+    /// The server accepted the login, and wants a heartbeat at least so often.
+    mutating func authenticated(heartbeatAtMost: Duration? = nil, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
-            state = .live(Live(since: now, heartbeat: .due(now + TimeAmount(heartbeat.interval))))
+            interval = TimeAmount(min(heartbeat.interval, max(heartbeatAtMost ?? heartbeat.interval, .seconds(1))))
+            state = .live(Live(since: now, heartbeat: .due(now + interval)))
             return [.becameLive]
         case .live, .lost:
             // A second answer, or one that crossed our close.
@@ -261,7 +265,7 @@ extension ConnectionEngine.StateMachine {
         switch state {
         case .live(var live):
             guard case .unanswered(let sentAt, _, _) = live.heartbeat else { return }
-            live.heartbeat = .due(sentAt + TimeAmount(heartbeat.interval))
+            live.heartbeat = .due(sentAt + interval)
             state = .live(live)
         case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
             return
@@ -273,7 +277,7 @@ extension ConnectionEngine.StateMachine {
         switch state {
         case .live(var live):
             guard heartbeat.restartsOnWrite, case .due = live.heartbeat else { return }
-            live.heartbeat = .due(now + TimeAmount(heartbeat.interval))
+            live.heartbeat = .due(now + interval)
             state = .live(live)
         case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
             return
@@ -366,7 +370,7 @@ extension ConnectionEngine.StateMachine {
         if let answerTimeout = heartbeat.answerTimeout {
             live.heartbeat = .unanswered(sentAt: now, until: now + TimeAmount(answerTimeout), tries: tries)
         } else {
-            live.heartbeat = .due(now + TimeAmount(heartbeat.interval))
+            live.heartbeat = .due(now + interval)
         }
         state = .live(live)
         return [.sendHeartbeat]
@@ -404,7 +408,8 @@ extension ConnectionEngine.StateMachine {
 
     private mutating func moment(of advice: Advice, now: NIODeadline) -> NIODeadline {
         let wait = min(advice.notBefore, Self.longestAdvice)
-        return now + TimeAmount(wait + min(advice.window, Self.longestAdvice) * random.nextFraction())
+        let window = min(advice.window, reconnect.maxAdvisedWindow)
+        return now + TimeAmount(wait + window * random.nextFraction())
     }
 }
 

@@ -72,8 +72,8 @@ extension ConnectionLink {
 
 /// What a link asks its driver to do.
 enum LinkEffect<Link: ConnectionLink>: Sendable {
-    /// The login succeeded.
-    case authenticated(Link.Login)
+    /// The login succeeded; the server wants a heartbeat at least that often, if it says so.
+    case authenticated(Link.Login, heartbeatAtMost: Duration? = nil)
     /// The login failed; for good unless the error says when trying again makes sense.
     case refused(HermesClientError)
     /// A request was answered.

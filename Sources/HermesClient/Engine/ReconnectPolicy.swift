@@ -11,6 +11,8 @@ public struct ReconnectPolicy: Hashable, Sendable {
     public var delays: [Duration]
     /// How much a delay may differ from its value, up and down, as a fraction of it.
     public var jitter: Double
+    /// The server may advise to come back at a random moment of a window: the longest such window that is obeyed.
+    public var maxAdvisedWindow: Duration
 
     /// Creates a policy.
     ///
@@ -18,7 +20,14 @@ public struct ReconnectPolicy: Hashable, Sendable {
     ///   - windows: the windows of the first tries.
     ///   - delays: the delays of the tries after those.
     ///   - jitter: how much a delay may differ from its value, as a fraction: 0 to 1.
-    public init(windows: [Duration], delays: [Duration], jitter: Double = 0.2) {
+    ///   - maxAdvisedWindow: the longest window of the server's advice that is obeyed.
+    public init(
+        windows: [Duration],
+        delays: [Duration],
+        jitter: Double = 0.2,
+        maxAdvisedWindow: Duration = .seconds(3600)
+    ) {
+        self.maxAdvisedWindow = maxAdvisedWindow
         self.windows = windows
         self.delays = delays
         self.jitter = min(max(jitter, 0), 1)
@@ -32,7 +41,8 @@ public struct ReconnectPolicy: Hashable, Sendable {
     /// The first tries within 1 s, then every few seconds: for a person who sits in front of a terminal.
     public static let interactive = ReconnectPolicy(
         windows: [.seconds(1), .seconds(1), .seconds(1), .seconds(2), .seconds(2), .seconds(3)],
-        delays: [.seconds(3), .seconds(5), .seconds(10)]
+        delays: [.seconds(3), .seconds(5), .seconds(10)],
+        maxAdvisedWindow: .seconds(2)
     )
     /// Not at all: the first failure is final.
     public static let never = ReconnectPolicy(windows: [], delays: [])

@@ -1,0 +1,220 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+
+/// `hermes qsiop`: what a small device does.
+struct QSIOPCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "qsiop",
+        abstract: "Act as a small QSIOP device: ping, report, wait for pushes.",
+        discussion: """
+            Examples:
+              hermes qsiop ping
+              hermes qsiop report --user ann
+              hermes qsiop listen --user ann --count 1
+            """,
+        subcommands: [QSIOPPing.self, QSIOPReport.self, QSIOPListen.self]
+    )
+}
+
+/// `hermes qsiop ping`.
+struct QSIOPPing: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "ping",
+        abstract: "Measure how long the server takes to answer.",
+        discussion: """
+            Example:
+              hermes qsiop ping --count 5
+            """
+    )
+
+    @Option(help: ArgumentHelp("How many pings.", valueName: "n"))
+    var count = 3
+
+    @OptionGroup(title: "Server") var server: ServerOptions
+
+    func validate() throws {
+        guard (1...1_000_000).contains(count) else { throw ValidationError("--count \(count): a number from 1") }
+    }
+
+    func run() async throws {
+        let address = server.address(defaultPort: 7979)
+        try await reportingFailures(server: address) {
+            var configuration = QSIOPClient.Configuration(server: address, identity: nil)
+            configuration.reconnect = .never
+            let client = try QSIOPClient(configuration)
+            do {
+                try await client.connect()
+                for number in 1...count {
+                    let time = try await client.ping()
+                    print("pong \(number): \(time.formatted(.units(allowed: [.milliseconds, .microseconds])))")
+                }
+            } catch {
+                await client.close()
+                throw error
+            }
+            await client.close()
+        }
+    }
+}
+
+/// Whom a device belongs to.
+struct QSIOPIdentityOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The account's number, with a token.", valueName: "uid"))
+    var uid: UInt32?
+
+    @Option(help: ArgumentHelp("A token of a login.", valueName: "token"))
+    var token: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The account's name: uses the login that \"hermes chat\" keeps, or asks for the password.",
+            valueName: "name"
+        )
+    )
+    var user: String?
+
+    @Option(help: ArgumentHelp("The device's name in QSIOP.", valueName: "id"))
+    var as: String?
+
+    @Option(help: ArgumentHelp("The server's Delimited port, for --user.", valueName: "port"))
+    var chatPort = 9000
+
+    @OptionGroup(title: "Login, with --user") var login: LoginOptions
+    @OptionGroup(title: "Server") var server: ServerOptions
+
+    func validate() throws {
+        if uid == nil, user == nil { throw ValidationError("who is it? give --user NAME, or --uid UID and --token TOKEN") }
+        if uid != nil, user != nil { throw ValidationError("--uid and --user: give one of them") }
+    }
+
+    /// The identity; logs in over Delimited where only a name is known and no token is kept.
+    func identity() async throws -> QSIOPClient.Identity {
+        if let uid { return QSIOPClient.Identity(uid: uid, token: token, device: self.as) }
+        var address = server.address(defaultPort: chatPort)
+        address.port = chatPort
+        let login = Login(name: user ?? "", server: address, options: login, deviceSuffix: "-qsiop")
+        let device = login.device
+        if !self.login.noCache, !self.login.register,
+            let entry = login.cache.entry(name: login.name, server: address, device: device)
+        {
+            return QSIOPClient.Identity(uid: entry.uid, token: entry.token, device: self.as ?? device)
+        }
+        let client = try login.makeClient(reconnect: .never, device: device)
+        do {
+            let session = try await login.logIn(client, device: device)
+            await client.close()
+            return QSIOPClient.Identity(uid: session.uid, token: session.token, device: self.as ?? device)
+        } catch {
+            await client.close()
+            throw error
+        }
+    }
+
+    func connect() async throws -> QSIOPClient {
+        var configuration = QSIOPClient.Configuration(
+            server: server.address(defaultPort: 7979),
+            identity: try await identity()
+        )
+        configuration.reconnect = .interactive
+        let client = try QSIOPClient(configuration)
+        do {
+            try await client.connect()
+            return client
+        } catch {
+            await client.close()
+            throw error
+        }
+    }
+}
+
+/// `hermes qsiop report`.
+struct QSIOPReport: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "report",
+        abstract: "Report whom the device belongs to, and say what the server answers.",
+        discussion: """
+            Examples:
+              hermes qsiop report --user ann
+              hermes qsiop report --uid 12 --token TOKEN --as meter-7
+            """
+    )
+
+    @OptionGroup var identity: QSIOPIdentityOptions
+
+    func run() async throws {
+        try await reportingFailures(server: identity.server.address(defaultPort: 7979)) {
+            let client = try await identity.connect()
+            await client.close()
+            print("accepted")
+        }
+    }
+}
+
+/// `hermes qsiop listen`.
+struct QSIOPListen: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "listen",
+        abstract: "Print what is pushed to the device, and acknowledge it, until Ctrl-C.",
+        discussion: """
+            Examples:
+              hermes qsiop listen --user ann
+              hermes qsiop listen --user ann --count 1 --wait 10
+            """
+    )
+
+    @Option(help: ArgumentHelp("End once this many pushes have come.", valueName: "n"))
+    var count: Int?
+
+    @Option(help: ArgumentHelp("End after this long.", valueName: "seconds"))
+    var wait: Double?
+
+    @OptionGroup var identity: QSIOPIdentityOptions
+
+    func validate() throws {
+        if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }
+        if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): seconds, 0 or more") }
+    }
+
+    func run() async throws {
+        try await reportingFailures(server: identity.server.address(defaultPort: 7979)) {
+            let client = try await identity.connect()
+            StandardError.write("hermes: waiting for pushes\n")
+            do {
+                try await listen(client)
+            } catch {
+                await client.close()
+                throw error
+            }
+            await client.close()
+        }
+    }
+
+    private func listen(_ client: QSIOPClient) async throws {
+        let count = count
+        let wait = wait
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                await Interrupts.wait()
+                throw CancellationError()
+            }
+            if let wait { group.addTask { try await Task.sleep(for: .seconds(wait)) } }
+            group.addTask {
+                var seen = 0
+                for await push in client.pushes {
+                    let title = push.title.isEmpty ? "" : "[\(push.title.printable)] "
+                    print("\(title)\(push.body.printable)")
+                    fflush(stdout)
+                    seen += 1
+                    if let count, seen >= count { return }
+                }
+                try await client.run()
+            }
+            try await group.next()
+        }
+    }
+}

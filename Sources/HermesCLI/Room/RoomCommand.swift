@@ -1,0 +1,230 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+
+/// `hermes room`: join a live room, talk, give, watch.
+struct RoomCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "room",
+        abstract: "Join a live room: talk, send gifts, watch.",
+        discussion: """
+            Each line of stdin is said in the room; what happens there is printed. A line "/gift NAME [COUNT]" gives
+            something. Rooms are live: nothing is stored, who is there gets it.
+
+            Examples:
+              hermes room lobby --name ann                 talk in the lobby; Ctrl-D leaves
+              hermes room lobby --watch                    only watch, until Ctrl-C
+              hermes room lobby --watch --count 10         print the next ten events, then end
+              hermes room lobby --name ann --gift rose:3   give three roses and leave
+              echo "hello" | hermes room lobby --name ann  say one thing and leave
+            """
+    )
+
+    @Argument(help: ArgumentHelp("The room: letters, digits, - _ and .", valueName: "room"))
+    var room = "lobby"
+
+    @Option(help: ArgumentHelp("How you appear to the others.", valueName: "name"))
+    var name: String?
+
+    @Flag(help: "Only watch: join without a word, say nothing.")
+    var watch = false
+
+    @Option(help: ArgumentHelp("Give something, then leave.", valueName: "name[:count]"))
+    var gift: String?
+
+    @Option(help: ArgumentHelp("At the end of stdin, stay this long.", valueName: "seconds"))
+    var wait: Double?
+
+    @Option(help: ArgumentHelp("End once this many events have come.", valueName: "n"))
+    var count: Int?
+
+    @OptionGroup(title: "Server") var server: ServerOptions
+
+    func validate() throws {
+        let allowed = room.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+                true
+            default: false
+            }
+        }
+        guard allowed, (1...64).contains(room.utf8.count) else {
+            throw ValidationError("\(room): a room's name is 1 to 64 letters, digits, - _ and .")
+        }
+        if watch, gift != nil { throw ValidationError("--watch and --gift: who only watches gives nothing") }
+        if let gift, Gift(gift) == nil { throw ValidationError("--gift \(gift): NAME or NAME:COUNT, COUNT from 1") }
+        if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): seconds, 0 or more") }
+        if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }
+    }
+
+    /// What is given.
+    struct Gift: Hashable {
+        var name: String
+        var count: Int32
+
+        init?(_ text: some StringProtocol) {
+            let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = parts.first, !name.isEmpty else { return nil }
+            self.name = String(name)
+            count = 1
+            guard parts.count == 2 else { return }
+            guard let count = Int32(parts[1]), count > 0 else { return nil }
+            self.count = count
+        }
+    }
+
+    func run() async throws {
+        let address = server.address(defaultPort: 9898)
+        try await reportingFailures(server: address) {
+            let user = watch ? nil : RoomUser(name: name ?? ProcessInfo.processInfo.environment["USER"] ?? "guest")
+            var configuration = LiveRoomClient.Configuration(server: address, user: user, room: room)
+            configuration.reconnect = gift == nil ? .interactive : .never
+            let client = try LiveRoomClient(configuration)
+            do {
+                try await client.join()
+                if let gift = gift.flatMap({ Gift($0) }) {
+                    try await client.give(gift.name, count: gift.count)
+                } else {
+                    let visit = RoomVisit(client: client, room: room, talks: !watch, limit: count, wait: wait)
+                    try await visit.run()
+                }
+            } catch {
+                await client.leave()
+                throw error
+            }
+            await client.leave()
+        }
+    }
+}
+
+/// One stay in a room.
+struct RoomVisit: Sendable {
+    let client: LiveRoomClient
+    let room: String
+    let talks: Bool
+    /// How many events end it; nil: none do.
+    let limit: Int?
+    let wait: Double?
+
+    private enum End: Sendable {
+        case over
+        case input
+        case interrupted
+        case nothing
+    }
+
+    func run() async throws {
+        let isInteractive = talks && isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1
+        let console = Console(isInteractive: isInteractive)
+        let hint = isInteractive ? "; Ctrl-D leaves" : ""
+        await console.status("in the room \(room)\(hint)")
+        try await withThrowingTaskGroup(of: End.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                await Interrupts.wait()
+                return .interrupted
+            }
+            group.addTask {
+                try await client.run()
+                return .over
+            }
+            group.addTask { await printStates(console) }
+            group.addTask { await printEvents(console) }
+            if talks { group.addTask { try await talk(console) } }
+            for try await end in group {
+                switch end {
+                case .over: return
+                case .interrupted: throw CancellationError()
+                case .input:
+                    if let wait {
+                        group.addTask {
+                            try await Task.sleep(for: .seconds(wait))
+                            return .over
+                        }
+                    } else if limit == nil {
+                        return
+                    }
+                case .nothing: break
+                }
+            }
+        }
+    }
+
+    private func printStates(_ console: Console) async -> End {
+        for await state in client.states {
+            if case .waiting(let error, _) = state { await console.status("\(error.message); trying again") }
+        }
+        return .nothing
+    }
+
+    private func printEvents(_ console: Console) async -> End {
+        var count = 0
+        for await event in client.events {
+            await console.print(Self.words(event))
+            count += 1
+            if let limit, count >= limit { return .over }
+        }
+        return .nothing
+    }
+
+    /// An event in words.
+    static func words(_ event: RoomEvent) -> String {
+        let who = (event.user?.name ?? "somebody").printable
+        return switch event.kind {
+        case .joined: "* \(who) joined"
+        case .left: "* \(who) left"
+        case .text(let text): "\(who): \(text.printable)"
+        case .gift(let name, let count, _): "* \(who) gives \(count) x \(name.printable)"
+        case .custom(let type, let data): "* type \(type), \(data.count) bytes"
+        case .notice(let text): "* notice: \(text.printable)"
+        case .kicked(let reason): "* removed from the room: \(reason.printable)"
+        }
+    }
+
+    private func talk(_ console: Console) async throws -> End {
+        let input = try StandardInput()
+        guard console.isInteractive else {
+            var lines = LineSplitter()
+            while let bytes = await input.read() {
+                for line in lines.feed(bytes) { try await say(line, console) }
+            }
+            if let last = lines.finish() { try await say(last, console) }
+            return .input
+        }
+        let restore = TerminalMode.makeRaw()
+        defer { restore?() }
+        await console.setPrompt("\(room)> ")
+        while let bytes = await input.read() {
+            for byte in bytes {
+                switch await console.feed(byte) {
+                case .submit(let line):
+                    try await say(line, console)
+                    await console.setPrompt("\(room)> ")
+                case .interrupt: return .interrupted
+                case .endOfInput:
+                    await console.finish()
+                    return .input
+                case .redraw, nil: break
+                }
+            }
+        }
+        return .input
+    }
+
+    private func say(_ line: String, _ console: Console) async throws {
+        if line.hasPrefix("/gift ") {
+            let words = line.split(separator: " ")
+            guard let gift = RoomCommand.Gift(words.dropFirst().joined(separator: ":")) else {
+                return await console.status("/gift NAME [COUNT]")
+            }
+            return try await client.give(gift.name, count: gift.count)
+        }
+        if line == "/quit" { return await client.leave() }
+        guard !line.allSatisfy(\.isWhitespace) else { return }
+        try await client.say(line)
+    }
+}
