@@ -77,8 +77,8 @@ struct QSIOPIdentityOptions: ParsableArguments {
     )
     var user: String?
 
-    @Option(help: ArgumentHelp("The device's name in QSIOP.", valueName: "id"))
-    var as: String?
+    @Option(name: .customLong("as"), help: ArgumentHelp("The device's name in QSIOP.", valueName: "id"))
+    var deviceName: String?
 
     @Option(help: ArgumentHelp("The server's Delimited port, for --user.", valueName: "port"))
     var chatPort = 9000
@@ -93,7 +93,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
 
     /// The identity; logs in over Delimited where only a name is known and no token is kept.
     func identity() async throws -> QSIOPClient.Identity {
-        if let uid { return QSIOPClient.Identity(uid: uid, token: token, device: self.as) }
+        if let uid { return QSIOPClient.Identity(uid: uid, token: token, device: deviceName) }
         var address = server.address(defaultPort: chatPort)
         address.port = chatPort
         let login = Login(name: user ?? "", server: address, options: login, deviceSuffix: "-qsiop")
@@ -101,13 +101,13 @@ struct QSIOPIdentityOptions: ParsableArguments {
         if !self.login.noCache, !self.login.register,
             let entry = login.cache.entry(name: login.name, server: address, device: device)
         {
-            return QSIOPClient.Identity(uid: entry.uid, token: entry.token, device: self.as ?? device)
+            return QSIOPClient.Identity(uid: entry.uid, token: entry.token, device: deviceName ?? device)
         }
         let client = try login.makeClient(reconnect: .never, device: device)
         do {
             let session = try await login.logIn(client, device: device)
             await client.close()
-            return QSIOPClient.Identity(uid: session.uid, token: session.token, device: self.as ?? device)
+            return QSIOPClient.Identity(uid: session.uid, token: session.token, device: deviceName ?? device)
         } catch {
             await client.close()
             throw error
@@ -196,6 +196,7 @@ struct QSIOPListen: AsyncParsableCommand {
     private func listen(_ client: QSIOPClient) async throws {
         let count = count
         let wait = wait
+        let console = Console(isInteractive: false)
         try await withThrowingTaskGroup(of: Void.self) { group in
             defer { group.cancelAll() }
             group.addTask {
@@ -207,8 +208,7 @@ struct QSIOPListen: AsyncParsableCommand {
                 var seen = 0
                 for await push in client.pushes {
                     let title = push.title.isEmpty ? "" : "[\(push.title.printable)] "
-                    print("\(title)\(push.body.printable)")
-                    fflush(stdout)
+                    await console.print("\(title)\(push.body.printable)")
                     seen += 1
                     if let count, seen >= count { return }
                 }
