@@ -25,6 +25,8 @@ package struct OutboundQueue {
         package var text = 0
         package var presence = 0
         package var gift = 0
+
+        package init() {}
     }
 
     private struct Waiting {

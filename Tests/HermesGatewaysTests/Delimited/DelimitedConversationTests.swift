@@ -1,0 +1,206 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesWire
+import SwiftProtobuf
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DelimitedConversationTests {
+    @Test func readMarksRecallsAndHistory() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            let annUID = try await ann.register("ann").uid
+            let bob = try await server.delimited()
+            let bobUID = try await bob.register("bob").uid
+            try await ann.send("one", to: bobUID, id: 1)
+            let receipt = try await ann.receipt(1)
+            _ = try await bob.event()
+
+            let read = try await bob.ask(
+                2,
+                .markRead(
+                    .with {
+                        $0.conversation.uid = annUID
+                        $0.upToSeq = 1
+                    }
+                )
+            )
+            #expect(!read.hasError)
+            let mark = try await ann.event()
+            #expect(mark.readMark.uid == bobUID)
+            #expect(mark.readMark.upToSeq == 1)
+
+            let recalled = try await ann.ask(
+                3,
+                .recall(
+                    .with {
+                        $0.conversation.uid = bobUID
+                        $0.messageID = receipt.messageID
+                    }
+                )
+            )
+            #expect(!recalled.hasError)
+            var event = try await bob.event()
+            if case .readMark = event.event { event = try await bob.event() }
+            #expect(event.recalled.messageID == receipt.messageID)
+            #expect(event.recalled.byUid == annUID)
+
+            let history = try await bob.ask(4, .history(.with { $0.conversation.uid = annUID }))
+            #expect(history.history.messages.map(\.recalled) == [true])
+            #expect(history.history.more == false)
+        }
+    }
+
+    @Test func synchronizeRepeatsEntries() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            _ = try await ann.register("ann")
+            let bob = try await server.delimited()
+            let bobUID = try await bob.register("bob").uid
+            for id in 1...5 { try await ann.send("\(id)", to: bobUID, id: UInt64(id)) }
+            for _ in 1...5 { _ = try await bob.event() }
+            let answer = try await bob.ask(
+                9,
+                .synchronize(
+                    .with {
+                        $0.afterSeq = 2
+                        $0.limit = 2
+                    }
+                )
+            )
+            #expect(answer.synchronized.headSeq == 5)
+            #expect(answer.synchronized.count == 2)
+            #expect(try await bob.event().seq == 3)
+            #expect(try await bob.event().seq == 4)
+        }
+    }
+
+    @Test func ephemeralEventsReachThePeer() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            let annUID = try await ann.register("ann").uid
+            let bob = try await server.delimited()
+            let bobUID = try await bob.register("bob").uid
+
+            try await ann.ask(2, .typing(.with { $0.conversation.uid = bobUID }))
+            let typing = try await bob.ephemeral().typing
+            #expect(typing.uid == annUID)
+            #expect(typing.conversation.uid == annUID)
+
+            try await ann.ask(
+                3,
+                .signal(
+                    .with {
+                        $0.toUid = bobUID
+                        $0.sessionID = "call"
+                        $0.data = .init([1, 2])
+                    }
+                )
+            )
+            let signal = try await bob.ephemeral().signal
+            #expect(signal.fromUid == annUID)
+            #expect(signal.fromDeviceID == "one")
+            #expect(signal.signal.data == .init([1, 2]))
+
+            let watched = try await bob.ask(4, .presence(.with { $0.watchUids = [annUID] }))
+            #expect(watched.presence.presences.map(\.isOnline) == [true])
+            try await ann.wire.close()
+            let presence = try await bob.ephemeral().presence
+            #expect(presence.uid == annUID)
+            #expect(presence.isOnline == false)
+        }
+    }
+
+    @Test func roomsReachEveryoneInThem() async throws {
+        try await GatewayTestServer.with { server in
+            // Four connections, so that both event loops have some.
+            var viewers: [DelimitedTestClient] = []
+            for name in ["a", "b", "c", "d"] {
+                let viewer = try await server.delimited()
+                _ = try await viewer.register(name)
+                let entered = try await viewer.ask(
+                    2,
+                    .room(
+                        .with {
+                            $0.room = "stage"
+                            $0.enter = .init()
+                        }
+                    )
+                )
+                #expect(entered.room.room == "stage")
+                #expect(entered.room.memberCount == UInt32(viewers.count + 1))
+                viewers.append(viewer)
+            }
+            try await viewers[0].write(
+                3,
+                .room(
+                    .with {
+                        $0.room = "stage"
+                        $0.text.text = "hello"
+                    }
+                )
+            )
+            for viewer in viewers {
+                var event = try await viewer.ephemeral().room
+                while event.event == .joined(.init()) { event = try await viewer.ephemeral().room }
+                #expect(event.text.text == "hello")
+                #expect(event.user.name == "a")
+                #expect(event.uid == 1)
+            }
+            try await viewers[1].ask(
+                4,
+                .room(
+                    .with {
+                        $0.room = "stage"
+                        $0.leave = .init()
+                    }
+                )
+            )
+            let left = try await viewers[2].ephemeral().room
+            #expect(left.event == .left(.init()))
+            #expect(left.user.name == "b")
+            let outside = try await viewers[1].ask(
+                5,
+                .room(
+                    .with {
+                        $0.room = "stage"
+                        $0.text.text = "?"
+                    }
+                )
+            )
+            #expect(outside.error.code == HermesError.Code.forbidden.rawValue)
+        }
+    }
+
+    @Test func devicesAccountsAndLoggingOut() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            let session = try await ann.register("ann", device: "phone")
+            let tablet = try await server.delimited()
+            _ = try await tablet.authenticate("ann", device: "tablet")
+
+            let list = try await ann.ask(2, .device(.with { $0.list = .init() })).devices.devices
+            #expect(Set(list.map(\.id)) == ["phone", "tablet"])
+            #expect(list.filter(\.isCurrent).map(\.id) == ["phone"])
+            try await ann.ask(3, .device(.with { $0.remove.deviceID = "tablet" }))
+            #expect(try await tablet.kicked().reason == .revoked)
+
+            let account = try await ann.ask(4, .account(.with { $0.get.nickName = "ANN" }))
+            #expect(account.account.uid == session.uid)
+            #expect(account.account.isOnline)
+            let missing = try await ann.ask(5, .account(.with { $0.get.uid = 77 }))
+            #expect(missing.error.code == HermesError.Code.notFound.rawValue)
+
+            let out = try await ann.ask(6, .logOut(.init()))
+            #expect(!out.hasError)
+            #expect(await ann.wire.next() == nil)
+            let back = try await server.delimited()
+            await #expect(throws: Unexpected.self) {
+                try await back.authenticate(token: session.token, device: "phone")
+            }
+        }
+    }
+}

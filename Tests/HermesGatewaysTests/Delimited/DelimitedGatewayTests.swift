@@ -1,0 +1,215 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import HermesWire
+import NIOCore
+import SwiftProtobuf
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct DelimitedGatewayTests {
+    @Test func registersAndAuthenticates() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            let registered = try await ann.register("ann")
+            #expect(registered.uid > 0)
+            #expect(registered.nickName == "ann")
+            #expect(!registered.token.isEmpty)
+            #expect(registered.epoch > 0)
+            #expect(registered.maxFrameBytes == 1_048_576)
+
+            let again = try await server.delimited()
+            let session = try await again.authenticate(token: registered.token, device: "one")
+            #expect(session.uid == registered.uid)
+            #expect(session.epoch == registered.epoch)
+
+            let stranger = try await server.delimited()
+            var request = Hermes_V1_Authenticate()
+            request.password.nickName = "ann"
+            request.password.password = "wrong"
+            request.device.id = "one"
+            let refused = try await stranger.ask(5, .authenticate(request))
+            #expect(refused.error.code == HermesError.Code.wrongCredentials.rawValue)
+        }
+    }
+
+    @Test func deliversToTheOtherAndToOnesOwnOtherDevices() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            let annSession = try await ann.register("ann")
+            let annTablet = try await server.delimited()
+            _ = try await annTablet.authenticate("ann", device: "tablet")
+            let bob = try await server.delimited()
+            let bobSession = try await bob.register("bob")
+
+            try await ann.send("hello", to: bobSession.uid, id: 7, clientID: "c1")
+            let receipt = try await ann.receipt(7)
+            #expect(receipt.clientID == "c1")
+            #expect(receipt.inboxSeq == 1)
+
+            let arrived = try await bob.event()
+            #expect(arrived.seq == 1)
+            #expect(arrived.message.id == receipt.messageID)
+            #expect(arrived.message.content.text == "hello")
+            #expect(arrived.message.fromUid == annSession.uid)
+            #expect(arrived.message.fromNickName == "ann")
+            #expect(arrived.message.conversation.uid == annSession.uid)
+            #expect(arrived.message.own == false)
+            #expect(arrived.message.clientID.isEmpty)
+
+            let echoed = try await annTablet.event()
+            #expect(echoed.message.id == receipt.messageID)
+            #expect(echoed.message.own)
+            #expect(echoed.message.clientID == "c1")
+            #expect(echoed.message.conversation.uid == bobSession.uid)
+
+            // The sending device gets no echo: the next entry it sees is Bob's answer.
+            try await bob.send("hi", to: annSession.uid, id: 8)
+            let answer = try await ann.event()
+            #expect(answer.seq == 2)
+            #expect(answer.message.content.text == "hi")
+        }
+    }
+
+    @Test func keepsTheOrderForADeviceThatWasAway() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            _ = try await ann.register("ann")
+            let bob = try await server.delimited()
+            let bobSession = try await bob.register("bob")
+            try await bob.wire.close()
+
+            for number in 1...300 { try await ann.send("\(number)", to: bobSession.uid, id: UInt64(number)) }
+            for number in 1...300 { _ = try await ann.receipt(UInt64(number)) }
+
+            let back = try await server.delimited()
+            _ = try await back.authenticate("bob", device: "one")
+            for number in 1...300 {
+                let event = try await back.event()
+                #expect(event.seq == UInt64(number))
+                #expect(event.message.content.text == "\(number)")
+            }
+            try await back.acknowledge(200)
+            try await back.wire.close()
+
+            // What the client knows counts more than what the server has recorded.
+            let third = try await server.delimited()
+            _ = try await third.authenticate("bob", device: "one", epoch: bobSession.epoch, acknowledged: 250)
+            #expect(try await third.event().seq == 251)
+        }
+    }
+
+    @Test func theSameDeviceReplacesItsOlderConnection() async throws {
+        try await GatewayTestServer.with { server in
+            let first = try await server.delimited()
+            _ = try await first.register("ann", device: "phone")
+            let second = try await server.delimited()
+            _ = try await second.authenticate("ann", device: "phone")
+            #expect(try await first.kicked().reason == .replaced)
+            #expect(await first.wire.next() == nil)
+            // The newer one is not disturbed by the end of the older.
+            try await second.send("note to myself", to: 1, id: 3)
+            _ = try await second.receipt(3)
+        }
+    }
+
+    @Test func sendingAgainIsRecognised() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            _ = try await ann.register("ann")
+            let bob = try await server.delimited()
+            let uid = try await bob.register("bob").uid
+            try await ann.send("once", to: uid, id: 1, clientID: "x")
+            let first = try await ann.receipt(1)
+            try await ann.send("once", to: uid, id: 2, clientID: "x")
+            let second = try await ann.receipt(2)
+            #expect(second.duplicate)
+            #expect(second.messageID == first.messageID)
+            try await ann.send("other", to: uid, id: 3, clientID: "x")
+            #expect(try await ann.result(3).error.code == HermesError.Code.clientIDConflict.rawValue)
+        }
+    }
+
+    @Test func refusesWhatIsNotAllowed() async throws {
+        try await GatewayTestServer.with { server in
+            let client = try await server.delimited()
+            try await client.send("hello", to: 1, id: 4)
+            #expect(try await client.result(4).error.code == HermesError.Code.notAuthenticated.rawValue)
+            try await client.write(5, .ping(.with { $0.clientTimeMs = 17 }))
+            #expect(try await client.next().pong.clientTimeMs == 17)
+
+            _ = try await client.register("ann")
+            let contacts = try await client.ask(6, .contact(.with { $0.list = .init() }))
+            #expect(contacts.error.code == HermesError.Code.unsupported.rawValue)
+            let second = try await client.ask(7, .register(.init()))
+            #expect(second.error.code == HermesError.Code.alreadyAuthenticated.rawValue)
+            let empty = try await client.ask(8, .send(.with { $0.to.uid = 1 }))
+            #expect(empty.error.code == HermesError.Code.invalidArgument.rawValue)
+            // No answer is wanted, but a failure is told.
+            try await client.send("hello", to: 4_000, id: 0)
+            #expect(try await client.result(0).error.code == HermesError.Code.notFound.rawValue)
+        }
+    }
+
+    @Test func garbageEndsThatOneConnection() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            let uid = try await ann.register("ann").uid
+            // A length of 2^32 and more, one above the limit for strangers, bytes that are no packet.
+            for bytes: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], [0x80, 0x80, 0x04], [3, 0xFF, 0xFF, 0xFF]] {
+                let hostile = try await server.delimited()
+                try await hostile.wire.write(ByteBuffer(bytes: bytes))
+                #expect(try await hostile.kicked().reason == .protocol)
+                #expect(await hostile.wire.next() == nil)
+            }
+            try await ann.send("still here", to: uid, id: 2)
+            _ = try await ann.receipt(2)
+        }
+    }
+
+    @Test func tooManyRequestsEndTheConnection() async throws {
+        var settings = GatewaySettings()
+        settings.limits.requestsPerSecond = 5
+        try await GatewayTestServer.with(settings: settings) { server in
+            let client = try await server.delimited()
+            for id in 1...50 { try? await client.write(UInt64(id), .ping(.init())) }
+            #expect(try await client.kicked().reason == .limit)
+        }
+    }
+
+    @Test func connectionsOfOneAddressAreLimited() async throws {
+        var settings = GatewaySettings()
+        settings.limits.connectionsPerAddress = 2
+        try await GatewayTestServer.with(settings: settings) { server in
+            let first = try await server.delimited()
+            _ = try await first.register("ann")
+            let second = try await server.delimited()
+            _ = try await second.register("bob")
+            let third = try await server.delimited()
+            #expect(await third.wire.next() == nil)
+            try await second.wire.close()
+            // Its place is free again once the server has seen the end.
+            var session: Hermes_V1_Session?
+            while session == nil {
+                guard let next = try? await server.delimited() else { continue }
+                session = try? await next.authenticate("bob", device: "one")
+            }
+        }
+    }
+
+    @Test func drainingTellsEveryone() async throws {
+        try await GatewayTestServer.with { server in
+            let client = try await server.delimited()
+            _ = try await client.register("ann")
+            let listener = try #require(server.listeners["delimited"])
+            await listener.stopAccepting()
+            await listener.drain(within: .seconds(10))
+            #expect(listener.openConnections == 0)
+            let kicked = try await client.kicked()
+            #expect(kicked.reason == .shutdown)
+            #expect(kicked.reconnect.windowMs > 0)
+        }
+    }
+}

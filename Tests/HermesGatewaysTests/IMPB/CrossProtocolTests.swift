@@ -1,0 +1,91 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesWire
+import SwiftProtobuf
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct CrossProtocolTests {
+    @Test func onePersonOnBothProtocols() async throws {
+        try await GatewayTestServer.with { server in
+            let phone = try await server.impb()
+            let annUID = try await phone.register("ann").uid
+            _ = try await phone.logIn("ann")
+            let desk = try await server.delimited()
+            _ = try await desk.authenticate("ann", device: "desk")
+            let bob = try await server.delimited()
+            let bobUID = try await bob.register("bob").uid
+
+            try await phone.send("from the phone", to: bobUID, seq: 3)
+            #expect(try await bob.event().message.content.text == "from the phone")
+            let own = try await desk.event().message
+            #expect(own.own)
+            #expect(own.conversation.uid == bobUID)
+
+            try await desk.send("from the desk", to: bobUID, id: 4)
+            #expect(try await bob.event().message.content.text == "from the desk")
+            let echo = try await phone.message()
+            #expect(echo.from == Int32(annUID))
+            #expect(echo.to == Int32(bobUID))
+            #expect(echo.text == "from the desk")
+
+            try await bob.send("to both", to: annUID, id: 5)
+            #expect(try await phone.message().text == "to both")
+            #expect(try await desk.event().message.content.text == "to both")
+        }
+    }
+
+    @Test func contentsKeepTheirMeaning() async throws {
+        try await GatewayTestServer.with { server in
+            let phone = try await server.impb()
+            let annUID = try await phone.register("ann").uid
+            _ = try await phone.logIn("ann")
+            let desk = try await server.delimited()
+            let bobUID = try await desk.register("bob").uid
+
+            var message = IMPB_C2C_msg()
+            message.to = Int32(bobUID)
+            message.type = .location
+            message.content = try IMPB_msg_location_content.with {
+                $0.location.lat = 48.5
+                $0.location.lon = 9.25
+            }
+            .wireBytes()
+            try await phone.send(message, seq: 3)
+            let location = try await desk.event().message.content.location
+            #expect(location.latitude == 48.5)
+            #expect(location.longitude == 9.25)
+
+            // A type without a published body comes out as it went in.
+            message.type = .video
+            message.content = .init([1, 2, 3, 250])
+            message.to = Int32(annUID)
+            let tablet = try await server.impb()
+            _ = try await tablet.logIn("ann", device: "tablet")
+            // The tablet's cursor starts before the oldest entry.
+            #expect(try await tablet.message().type == .location)
+            try await phone.send(message, seq: 4)
+            let video = try await tablet.message()
+            #expect(video.type == .video)
+            #expect(video.content == .init([1, 2, 3, 250]))
+
+            var send = Hermes_V1_Send()
+            send.to.uid = annUID
+            send.content.image.url = "https://example.org/a.png"
+            send.content.attributes = ["caption": "us"]
+            try await desk.write(5, .send(send))
+            let image = try await tablet.message()
+            #expect(image.type == .image)
+            #expect(try IMPB_msg_img_content(wire: image.content).imgURL == "https://example.org/a.png")
+            #expect(image.ext.map(\.key) == ["caption"])
+
+            // Longer than a frame of IMPB: cut, and it says so.
+            try await desk.send(String(repeating: "é", count: 32_760), to: annUID, id: 6)
+            let long = try await tablet.message()
+            #expect(long.text.utf8.count == 60_000)
+            #expect(long.ext.map(\.key) == ["truncated"])
+        }
+    }
+}

@@ -1,0 +1,232 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import HermesWire
+import Logging
+import NIOCore
+import NIOEmbedded
+import Testing
+
+/// The handler on a channel without a socket, with a clock that stands still until told otherwise.
+struct ConnectionHandlerTests {
+    /// Records what it is told.
+    final class RecordingSession: GatewaySession {
+        typealias Decoder = IMPBFrameDecoder
+
+        let connection: Connection
+        var frames: [IMPBFrame] = []
+        var farewells: [String] = []
+        var marks: [UInt64] = []
+        var isClosed = false
+        var authenticates = false
+        var holds = false
+
+        init(_ connection: Connection) { self.connection = connection }
+
+        func received(_ frame: IMPBFrame) {
+            frames.append(frame)
+            if authenticates { connection.authenticated() }
+            if holds { connection.hold() }
+        }
+
+        func farewell(_ reason: CloseReason) {
+            farewells.append(reason.label)
+            connection.write { $0.writeString("bye") }
+        }
+
+        func written(_ mark: UInt64) { marks.append(mark) }
+        func closed() { isClosed = true }
+    }
+
+    struct Fixture {
+        let channel = EmbeddedChannel()
+        let connection: Connection
+        let session: RecordingSession
+
+        init(
+            _ limits: ConnectionLimits = ConnectionLimits(),
+            idle: Duration = .seconds(60),
+            maxFrameBytes: Int = 60_000
+        ) throws {
+            let loops = LoopContexts(channel.embeddedEventLoop)
+            let loop = try #require(loops[channel.eventLoop])
+            let state = ListenerState(
+                name: "test",
+                limits: limits,
+                idleTimeout: idle,
+                maxFrameBytes: maxFrameBytes,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            )
+            connection = Connection(loop: loop, listener: state, requiresAuthentication: true)
+            session = RecordingSession(connection)
+            let handler = ConnectionHandler<RecordingSession>(connection: connection, session: session)
+            try channel.pipeline.syncOperations.addHandler(handler)
+            try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        }
+
+        /// What was written since the last call.
+        func output() throws -> [String] {
+            channel.embeddedEventLoop.run()
+            var output: [String] = []
+            while let bytes = try channel.readOutbound(as: ByteBuffer.self) {
+                if bytes.readableBytes > 0 { output.append(String(buffer: bytes)) }
+            }
+            return output
+        }
+    }
+
+    private func ping(_ seq: UInt32, bodyBytes: Int = 0) throws -> ByteBuffer {
+        var bytes = ByteBuffer()
+        try IMPBFrame(seq: seq, type: .ping, body: ByteBuffer(repeating: 7, count: bodyBytes)).write(into: &bytes)
+        return bytes
+    }
+
+    @Test func cutsFramesHoweverTheyArrive() throws {
+        let fixture = try Fixture()
+        var stream = ByteBuffer()
+        for seq in 1...20 { stream.writeImmutableBuffer(try ping(UInt32(seq), bodyBytes: seq * 10)) }
+        let whole = stream
+        while let byte = stream.readSlice(length: 1) { try fixture.channel.writeInbound(byte) }
+        #expect(fixture.session.frames.map(\.seq) == Array(1...20))
+        try fixture.channel.writeInbound(whole)
+        #expect(fixture.session.frames.count == 40)
+        #expect(fixture.session.frames[39].body == ByteBuffer(repeating: 7, count: 200))
+    }
+
+    @Test func writesOnceATick() throws {
+        let fixture = try Fixture()
+        for number in 1...5 { fixture.connection.write { $0.writeString("\(number)") } }
+        #expect(try fixture.channel.readOutbound(as: ByteBuffer.self) == nil)
+        #expect(try fixture.output() == ["12345"])
+        fixture.connection.write(frame: ByteBuffer(string: "a"))
+        fixture.connection.write(frame: ByteBuffer(string: String(repeating: "L", count: 5_000)))
+        fixture.connection.write(frame: ByteBuffer(string: "b"))
+        #expect(try fixture.output().map(\.utf8.count) == [1, 5_000, 1])
+    }
+
+    @Test func anEncoderThatFailsLeavesNothingBehind() throws {
+        struct Failure: Error {}
+        let fixture = try Fixture()
+        fixture.connection.write { $0.writeString("whole") }
+        fixture.connection.write {
+            $0.writeString("half")
+            throw Failure()
+        }
+        #expect(try fixture.output() == ["whole"])
+    }
+
+    @Test func strangersHaveLimitedTime() throws {
+        let fixture = try Fixture()
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(9))
+        #expect(fixture.session.farewells.isEmpty)
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(2))
+        #expect(fixture.session.farewells == ["not_authenticated"])
+        #expect(try fixture.output() == ["bye"])
+        // The peer does not close: after some grace we do.
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
+        #expect(fixture.session.isClosed)
+        #expect(!fixture.channel.isActive)
+    }
+
+    @Test func signsOfLifeMoveTheIdleDeadline() throws {
+        let fixture = try Fixture(idle: .seconds(60))
+        fixture.session.authenticates = true
+        for _ in 1...10 {
+            try fixture.channel.writeInbound(ping(1))
+            fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(55))
+        }
+        #expect(fixture.session.farewells.isEmpty)
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(10))
+        #expect(fixture.session.farewells == ["idle"])
+    }
+
+    @Test func strangersHaveSmallFrames() throws {
+        let fixture = try Fixture()
+        fixture.session.authenticates = true
+        try fixture.channel.writeInbound(ping(1, bodyBytes: 10_000))
+        try fixture.channel.writeInbound(ping(2, bodyBytes: 50_000))
+        #expect(fixture.session.frames.count == 2)
+
+        let stranger = try Fixture()
+        try stranger.channel.writeInbound(ping(1, bodyBytes: 50_000))
+        #expect(stranger.session.farewells == ["malformed"])
+    }
+
+    @Test func aHoldKeepsFramesUntilItsRelease() throws {
+        let fixture = try Fixture()
+        fixture.session.holds = true
+        var stream = try ping(1)
+        stream.writeImmutableBuffer(try ping(2))
+        stream.writeImmutableBuffer(try ping(3))
+        try fixture.channel.writeInbound(stream)
+        #expect(fixture.session.frames.map(\.seq) == [1])
+        fixture.connection.release()
+        #expect(fixture.session.frames.map(\.seq) == [1, 2])
+        fixture.session.holds = false
+        fixture.connection.release()
+        #expect(fixture.session.frames.map(\.seq) == [1, 2, 3])
+    }
+
+    @Test func ourOwnDelayIsNotThePeersFault() throws {
+        let fixture = try Fixture()
+        fixture.session.holds = true
+        try fixture.channel.writeInbound(ping(1))
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(60))
+        #expect(fixture.session.farewells.isEmpty)
+        fixture.connection.release()
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(3))
+        #expect(fixture.session.farewells == ["not_authenticated"])
+    }
+
+    @Test func tooManyFramesEndTheConnection() throws {
+        var limits = ConnectionLimits()
+        limits.requestsPerSecond = 10
+        let fixture = try Fixture(limits)
+        for seq in 1...12 { try fixture.channel.writeInbound(ping(UInt32(seq))) }
+        #expect(fixture.session.frames.count == 10)
+        #expect(fixture.session.farewells == ["too_many_requests"])
+    }
+
+    @Test func aPeerThatDoesNotReadLosesTextThenTheConnection() throws {
+        var limits = ConnectionLimits()
+        limits.outboundQueueBytes = 40
+        let fixture = try Fixture(limits)
+        fixture.channel.isWritable = false
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        for number in 0...9 { fixture.connection.write(.text) { $0.writeString("text\(number)    ") } }
+        fixture.connection.write(.control) { $0.writeString("important ") }
+        #expect(try fixture.output().isEmpty)
+        #expect(!fixture.connection.keepsUp)
+        fixture.channel.isWritable = true
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        #expect(try fixture.output().joined() == "text7    text8    text9    important ")
+
+        fixture.channel.isWritable = false
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        for _ in 0..<5 { fixture.connection.write(.control) { $0.writeString("important ") } }
+        #expect(fixture.session.isClosed)
+    }
+
+    @Test func tellsWhenWhatWasWrittenHasGone() throws {
+        let fixture = try Fixture()
+        fixture.connection.write { $0.writeString("entry") }
+        fixture.connection.reportWritten(5)
+        #expect(fixture.session.marks.isEmpty)
+        #expect(try fixture.output() == ["entry"])
+        #expect(fixture.session.marks == [5])
+    }
+
+    @Test func aConnectionThatIsGoneIsForgotten() throws {
+        let fixture = try Fixture()
+        #expect(fixture.connection.loop.connectionCount == 1)
+        _ = try fixture.channel.finish()
+        #expect(fixture.session.isClosed)
+        #expect(fixture.connection.loop.connectionCount == 0)
+        // Late messages from the core find nobody.
+        fixture.connection.loop.post(.ended(fixture.connection, .revoked))
+        fixture.channel.embeddedEventLoop.run()
+        #expect(fixture.session.farewells.isEmpty)
+    }
+}

@@ -1,0 +1,73 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import NIOCore
+import Testing
+
+struct OutboundQueueTests {
+    private func frame(_ number: UInt8) -> ByteBuffer { ByteBuffer(repeating: number, count: 10) }
+
+    private func numbers(_ queue: OutboundQueue) -> [UInt8] {
+        var queue = queue
+        var numbers: [UInt8] = []
+        while let frame = queue.popFirst() { numbers.append(frame.getInteger(at: 0) ?? 0) }
+        return numbers
+    }
+
+    @Test func keepsTheOrderOverAllClasses() {
+        var queue = OutboundQueue()
+        let classes: [Publication.DropClass] = [.control, .text, .gift, .text, .presence, .control]
+        for (number, kind) in classes.enumerated() {
+            #expect(queue.append(frame(UInt8(number)), kind, limit: 1_000) == .queued)
+        }
+        #expect(queue.count == 6)
+        #expect(queue.bytes == 60)
+        #expect(numbers(queue) == [0, 1, 2, 3, 4, 5])
+    }
+
+    @Test func dropsTheOldestOfTheLeastImportant() {
+        var queue = OutboundQueue()
+        _ = queue.append(frame(0), .control, limit: 40)
+        _ = queue.append(frame(1), .text, limit: 40)
+        _ = queue.append(frame(2), .gift, limit: 40)
+        _ = queue.append(frame(3), .text, limit: 40)
+        var oneText = OutboundQueue.Dropped()
+        oneText.text = 1
+        #expect(queue.append(frame(4), .text, limit: 40) == .queuedDropping(oneText))
+        #expect(numbers(queue) == [0, 2, 3, 4])
+        #expect(queue.append(frame(5), .control, limit: 40) == .queuedDropping(oneText))
+        #expect(queue.append(frame(6), .gift, limit: 40) == .queuedDropping(oneText))
+        var oneGift = OutboundQueue.Dropped()
+        oneGift.gift = 1
+        #expect(queue.append(frame(7), .control, limit: 40) == .queuedDropping(oneGift))
+        #expect(numbers(queue) == [0, 5, 6, 7])
+    }
+
+    @Test func textMakesNoRoomAtTheCostOfGifts() {
+        var queue = OutboundQueue()
+        _ = queue.append(frame(0), .gift, limit: 20)
+        _ = queue.append(frame(1), .control, limit: 20)
+        #expect(queue.append(frame(2), .text, limit: 20) == .refused)
+        #expect(numbers(queue) == [0, 1])
+    }
+
+    @Test func nothingImportantIsDropped() {
+        var queue = OutboundQueue()
+        _ = queue.append(frame(0), .control, limit: 20)
+        _ = queue.append(frame(1), .control, limit: 20)
+        #expect(queue.append(frame(2), .control, limit: 20) == .overflow)
+        #expect(queue.append(ByteBuffer(repeating: 0, count: 21), .control, limit: 20) == .overflow)
+    }
+
+    @Test func isEmptyAgainOnceAllIsTaken() {
+        var queue = OutboundQueue()
+        _ = queue.append(frame(0), .text, limit: 20)
+        #expect(!queue.isEmpty)
+        #expect(queue.popFirst() != nil)
+        #expect(queue.isEmpty)
+        #expect(queue.bytes == 0)
+        #expect(queue.popFirst() == nil)
+    }
+}

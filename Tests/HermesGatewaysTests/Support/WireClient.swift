@@ -1,0 +1,81 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+import NIOPosix
+
+/// A connection that speaks frames and nothing else.
+final class WireClient<Decoder: FrameDecoder>: Sendable {
+    let channel: any Channel
+    private let frames: AsyncStream<Decoder.Frame>
+
+    private init(channel: any Channel, frames: AsyncStream<Decoder.Frame>) {
+        self.channel = channel
+        self.frames = frames
+    }
+
+    static func connect(port: Int) async throws -> WireClient {
+        let (frames, continuation) = AsyncStream.makeStream(of: Decoder.Frame.self)
+        let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(Collector<Decoder>(continuation))
+                }
+            }
+            .connect(host: "127.0.0.1", port: port)
+            .get()
+        return WireClient(channel: channel, frames: frames)
+    }
+
+    func write(_ bytes: ByteBuffer) async throws {
+        try await channel.writeAndFlush(bytes)
+    }
+
+    func write(_ frame: Decoder.Frame) async throws {
+        var bytes = ByteBuffer()
+        try frame.write(into: &bytes)
+        try await write(bytes)
+    }
+
+    /// The next frame; nil once the server has closed the connection.
+    func next() async -> Decoder.Frame? {
+        for await frame in frames { return frame }
+        return nil
+    }
+
+    func close() async throws {
+        try await channel.close().get()
+    }
+}
+
+/// Cuts what comes into frames.
+private final class Collector<Decoder: FrameDecoder>: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let continuation: AsyncStream<Decoder.Frame>.Continuation
+    private var decoder = Decoder(maxFrameBytes: 2 << 20)
+    private var unread = ByteBuffer()
+
+    init(_ continuation: AsyncStream<Decoder.Frame>.Continuation) { self.continuation = continuation }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        unread.writeBuffer(&bytes)
+        do {
+            while let frame = try decoder.next(from: &unread) { continuation.yield(frame) }
+        } catch {
+            context.close(promise: nil)
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+/// The test cannot go on: the server said something else, or closed.
+struct Unexpected: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
