@@ -93,13 +93,6 @@ package final class Delivery {
         firstSlot = nil
         if !others.isEmpty { others.removeAll(keepingCapacity: true) }
     }
-
-    /// Lets go of the bytes, so that a spare object keeps none alive.
-    func clear() {
-        firstSlot = nil
-        firstBytes = ByteBuffer()
-        others.removeAll(keepingCapacity: true)
-    }
 }
 
 /// Whoever gets publications. Called on the shard's loop only.

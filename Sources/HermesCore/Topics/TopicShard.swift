@@ -12,8 +12,9 @@ package final class TopicShard {
     /// A topic with members here or interest elsewhere.
     final class Topic {
         let name: TopicName
-        /// Dense: the last member takes the place of one that leaves.
-        var members: [TopicSubscription] = []
+        /// Dense: the last member takes the place of one that leaves. Each is retained by hand, so that a delivery loop
+        /// touches no reference counts: two atomic operations cost as much as all the rest of a delivery.
+        var members: [Unmanaged<TopicSubscription>] = []
         /// The other shards that have members.
         var remoteShards: [Int] = []
 
@@ -27,6 +28,8 @@ package final class TopicShard {
     private var mailboxes: [ShardMailbox] = []
     private var spare: Delivery?
     private var isDelivering = false
+    /// Subscriptions that ended while subscribers were called; let go of afterwards.
+    private var retired: [Unmanaged<TopicSubscription>] = []
     /// What subscribers published while they were called: after the current publication, so that all see one order.
     private var deferred: [Publication] = []
     /// What waits for the end of the tick, by shard.
@@ -51,11 +54,11 @@ package final class TopicShard {
     /// From now on `subscriber` gets what is published to the topic, until ``unsubscribe(_:)``.
     ///
     /// Whoever publishes, on any loop, after this returned reaches the subscriber.
-    package func subscribe(_ subscriber: any TopicSubscriber, to name: TopicName) -> TopicSubscription {
+    package func subscribe(_ subscriber: some TopicSubscriber, to name: TopicName) -> TopicSubscription {
         assert(loop.isCurrent())
         let topic = topic(named: name)
-        let subscription = TopicSubscription(subscriber: subscriber, topic: topic, index: topic.members.count)
-        topic.members.append(subscription)
+        let subscription = HeldSubscription(subscriber: subscriber, topic: topic, index: topic.members.count)
+        topic.members.append(Unmanaged<TopicSubscription>.passRetained(subscription))
         if topic.members.count == 1 { announce(name, isInterested: true) }
         return subscription
     }
@@ -65,16 +68,30 @@ package final class TopicShard {
         assert(loop.isCurrent())
         guard let topic = subscription.topic else { return }
         subscription.topic = nil
-        subscription.subscriber = nil
+        subscription.isActive = false
         guard let last = topic.members.popLast() else { return }
-        if last !== subscription {
+        let own: Unmanaged<TopicSubscription>
+        if subscription.index == topic.members.count {
+            own = last
+        } else {
+            own = topic.members[subscription.index]
             topic.members[subscription.index] = last
-            last.index = subscription.index
+            last._withUnsafeGuaranteedRef { $0.index = subscription.index }
+        }
+        if isDelivering {
+            retired.append(own)
+        } else {
+            Self.letGo(own)
         }
         if topic.members.isEmpty {
             announce(topic.name, isInterested: false)
             if topic.remoteShards.isEmpty { topics[topic.name] = nil }
         }
+    }
+
+    private static func letGo(_ subscription: Unmanaged<TopicSubscription>) {
+        subscription._withUnsafeGuaranteedRef { $0.letGo() }
+        subscription.release()
     }
 
     /// How many subscriptions the topic has on this loop.
@@ -128,30 +145,42 @@ package final class TopicShard {
         }
         isDelivering = true
         deliverToMembers(publication, of: topic)
+        if !deferred.isEmpty { deliverDeferred() }
+        isDelivering = false
+        if !retired.isEmpty {
+            let ended = retired
+            retired = []
+            for subscription in ended { Self.letGo(subscription) }
+        }
+    }
+
+    private func deliverDeferred() {
         var next = 0
         while next < deferred.count {
             let publication = deferred[next]
             next += 1
             if let topic = topics[publication.topic] { deliverToMembers(publication, of: topic) }
         }
-        if next > 0 { deferred.removeAll(keepingCapacity: next <= 1024) }
-        isDelivering = false
+        deferred.removeAll(keepingCapacity: next <= 1024)
     }
 
     private func deliverToMembers(_ publication: Publication, of topic: Topic) {
-        var delivery = spare ?? Delivery(publication)
-        if spare != nil {
-            spare = nil
+        var delivery: Delivery
+        if let spare {
+            delivery = spare
+            self.spare = nil
             delivery.reset(to: publication)
+        } else {
+            delivery = Delivery(publication)
         }
-        // A snapshot, which costs a reference: members that join during the loop are not in it, members that leave
-        // have no subscriber any more, and only then is the array copied.
+        // A snapshot, which costs a reference: members that join during the loop are not in it, members that leave are
+        // not active any more and stay alive until the end (`retired`); only then is the array copied.
         let members = topic.members
-        for member in members { member.subscriber?.deliver(delivery) }
-        if isKnownUniquelyReferenced(&delivery) {
-            delivery.clear()
-            spare = delivery
+        members.withUnsafeBufferPointer { members in
+            for member in members { member._withUnsafeGuaranteedRef { $0.deliver(delivery) } }
         }
+        // It keeps the bytes of this publication until the next; that is one for each loop.
+        if isKnownUniquelyReferenced(&delivery) { spare = delivery }
     }
 
     // MARK: Other loops
@@ -227,14 +256,33 @@ package struct PublishOutcome: Sendable, Hashable {
 }
 
 /// One subscriber's hold on one topic; ended by ``TopicShard/unsubscribe(_:)``. Owner: the shard's loop.
-package final class TopicSubscription {
-    fileprivate(set) var subscriber: (any TopicSubscriber)?
-    fileprivate(set) var topic: TopicShard.Topic?
-    fileprivate(set) var index: Int
+package class TopicSubscription {
+    fileprivate final var topic: TopicShard.Topic?
+    fileprivate final var index: Int
+    fileprivate final var isActive = true
 
-    fileprivate init(subscriber: any TopicSubscriber, topic: TopicShard.Topic, index: Int) {
-        self.subscriber = subscriber
+    fileprivate init(topic: TopicShard.Topic, index: Int) {
         self.topic = topic
         self.index = index
     }
+
+    fileprivate func deliver(_ delivery: Delivery) {}
+
+    fileprivate func letGo() {}
+}
+
+/// A subscription that knows the type of its subscriber, and keeps it alive until it ends.
+private final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
+    private let subscriber: Unmanaged<Subscriber>
+
+    init(subscriber: Subscriber, topic: TopicShard.Topic, index: Int) {
+        self.subscriber = .passRetained(subscriber)
+        super.init(topic: topic, index: index)
+    }
+
+    override func deliver(_ delivery: Delivery) {
+        if isActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(delivery) } }
+    }
+
+    override func letGo() { subscriber.release() }
 }
