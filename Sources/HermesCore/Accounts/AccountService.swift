@@ -67,7 +67,7 @@ package final class AccountService: Sendable {
         }
         let stamp = sessions.stamp()
         let account = try await create(nickName: nickName, password: password, address: address)
-        return try await open(account, device, address: address, isNewToken: true, tokenHash: nil, stamp: stamp)
+        return try await open(account, device, isNewToken: true, tokenHash: nil, stamp: stamp)
     }
 
     /// Creates an account without a device, whether or not registration is open (administration).
@@ -117,24 +117,23 @@ package final class AccountService: Sendable {
         case .password(let nickName, let password):
             let account = try await check(nickName: nickName, password: password, address: address)
             try await makeRoom(for: device.id, of: account.id)
-            return try await open(account, device, address: address, isNewToken: true, tokenHash: nil, stamp: stamp)
+            return try await open(account, device, isNewToken: true, tokenHash: nil, stamp: stamp)
         case .token(let text):
             let (account, owner, hash) = try await check(token: text, address: address)
             var device = device
             device.id = owner.device
-            return try await open(account, device, address: address, isNewToken: false, tokenHash: hash, stamp: stamp)
+            return try await open(account, device, isNewToken: false, tokenHash: hash, stamp: stamp)
         case .tokenOfAnyDevice(let text):
             let (account, _, hash) = try await check(token: text, address: address)
             try await makeRoom(for: device.id, of: account.id)
-            return try await open(account, device, address: address, isNewToken: false, tokenHash: hash, stamp: stamp)
+            return try await open(account, device, isNewToken: false, tokenHash: hash, stamp: stamp)
         case .claim(let user):
             guard let stored = try await store.find(.id(user)) else { throw try refused(address: address) }
             try checkEnabled(stored.account)
-            try await makeRoom(for: device.id, of: user)
+            try await checkClaim(of: device, of: user)
             return try await open(
                 stored.account,
                 device,
-                address: address,
                 isNewToken: false,
                 tokenHash: nil,
                 stamp: stamp
@@ -197,7 +196,6 @@ package final class AccountService: Sendable {
     private func open(
         _ account: Account,
         _ description: DeviceDescription,
-        address: String?,
         isNewToken: Bool,
         tokenHash: TokenHash?,
         stamp: UInt64
@@ -327,6 +325,18 @@ package final class AccountService: Sendable {
     package func removeDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {
         try await store.revoke(.device(device, of: user), now: time.now())
         sessions.end(user, .revoked, .only(device))
+    }
+
+    /// What is merely claimed drives out no device and takes over none that proved who it is.
+    private func checkClaim(of device: DeviceDescription, of user: UserID) async throws(HermesError) {
+        let devices = try await store.devices(of: user)
+        if let known = devices.first(where: { $0.description.id == device.id }) {
+            guard known.description.platform == device.clamped.platform else {
+                throw HermesError(.forbidden, "this device id belongs to another device of the account; choose another")
+            }
+        } else if devices.count >= settings.maxDevices {
+            throw HermesError(.forbidden, "the account has \(devices.count) devices; remove one first")
+        }
     }
 
     /// Removes the device that was not seen for longest if a new one would be one too many.

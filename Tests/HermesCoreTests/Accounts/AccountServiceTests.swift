@@ -220,6 +220,27 @@ import Testing
         #expect(attachment.ends.isEmpty)
     }
 
+    @Test func aClaimDrivesOutNobody() async throws {
+        let accounts = service { $0.maxDevices = 2 }
+        let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
+        let attachment = attach(login)
+        func claim(_ id: String) async -> HermesError.Code? {
+            await code {
+                let description = DeviceDescription(id: try device(id), platform: "QSIOP")
+                let claimed = try await accounts.logIn(.claim(login.principal.user), device: description, address: nil)
+                sessions.attach(RecordingAttachment(claimed.principal))
+            }
+        }
+        #expect(await claim("phone") == .forbidden)
+        #expect(await claim("meter") == nil)
+        #expect(await claim("meter") == nil)
+        #expect(await claim("meter2") == .forbidden)
+        #expect(attachment.ends.isEmpty)
+        #expect(
+            try await accounts.devices(of: login.principal.user).map(\.description.id.rawValue) == ["phone", "meter"]
+        )
+    }
+
     @Test func changesProfiles() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
