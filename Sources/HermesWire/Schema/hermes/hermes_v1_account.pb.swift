@@ -60,6 +60,7 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
 
   package var credential: Hermes_V1_Authenticate.OneOf_Credential? = nil
 
+  /// By name and password.
   package var password: Hermes_V1_PasswordCredential {
     get {
       if case .password(let v)? = credential {return v}
@@ -77,6 +78,7 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
     set {credential = .token(newValue)}
   }
 
+  /// The device that logs in.
   package var device: Hermes_V1_DeviceDescription {
     get {_device ?? Hermes_V1_DeviceDescription()}
     set {_device = newValue}
@@ -96,6 +98,7 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Credential: Equatable, Sendable {
+    /// By name and password.
     case password(Hermes_V1_PasswordCredential)
     /// A token as given by an earlier `session`; at most 256 bytes.
     case token(String)
@@ -113,8 +116,10 @@ package nonisolated struct Hermes_V1_PasswordCredential: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// As at registration; compared without regard to case.
   package var nickName: String = String()
 
+  /// 6 to 256 bytes of UTF-8.
   package var password: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -154,6 +159,7 @@ package nonisolated struct Hermes_V1_Session: Sendable {
   /// 1 … 2^31−1.
   package var uid: UInt32 = 0
 
+  /// The account's name for people.
   package var nickName: String = String()
 
   /// For the next login, instead of the password; empty if the connection authenticated by token.
@@ -205,13 +211,16 @@ package nonisolated struct Hermes_V1_Account: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 … 2^31−1.
   package var uid: UInt32 = 0
 
+  /// The name for people: 1 to 64 characters.
   package var nickName: String = String()
 
   /// At most 1,024 bytes.
   package var avatarURL: String = String()
 
+  /// At least one device is connected.
   package var isOnline: Bool = false
 
   /// When the account was created, in milliseconds since 1970; only in one's own.
@@ -291,6 +300,7 @@ package nonisolated struct Hermes_V1_AccountSelector: Sendable {
 
   package var selector: Hermes_V1_AccountSelector.OneOf_Selector? = nil
 
+  /// By its id: 1 … 2^31−1.
   package var uid: UInt32 {
     get {
       if case .uid(let v)? = selector {return v}
@@ -299,6 +309,7 @@ package nonisolated struct Hermes_V1_AccountSelector: Sendable {
     set {selector = .uid(newValue)}
   }
 
+  /// By its name, without regard to case.
   package var nickName: String {
     get {
       if case .nickName(let v)? = selector {return v}
@@ -310,7 +321,9 @@ package nonisolated struct Hermes_V1_AccountSelector: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Selector: Equatable, Sendable {
+    /// By its id: 1 … 2^31−1.
     case uid(UInt32)
+    /// By its name, without regard to case.
     case nickName(String)
 
   }
@@ -324,6 +337,7 @@ package nonisolated struct Hermes_V1_ProfileChange: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 to 64 characters, unique.
   package var nickName: String {
     get {_nickName ?? String()}
     set {_nickName = newValue}
@@ -333,6 +347,7 @@ package nonisolated struct Hermes_V1_ProfileChange: Sendable {
   /// Clears the value of `nickName`. Subsequent reads from it will return its default value.
   package mutating func clearNickName() {self._nickName = nil}
 
+  /// At most 1,024 bytes.
   package var avatarURL: String {
     get {_avatarURL ?? String()}
     set {_avatarURL = newValue}
@@ -350,13 +365,16 @@ package nonisolated struct Hermes_V1_ProfileChange: Sendable {
   fileprivate var _avatarURL: String? = nil
 }
 
+/// Changes the password; the old one proves that it is the owner who asks.
 package nonisolated struct Hermes_V1_PasswordChange: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 6 to 256 bytes of UTF-8.
   package var oldPassword: String = String()
 
+  /// 6 to 256 bytes of UTF-8.
   package var newPassword: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -364,6 +382,7 @@ package nonisolated struct Hermes_V1_PasswordChange: Sendable {
   package init() {}
 }
 
+/// Revokes tokens; nothing to say about it.
 package nonisolated struct Hermes_V1_RevokeTokens: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -67,6 +67,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
     set {request = .block(newValue)}
   }
 
+  /// The reverse of block. Answer: empty result.
   package var unblock: Hermes_V1_ContactSelector {
     get {
       if case .unblock(let v)? = request {return v}
@@ -95,6 +96,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
     case remove(Hermes_V1_ContactSelector)
     /// Neither messages nor requests from a blocked account arrive. Answer: empty result.
     case block(Hermes_V1_ContactSelector)
+    /// The reverse of block. Answer: empty result.
     case unblock(Hermes_V1_ContactSelector)
     /// Answer: result.contacts.
     case list(Hermes_V1_ListContacts)
@@ -104,11 +106,13 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
   package init() {}
 }
 
+/// Asks somebody to be a contact.
 package nonisolated struct Hermes_V1_AddContact: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Whom: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
   /// At most 256 bytes.
@@ -119,13 +123,16 @@ package nonisolated struct Hermes_V1_AddContact: Sendable {
   package init() {}
 }
 
+/// Answers somebody who asked.
 package nonisolated struct Hermes_V1_AnswerContact: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Who asked: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
+  /// True: accept; false: decline.
   package var accept: Bool = false
 
   /// At most 256 bytes.
@@ -136,11 +143,13 @@ package nonisolated struct Hermes_V1_AnswerContact: Sendable {
   package init() {}
 }
 
+/// Names one account.
 package nonisolated struct Hermes_V1_ContactSelector: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 … 2^31−1.
   package var uid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -148,6 +157,7 @@ package nonisolated struct Hermes_V1_ContactSelector: Sendable {
   package init() {}
 }
 
+/// Reads one's contacts, ordered by uid.
 package nonisolated struct Hermes_V1_ListContacts: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -164,26 +174,37 @@ package nonisolated struct Hermes_V1_ListContacts: Sendable {
   package init() {}
 }
 
+/// A contact, or one that is about to be.
 package nonisolated struct Hermes_V1_Contact: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The other's account: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
+  /// The other's name for people.
   package var nickName: String = String()
 
+  /// At most 1,024 bytes.
   package var avatarURL: String = String()
 
+  /// How the two stand to each other.
   package var state: Hermes_V1_Contact.State = .unspecified
 
+  /// At least one of the other's devices is connected.
   package var isOnline: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// How the two stand to each other.
   package nonisolated enum State: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
+
+    /// Not said, or of a newer version.
     case unspecified // = 0
+
+    /// Both agreed.
     case accepted // = 1
 
     /// This side asked.
@@ -191,6 +212,8 @@ package nonisolated struct Hermes_V1_Contact: Sendable {
 
     /// The other side asked.
     case incoming // = 3
+
+    /// This side blocked the other.
     case blocked // = 4
     case UNRECOGNIZED(Int)
 
@@ -234,13 +257,16 @@ package nonisolated struct Hermes_V1_Contact: Sendable {
   package init() {}
 }
 
+/// Some of one's contacts.
 package nonisolated struct Hermes_V1_ContactList: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Ordered by uid.
   package var contacts: [Hermes_V1_Contact] = []
 
+  /// There are more behind the last.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -254,22 +280,37 @@ package nonisolated struct Hermes_V1_ContactEvent: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// What happened.
   package var kind: Hermes_V1_ContactEvent.Kind = .unspecified
 
+  /// The other: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
+  /// The other's name for people.
   package var nickName: String = String()
 
+  /// What the other told; at most 256 bytes.
   package var message: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// What happened.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
+
+    /// Not said, or of a newer version.
     case unspecified // = 0
+
+    /// The other asks.
     case requested // = 1
+
+    /// The other accepted.
     case accepted // = 2
+
+    /// The other declined.
     case declined // = 3
+
+    /// The other ended it.
     case removed // = 4
     case UNRECOGNIZED(Int)
 

@@ -58,6 +58,7 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
     set {request = .setPushToken(newValue)}
   }
 
+  /// Push no longer. Answer: empty result.
   package var clearPushToken_p: Hermes_V1_ClearPushToken {
     get {
       if case .clearPushToken_p(let v)? = request {return v}
@@ -75,6 +76,7 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
     case remove(Hermes_V1_RemoveDevice)
     /// Where to push when this device is not connected. Answer: empty result.
     case setPushToken(Hermes_V1_PushToken)
+    /// Push no longer. Answer: empty result.
     case clearPushToken_p(Hermes_V1_ClearPushToken)
 
   }
@@ -82,6 +84,7 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
   package init() {}
 }
 
+/// Reads the device list; nothing to say about it.
 package nonisolated struct Hermes_V1_ListDevices: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -92,11 +95,13 @@ package nonisolated struct Hermes_V1_ListDevices: Sendable {
   package init() {}
 }
 
+/// Removes a device.
 package nonisolated struct Hermes_V1_RemoveDevice: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Which: 1 to 64 bytes.
   package var deviceID: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -104,11 +109,13 @@ package nonisolated struct Hermes_V1_RemoveDevice: Sendable {
   package init() {}
 }
 
+/// Where pushes for this device go.
 package nonisolated struct Hermes_V1_PushToken: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Who delivers.
   package var service: Hermes_V1_PushToken.Service = .unspecified
 
   /// As the service gave it; for Web Push the subscription as JSON. At most 4 KiB.
@@ -119,12 +126,23 @@ package nonisolated struct Hermes_V1_PushToken: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// Who delivers.
   package nonisolated enum Service: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
+
+    /// Not said, or of a newer version.
     case unspecified // = 0
+
+    /// Apple's, production.
     case apns // = 1
+
+    /// Apple's, sandbox.
     case apnsSandbox // = 2
+
+    /// Google's Firebase Cloud Messaging.
     case fcm // = 3
+
+    /// Web Push (RFC 8030).
     case webPush // = 4
     case UNRECOGNIZED(Int)
 
@@ -168,6 +186,7 @@ package nonisolated struct Hermes_V1_PushToken: Sendable {
   package init() {}
 }
 
+/// Removes the push token of this device; nothing to say about it.
 package nonisolated struct Hermes_V1_ClearPushToken: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -178,24 +197,31 @@ package nonisolated struct Hermes_V1_ClearPushToken: Sendable {
   package init() {}
 }
 
+/// A device of one's own account.
 package nonisolated struct Hermes_V1_Device: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// As the client chose it: 1 to 64 bytes.
   package var id: String = String()
 
+  /// For people; at most 64 bytes.
   package var name: String = String()
 
+  /// At most 64 bytes.
   package var platform: String = String()
 
+  /// At most 32 bytes.
   package var appVersion: String = String()
 
+  /// It is connected now.
   package var isOnline: Bool = false
 
   /// In milliseconds since 1970.
   package var lastSeenMs: Int64 = 0
 
+  /// It has taken its inbox up to here.
   package var acknowledgedSeq: UInt64 = 0
 
   /// The device that asks.
@@ -206,11 +232,13 @@ package nonisolated struct Hermes_V1_Device: Sendable {
   package init() {}
 }
 
+/// All devices of one's own account.
 package nonisolated struct Hermes_V1_DeviceList: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// One entry each.
   package var devices: [Hermes_V1_Device] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -117,6 +117,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
   package init() {}
 }
 
+/// Creates a group.
 package nonisolated struct Hermes_V1_CreateGroup: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -133,11 +134,13 @@ package nonisolated struct Hermes_V1_CreateGroup: Sendable {
   package init() {}
 }
 
+/// Names one group.
 package nonisolated struct Hermes_V1_GroupSelector: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 … 2^31−1.
   package var groupID: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -145,11 +148,13 @@ package nonisolated struct Hermes_V1_GroupSelector: Sendable {
   package init() {}
 }
 
+/// Reads one's groups, ordered by id.
 package nonisolated struct Hermes_V1_ListGroups: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Groups with an id above this; 0: from the start.
   package var afterGroupID: UInt32 = 0
 
   /// 1 to 500; 0: 100.
@@ -166,8 +171,10 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 … 2^31−1.
   package var groupID: UInt32 = 0
 
+  /// 1 to 64 characters.
   package var name: String {
     get {_name ?? String()}
     set {_name = newValue}
@@ -177,6 +184,7 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   /// Clears the value of `name`. Subsequent reads from it will return its default value.
   package mutating func clearName() {self._name = nil}
 
+  /// At most 1,024 bytes.
   package var avatarURL: String {
     get {_avatarURL ?? String()}
     set {_avatarURL = newValue}
@@ -205,17 +213,22 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   fileprivate var _muted: Bool? = nil
 }
 
+/// Adds and removes members, changes roles.
 package nonisolated struct Hermes_V1_ChangeMembers: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 … 2^31−1.
   package var groupID: UInt32 = 0
 
+  /// Who comes in; at most 499 at once.
   package var addUids: [UInt32] = []
 
+  /// Who goes out; at most 499 at once.
   package var removeUids: [UInt32] = []
 
+  /// Who gets another role or is muted; only uid, role and muted_until_ms are read.
   package var changeRoles: [Hermes_V1_GroupMember] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -223,15 +236,19 @@ package nonisolated struct Hermes_V1_ChangeMembers: Sendable {
   package init() {}
 }
 
+/// A member of a group.
 package nonisolated struct Hermes_V1_GroupMember: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 … 2^31−1.
   package var uid: UInt32 = 0
 
+  /// The name for people.
   package var nickName: String = String()
 
+  /// What the member may do.
   package var role: Hermes_V1_GroupMember.Role = .unspecified
 
   /// May not talk before this moment, in milliseconds since 1970; 0: may talk.
@@ -239,11 +256,20 @@ package nonisolated struct Hermes_V1_GroupMember: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// What a member may do.
   package nonisolated enum Role: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
+
+    /// Not said, or of a newer version.
     case unspecified // = 0
+
+    /// May talk.
     case member // = 1
+
+    /// May add, remove and mute members and change the group, too.
     case administrator // = 2
+
+    /// May change roles and dissolve the group, too.
     case owner // = 3
     case UNRECOGNIZED(Int)
 
@@ -284,24 +310,31 @@ package nonisolated struct Hermes_V1_GroupMember: Sendable {
   package init() {}
 }
 
+/// A group.
 package nonisolated struct Hermes_V1_Group: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 … 2^31−1.
   package var id: UInt32 = 0
 
+  /// 1 to 64 characters.
   package var name: String = String()
 
+  /// At most 1,024 bytes.
   package var avatarURL: String = String()
 
+  /// Nobody but the owner and administrators may talk.
   package var muted: Bool = false
 
+  /// How many are in it.
   package var memberCount: UInt32 = 0
 
   /// Only where asked for, and only up to 500.
   package var members: [Hermes_V1_GroupMember] = []
 
+  /// In milliseconds since 1970.
   package var createdAtMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -309,13 +342,16 @@ package nonisolated struct Hermes_V1_Group: Sendable {
   package init() {}
 }
 
+/// Some of one's groups.
 package nonisolated struct Hermes_V1_GroupList: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Ordered by id, without their members.
   package var groups: [Hermes_V1_Group] = []
 
+  /// There are more behind the last.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -329,8 +365,10 @@ package nonisolated struct Hermes_V1_GroupEvent: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// What happened.
   package var kind: Hermes_V1_GroupEvent.Kind = .unspecified
 
+  /// The group as it is now, without its members.
   package var group: Hermes_V1_Group {
     get {_group ?? Hermes_V1_Group()}
     set {_group = newValue}
@@ -348,13 +386,26 @@ package nonisolated struct Hermes_V1_GroupEvent: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// What happened.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
+
+    /// Not said, or of a newer version.
     case unspecified // = 0
+
+    /// The group is new.
     case created // = 1
+
+    /// Name, picture or muting changed, or somebody's role.
     case changed // = 2
+
+    /// Members came.
     case membersAdded // = 3
+
+    /// Members went.
     case membersRemoved // = 4
+
+    /// The group is gone.
     case dissolved // = 5
     case UNRECOGNIZED(Int)
 

@@ -30,6 +30,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Contiguous per user, from 1.
   package var seq: UInt64 = 0
 
   /// When the entry was committed, in milliseconds since 1970.
@@ -37,6 +38,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
 
   package var event: Hermes_V1_Event.OneOf_Event? = nil
 
+  /// A message of a conversation, one's own from other devices too.
   package var message: Hermes_V1_Message {
     get {
       if case .message(let v)? = event {return v}
@@ -45,6 +47,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .message(newValue)}
   }
 
+  /// Somebody read up to a message.
   package var readMark: Hermes_V1_ReadMark {
     get {
       if case .readMark(let v)? = event {return v}
@@ -53,6 +56,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .readMark(newValue)}
   }
 
+  /// A message was taken back.
   package var recalled: Hermes_V1_RecalledMessage {
     get {
       if case .recalled(let v)? = event {return v}
@@ -61,6 +65,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .recalled(newValue)}
   }
 
+  /// Somebody asked, answered or ended a contact.
   package var contact: Hermes_V1_ContactEvent {
     get {
       if case .contact(let v)? = event {return v}
@@ -69,6 +74,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .contact(newValue)}
   }
 
+  /// A group changed.
   package var group: Hermes_V1_GroupEvent {
     get {
       if case .group(let v)? = event {return v}
@@ -77,6 +83,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .group(newValue)}
   }
 
+  /// A back end posted a notification.
   package var push: Hermes_V1_Push {
     get {
       if case .push(let v)? = event {return v}
@@ -85,6 +92,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .push(newValue)}
   }
 
+  /// A call rang, was answered, missed or ended.
   package var call: Hermes_V1_CallEvent {
     get {
       if case .call(let v)? = event {return v}
@@ -105,12 +113,19 @@ package nonisolated struct Hermes_V1_Event: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Event: Equatable, Sendable {
+    /// A message of a conversation, one's own from other devices too.
     case message(Hermes_V1_Message)
+    /// Somebody read up to a message.
     case readMark(Hermes_V1_ReadMark)
+    /// A message was taken back.
     case recalled(Hermes_V1_RecalledMessage)
+    /// Somebody asked, answered or ended a contact.
     case contact(Hermes_V1_ContactEvent)
+    /// A group changed.
     case group(Hermes_V1_GroupEvent)
+    /// A back end posted a notification.
     case push(Hermes_V1_Push)
+    /// A call rang, was answered, missed or ended.
     case call(Hermes_V1_CallEvent)
     /// The entries from seq to this one are gone: expired, or removed before this device came. Nothing to fetch.
     case expired(Hermes_V1_Expired)
@@ -126,6 +141,7 @@ package nonisolated struct Hermes_V1_Acknowledge: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The highest seq that was taken, with all before it.
   package var upToSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -139,6 +155,7 @@ package nonisolated struct Hermes_V1_Synchronize: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Entries with a seq above this.
   package var afterSeq: UInt64 = 0
 
   /// 1 to 1,000; 0: 200.
@@ -155,6 +172,7 @@ package nonisolated struct Hermes_V1_Synchronized: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Changes only if the server's store was lost.
   package var epoch: UInt64 = 0
 
   /// The newest seq; the client is complete once it has it.
@@ -177,6 +195,7 @@ package nonisolated struct Hermes_V1_ReadMark: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The conversation.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -189,6 +208,7 @@ package nonisolated struct Hermes_V1_ReadMark: Sendable {
   /// Who read; one's own uid where another of one's own devices did.
   package var uid: UInt32 = 0
 
+  /// All messages up to this conversation_seq are read.
   package var upToSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -204,6 +224,7 @@ package nonisolated struct Hermes_V1_RecalledMessage: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The conversation.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -213,10 +234,13 @@ package nonisolated struct Hermes_V1_RecalledMessage: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
+  /// Which message: 26 characters.
   package var messageID: String = String()
 
+  /// Its seq within the conversation.
   package var conversationSeq: UInt64 = 0
 
+  /// Who took it back: 1 … 2^31−1.
   package var byUid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -258,6 +282,7 @@ package nonisolated struct Hermes_V1_Expired: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The last seq of the entries that are gone.
   package var toSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -273,6 +298,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
 
   package var event: Hermes_V1_Ephemeral.OneOf_Event? = nil
 
+  /// Somebody is typing, or stopped.
   package var typing: Hermes_V1_TypingEvent {
     get {
       if case .typing(let v)? = event {return v}
@@ -281,6 +307,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
     set {event = .typing(newValue)}
   }
 
+  /// Somebody who is watched came or went.
   package var presence: Hermes_V1_Presence {
     get {
       if case .presence(let v)? = event {return v}
@@ -289,6 +316,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
     set {event = .presence(newValue)}
   }
 
+  /// Something happened in a room.
   package var room: Hermes_V1_RoomEvent {
     get {
       if case .room(let v)? = event {return v}
@@ -297,6 +325,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
     set {event = .room(newValue)}
   }
 
+  /// Set-up data of a link or call.
   package var signal: Hermes_V1_SignalEvent {
     get {
       if case .signal(let v)? = event {return v}
@@ -308,9 +337,13 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Event: Equatable, Sendable {
+    /// Somebody is typing, or stopped.
     case typing(Hermes_V1_TypingEvent)
+    /// Somebody who is watched came or went.
     case presence(Hermes_V1_Presence)
+    /// Something happened in a room.
     case room(Hermes_V1_RoomEvent)
+    /// Set-up data of a link or call.
     case signal(Hermes_V1_SignalEvent)
 
   }
@@ -324,6 +357,7 @@ package nonisolated struct Hermes_V1_TypingEvent: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The conversation.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -333,8 +367,10 @@ package nonisolated struct Hermes_V1_TypingEvent: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
+  /// Who: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
+  /// True: no longer.
   package var stopped: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

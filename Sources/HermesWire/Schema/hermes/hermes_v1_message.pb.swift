@@ -84,6 +84,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .text(newValue)}
   }
 
+  /// A picture.
   package var image: Hermes_V1_Content.Image {
     get {
       if case .image(let v)? = kind {return v}
@@ -92,6 +93,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .image(newValue)}
   }
 
+  /// A recorded sound.
   package var sound: Hermes_V1_Content.Sound {
     get {
       if case .sound(let v)? = kind {return v}
@@ -100,6 +102,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .sound(newValue)}
   }
 
+  /// A place.
   package var location: Hermes_V1_Content.Location {
     get {
       if case .location(let v)? = kind {return v}
@@ -108,6 +111,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .location(newValue)}
   }
 
+  /// A film.
   package var video: Hermes_V1_Content.Video {
     get {
       if case .video(let v)? = kind {return v}
@@ -116,6 +120,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .video(newValue)}
   }
 
+  /// A large emoticon of the application's set.
   package var expression: Hermes_V1_Content.Expression {
     get {
       if case .expression(let v)? = kind {return v}
@@ -124,6 +129,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .expression(newValue)}
   }
 
+  /// The application's own.
   package var custom: Hermes_V1_Content.Custom {
     get {
       if case .custom(let v)? = kind {return v}
@@ -140,25 +146,34 @@ package nonisolated struct Hermes_V1_Content: Sendable {
   package nonisolated enum OneOf_Kind: Equatable, Sendable {
     /// At most 64 KiB of UTF-8.
     case text(String)
+    /// A picture.
     case image(Hermes_V1_Content.Image)
+    /// A recorded sound.
     case sound(Hermes_V1_Content.Sound)
+    /// A place.
     case location(Hermes_V1_Content.Location)
+    /// A film.
     case video(Hermes_V1_Content.Video)
+    /// A large emoticon of the application's set.
     case expression(Hermes_V1_Content.Expression)
+    /// The application's own.
     case custom(Hermes_V1_Content.Custom)
 
   }
 
+  /// A picture.
   package nonisolated struct Image: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
+    /// Where it is; at most 1,024 bytes.
     package var url: String = String()
 
     /// In pixels; 0 if unknown.
     package var width: UInt32 = 0
 
+    /// In pixels; 0 if unknown.
     package var height: UInt32 = 0
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -166,6 +181,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     package init() {}
   }
 
+  /// A recorded sound.
   package nonisolated struct Sound: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -174,10 +190,13 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// In seconds.
     package var durationSeconds: Double = 0
 
+    /// Where others find it; at most 1,024 bytes.
     package var sourceURL: String = String()
 
+    /// Where the author's device keeps it; at most 1,024 bytes.
     package var locationURL: String = String()
 
+    /// At most 256 bytes.
     package var fileName: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -185,6 +204,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     package init() {}
   }
 
+  /// A place.
   package nonisolated struct Location: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -193,8 +213,10 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// In degrees, WGS 84.
     package var latitude: Double = 0
 
+    /// In degrees, WGS 84, east positive.
     package var longitude: Double = 0
 
+    /// For people; at most 256 bytes.
     package var label: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -202,15 +224,19 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     package init() {}
   }
 
+  /// A film.
   package nonisolated struct Video: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
+    /// Where it is; at most 1,024 bytes.
     package var url: String = String()
 
+    /// In seconds; 0 if unknown.
     package var durationSeconds: Double = 0
 
+    /// Where a still picture is; at most 1,024 bytes.
     package var thumbnailURL: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -218,13 +244,16 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     package init() {}
   }
 
+  /// A large emoticon of the application's set.
   package nonisolated struct Expression: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
+    /// Its number in the set.
     package var id: Int32 = 0
 
+    /// Its name; at most 64 bytes.
     package var name: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -232,6 +261,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     package init() {}
   }
 
+  /// The application's own content.
   package nonisolated struct Custom: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -240,6 +270,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// The application's name for the kind; at most 64 bytes.
     package var type: String = String()
 
+    /// Its own bytes; at most 64 KiB.
     package var data: Data = Data()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -256,6 +287,7 @@ package nonisolated struct Hermes_V1_Send: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Where it goes.
   package var to: Hermes_V1_Conversation {
     get {_to ?? Hermes_V1_Conversation()}
     set {_to = newValue}
@@ -269,6 +301,7 @@ package nonisolated struct Hermes_V1_Send: Sendable {
   /// receipt again; with other content it is an error. Empty: the server makes one, and sending again is a new message.
   package var clientID: String = String()
 
+  /// What it says.
   package var content: Hermes_V1_Content {
     get {_content ?? Hermes_V1_Content()}
     set {_content = newValue}
@@ -298,6 +331,7 @@ package nonisolated struct Hermes_V1_Receipt: Sendable {
   /// 26 characters, sortable by time.
   package var messageID: String = String()
 
+  /// As it was in `send`, or as the server made it.
   package var clientID: String = String()
 
   /// Contiguous within the conversation, from 1.
@@ -306,6 +340,7 @@ package nonisolated struct Hermes_V1_Receipt: Sendable {
   /// The seq of the entry that this message is in the sender's own inbox. The sending device counts it as received.
   package var inboxSeq: UInt64 = 0
 
+  /// When it was committed, in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
   /// True if this client_id had been committed before; nothing was sent a second time.
@@ -322,6 +357,7 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 26 characters, sortable by time.
   package var id: String = String()
 
   /// As the receiver sees it: the other user of a 1:1 conversation, or the group.
@@ -334,16 +370,19 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
+  /// Contiguous within the conversation, from 1.
   package var conversationSeq: UInt64 = 0
 
   /// The author, as authenticated.
   package var fromUid: UInt32 = 0
 
+  /// The author's name for people.
   package var fromNickName: String = String()
 
   /// As the author chose it; only in one's own messages.
   package var clientID: String = String()
 
+  /// What it says.
   package var content: Hermes_V1_Content {
     get {_content ?? Hermes_V1_Content()}
     set {_content = newValue}
@@ -353,6 +392,7 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   /// Clears the value of `content`. Subsequent reads from it will return its default value.
   package mutating func clearContent() {self._content = nil}
 
+  /// When it was committed, in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
   /// True in the inbox of the author, for its other devices.
@@ -375,6 +415,7 @@ package nonisolated struct Hermes_V1_MarkRead: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The conversation.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -400,6 +441,7 @@ package nonisolated struct Hermes_V1_Typing: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The conversation.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -409,6 +451,7 @@ package nonisolated struct Hermes_V1_Typing: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
+  /// True: no longer.
   package var stopped: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -424,6 +467,7 @@ package nonisolated struct Hermes_V1_Recall: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The conversation.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -433,6 +477,7 @@ package nonisolated struct Hermes_V1_Recall: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
+  /// Which message: 26 characters.
   package var messageID: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -448,6 +493,7 @@ package nonisolated struct Hermes_V1_HistoryRequest: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The conversation.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -470,11 +516,13 @@ package nonisolated struct Hermes_V1_HistoryRequest: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
+/// What is stored of a conversation.
 package nonisolated struct Hermes_V1_History: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Newest last.
   package var messages: [Hermes_V1_Message] = []
 
   /// More is stored before the first of these.

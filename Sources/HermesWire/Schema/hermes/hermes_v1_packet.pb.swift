@@ -355,6 +355,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
 
   package var value: Hermes_V1_Result.OneOf_Value? = nil
 
+  /// Of register and authenticate.
   package var session: Hermes_V1_Session {
     get {
       if case .session(let v)? = value {return v}
@@ -363,6 +364,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .session(newValue)}
   }
 
+  /// Of send.
   package var receipt: Hermes_V1_Receipt {
     get {
       if case .receipt(let v)? = value {return v}
@@ -371,6 +373,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .receipt(newValue)}
   }
 
+  /// Of synchronize.
   package var synchronized: Hermes_V1_Synchronized {
     get {
       if case .synchronized(let v)? = value {return v}
@@ -379,6 +382,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .synchronized(newValue)}
   }
 
+  /// Of contact.list.
   package var contacts: Hermes_V1_ContactList {
     get {
       if case .contacts(let v)? = value {return v}
@@ -387,6 +391,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .contacts(newValue)}
   }
 
+  /// Of group.create, get and change.
   package var group: Hermes_V1_Group {
     get {
       if case .group(let v)? = value {return v}
@@ -395,6 +400,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .group(newValue)}
   }
 
+  /// Of group.list.
   package var groups: Hermes_V1_GroupList {
     get {
       if case .groups(let v)? = value {return v}
@@ -403,6 +409,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .groups(newValue)}
   }
 
+  /// Of presence.
   package var presence: Hermes_V1_PresenceList {
     get {
       if case .presence(let v)? = value {return v}
@@ -411,6 +418,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .presence(newValue)}
   }
 
+  /// Of room.enter.
   package var room: Hermes_V1_RoomState {
     get {
       if case .room(let v)? = value {return v}
@@ -419,6 +427,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .room(newValue)}
   }
 
+  /// Of device.list.
   package var devices: Hermes_V1_DeviceList {
     get {
       if case .devices(let v)? = value {return v}
@@ -427,6 +436,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .devices(newValue)}
   }
 
+  /// Of account.get and change_profile.
   package var account: Hermes_V1_Account {
     get {
       if case .account(let v)? = value {return v}
@@ -435,6 +445,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
     set {value = .account(newValue)}
   }
 
+  /// Of history.
   package var history: Hermes_V1_History {
     get {
       if case .history(let v)? = value {return v}
@@ -446,16 +457,27 @@ package nonisolated struct Hermes_V1_Result: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Value: Equatable, Sendable {
+    /// Of register and authenticate.
     case session(Hermes_V1_Session)
+    /// Of send.
     case receipt(Hermes_V1_Receipt)
+    /// Of synchronize.
     case synchronized(Hermes_V1_Synchronized)
+    /// Of contact.list.
     case contacts(Hermes_V1_ContactList)
+    /// Of group.create, get and change.
     case group(Hermes_V1_Group)
+    /// Of group.list.
     case groups(Hermes_V1_GroupList)
+    /// Of presence.
     case presence(Hermes_V1_PresenceList)
+    /// Of room.enter.
     case room(Hermes_V1_RoomState)
+    /// Of device.list.
     case devices(Hermes_V1_DeviceList)
+    /// Of account.get and change_profile.
     case account(Hermes_V1_Account)
+    /// Of history.
     case history(Hermes_V1_History)
 
   }
@@ -522,6 +544,7 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// What the server tells.
   package var kind: Hermes_V1_Notice.Kind = .unspecified
 
   /// For people, at most 500 bytes.
@@ -539,8 +562,11 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// What the server tells.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
+
+    /// Not said, or of a newer version.
     case unspecified // = 0
 
     /// The server is about to stop or to restart; the connection will be closed.
@@ -621,6 +647,7 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Why.
   package var reason: Hermes_V1_Kicked.Reason = .unspecified
 
   /// For people, at most 500 bytes.
@@ -638,8 +665,11 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// Why a connection ends.
   package nonisolated enum Reason: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
+
+    /// Not said, or of a newer version.
     case unspecified // = 0
 
     /// The same device id authenticated again: the newer connection stays.

@@ -26,8 +26,14 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
 /// What the app is doing, as the device says. Decides when an unacknowledged message becomes a device push.
 package nonisolated enum Hermes_V1_AppState: SwiftProtobuf.Enum, Swift.CaseIterable {
   package typealias RawValue = Int
+
+  /// Not said, or of a newer version.
   case unspecified // = 0
+
+  /// In front of the user.
   case foreground // = 1
+
+  /// Running, but not in front of the user.
   case background // = 2
 
   /// About to be frozen: do not count on this connection.
@@ -77,6 +83,7 @@ package nonisolated struct Hermes_V1_PresenceRequest: Sendable {
   /// From now on, changes of these come as ephemeral events; at most 1,000 watched per connection.
   package var watchUids: [UInt32] = []
 
+  /// No longer watched.
   package var unwatchUids: [UInt32] = []
 
   /// What this device says of itself; absent: unchanged.
@@ -96,13 +103,16 @@ package nonisolated struct Hermes_V1_PresenceRequest: Sendable {
   fileprivate var _appState: Hermes_V1_AppState? = nil
 }
 
+/// Whether somebody is connected.
 package nonisolated struct Hermes_V1_Presence: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Who: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
+  /// At least one device is connected.
   package var isOnline: Bool = false
 
   /// When the last device went away, in milliseconds since 1970; 0 while online or if unknown.
@@ -119,6 +129,7 @@ package nonisolated struct Hermes_V1_PresenceList: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// One for each that was asked for.
   package var presences: [Hermes_V1_Presence] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -66,6 +66,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     set {request = .text(newValue)}
   }
 
+  /// To everyone in the room, the sender included. Answer: empty result.
   package var gift: Hermes_V1_RoomGift {
     get {
       if case .gift(let v)? = request {return v}
@@ -92,6 +93,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     case leave(Hermes_V1_LeaveRoom)
     /// To everyone in the room, the sender included. Answer: empty result.
     case text(Hermes_V1_RoomText)
+    /// To everyone in the room, the sender included. Answer: empty result.
     case gift(Hermes_V1_RoomGift)
     /// The application's own.
     case custom(Hermes_V1_RoomCustom)
@@ -107,10 +109,13 @@ package nonisolated struct Hermes_V1_RoomUser: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// As the application counts it.
   package var level: Int32 = 0
 
+  /// The name to show; at most 64 bytes.
   package var name: String = String()
 
+  /// Where the picture is; at most 1,024 bytes.
   package var iconURL: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -118,11 +123,13 @@ package nonisolated struct Hermes_V1_RoomUser: Sendable {
   package init() {}
 }
 
+/// Enters a room; events of the room arrive from then on.
 package nonisolated struct Hermes_V1_EnterRoom: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// How one appears to the others.
   package var user: Hermes_V1_RoomUser {
     get {_user ?? Hermes_V1_RoomUser()}
     set {_user = newValue}
@@ -139,6 +146,7 @@ package nonisolated struct Hermes_V1_EnterRoom: Sendable {
   fileprivate var _user: Hermes_V1_RoomUser? = nil
 }
 
+/// Leaves a room; nothing to say about it.
 package nonisolated struct Hermes_V1_LeaveRoom: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -149,6 +157,7 @@ package nonisolated struct Hermes_V1_LeaveRoom: Sendable {
   package init() {}
 }
 
+/// A text to everyone in a room.
 package nonisolated struct Hermes_V1_RoomText: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -162,15 +171,19 @@ package nonisolated struct Hermes_V1_RoomText: Sendable {
   package init() {}
 }
 
+/// A gift that everyone in a room sees.
 package nonisolated struct Hermes_V1_RoomGift: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// At most 64 bytes.
   package var name: String = String()
 
+  /// Where its picture or animation is; at most 1,024 bytes.
   package var url: String = String()
 
+  /// How many at once.
   package var count: Int32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -178,6 +191,7 @@ package nonisolated struct Hermes_V1_RoomGift: Sendable {
   package init() {}
 }
 
+/// The application's own message to everyone in a room.
 package nonisolated struct Hermes_V1_RoomCustom: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -186,6 +200,7 @@ package nonisolated struct Hermes_V1_RoomCustom: Sendable {
   /// LiveRoom frame type, 16 to 65,535.
   package var type: UInt32 = 0
 
+  /// Its own bytes; at most 4 KiB.
   package var data: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -193,11 +208,13 @@ package nonisolated struct Hermes_V1_RoomCustom: Sendable {
   package init() {}
 }
 
+/// A room as it is now.
 package nonisolated struct Hermes_V1_RoomState: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 to 64 bytes.
   package var room: String = String()
 
   /// How many connections are in the room now.
@@ -214,6 +231,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Which room: 1 to 64 bytes.
   package var room: String = String()
 
   /// Whom it is about; absent in notices.
@@ -231,6 +249,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
 
   package var event: Hermes_V1_RoomEvent.OneOf_Event? = nil
 
+  /// `user` entered.
   package var joined: Hermes_V1_RoomJoined {
     get {
       if case .joined(let v)? = event {return v}
@@ -239,6 +258,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .joined(newValue)}
   }
 
+  /// `user` left.
   package var left: Hermes_V1_RoomLeft {
     get {
       if case .left(let v)? = event {return v}
@@ -247,6 +267,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .left(newValue)}
   }
 
+  /// `user` says something.
   package var text: Hermes_V1_RoomText {
     get {
       if case .text(let v)? = event {return v}
@@ -255,6 +276,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .text(newValue)}
   }
 
+  /// `user` gives something.
   package var gift: Hermes_V1_RoomGift {
     get {
       if case .gift(let v)? = event {return v}
@@ -263,6 +285,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .gift(newValue)}
   }
 
+  /// `user` sent something of the application's own.
   package var custom: Hermes_V1_RoomCustom {
     get {
       if case .custom(let v)? = event {return v}
@@ -292,10 +315,15 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Event: Equatable, Sendable {
+    /// `user` entered.
     case joined(Hermes_V1_RoomJoined)
+    /// `user` left.
     case left(Hermes_V1_RoomLeft)
+    /// `user` says something.
     case text(Hermes_V1_RoomText)
+    /// `user` gives something.
     case gift(Hermes_V1_RoomGift)
+    /// `user` sent something of the application's own.
     case custom(Hermes_V1_RoomCustom)
     /// From the server to all.
     case notice(Hermes_V1_RoomNotice)
@@ -309,6 +337,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
   fileprivate var _user: Hermes_V1_RoomUser? = nil
 }
 
+/// Somebody entered; who is in RoomEvent.user.
 package nonisolated struct Hermes_V1_RoomJoined: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -319,6 +348,7 @@ package nonisolated struct Hermes_V1_RoomJoined: Sendable {
   package init() {}
 }
 
+/// Somebody left; who is in RoomEvent.user.
 package nonisolated struct Hermes_V1_RoomLeft: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -329,11 +359,13 @@ package nonisolated struct Hermes_V1_RoomLeft: Sendable {
   package init() {}
 }
 
+/// A text of the server's to everyone in a room.
 package nonisolated struct Hermes_V1_RoomNotice: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// At most 4 KiB.
   package var text: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -341,11 +373,13 @@ package nonisolated struct Hermes_V1_RoomNotice: Sendable {
   package init() {}
 }
 
+/// The server removed this connection from a room.
 package nonisolated struct Hermes_V1_RoomKicked: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// For people; at most 500 bytes.
   package var reason: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

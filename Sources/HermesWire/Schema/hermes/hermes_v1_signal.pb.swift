@@ -34,6 +34,7 @@ package nonisolated struct Hermes_V1_Signal: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// The other: 1 … 2^31−1.
   package var toUid: UInt32 = 0
 
   /// Names the link or call; chosen by the caller, 1 to 64 bytes.
@@ -92,11 +93,13 @@ package nonisolated struct Hermes_V1_PeerAddress: Sendable {
   /// As the device knows itself.
   package var localHost: String = String()
 
+  /// UDP port, 1 … 65,535; 0 if unknown.
   package var localPort: UInt32 = 0
 
   /// As the server saw it.
   package var observedHost: String = String()
 
+  /// UDP port, 1 … 65,535; 0 if unknown.
   package var observedPort: UInt32 = 0
 
   /// The device is ready to receive.
@@ -107,11 +110,13 @@ package nonisolated struct Hermes_V1_PeerAddress: Sendable {
   package init() {}
 }
 
+/// A link or call is over.
 package nonisolated struct Hermes_V1_SignalEnd: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// For programs or people; at most 256 bytes.
   package var reason: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -125,10 +130,13 @@ package nonisolated struct Hermes_V1_SignalEvent: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// Who: 1 … 2^31−1.
   package var fromUid: UInt32 = 0
 
+  /// Which of its devices: 1 to 64 bytes.
   package var fromDeviceID: String = String()
 
+  /// What it sent.
   package var signal: Hermes_V1_Signal {
     get {_signal ?? Hermes_V1_Signal()}
     set {_signal = newValue}
@@ -151,22 +159,37 @@ package nonisolated struct Hermes_V1_CallEvent: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// What happened.
   package var kind: Hermes_V1_CallEvent.Kind = .unspecified
 
+  /// The other: 1 … 2^31−1.
   package var withUid: UInt32 = 0
 
+  /// As in Signal.session_id: 1 to 64 bytes.
   package var sessionID: String = String()
 
+  /// How long it was, once it ended.
   package var durationSeconds: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// What happened.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
+
+    /// Not said, or of a newer version.
     case unspecified // = 0
+
+    /// It rings.
     case ringing // = 1
+
+    /// It was answered, here or on another device.
     case answered // = 2
+
+    /// Nobody answered.
     case missed // = 3
+
+    /// It is over.
     case ended // = 4
     case UNRECOGNIZED(Int)
 

@@ -32,6 +32,7 @@ package nonisolated struct Hermes_V1_Statistics: Sendable {
   /// The app's version; at most 32 bytes.
   package var appVersion: String = String()
 
+  /// One for each network that was in use.
   package var networks: [Hermes_V1_NetworkStatistics] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -39,6 +40,7 @@ package nonisolated struct Hermes_V1_Statistics: Sendable {
   package init() {}
 }
 
+/// The counts of one network.
 package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -56,16 +58,19 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._fromMs = newValue}
   }
 
+  /// The end of the span, in milliseconds since 1970.
   package var toMs: Int64 {
     get {_storage._toMs}
     set {_uniqueStorage()._toMs = newValue}
   }
 
+  /// Inbox entries that arrived, duplicates not counted.
   package var received: UInt64 {
     get {_storage._received}
     set {_uniqueStorage()._received = newValue}
   }
 
+  /// Inbox entries that arrived again.
   package var duplicates: UInt64 {
     get {_storage._duplicates}
     set {_uniqueStorage()._duplicates = newValue}
@@ -77,11 +82,13 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._gaps = newValue}
   }
 
+  /// Missing seqs that could be fetched.
   package var repaired: UInt64 {
     get {_storage._repaired}
     set {_uniqueStorage()._repaired = newValue}
   }
 
+  /// Missing seqs that could not be fetched.
   package var lost: UInt64 {
     get {_storage._lost}
     set {_uniqueStorage()._lost = newValue}
@@ -93,11 +100,13 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._within1S = newValue}
   }
 
+  /// Later than that, within 10 s.
   package var within10S: UInt64 {
     get {_storage._within10S}
     set {_uniqueStorage()._within10S = newValue}
   }
 
+  /// Later than 10 s.
   package var later: UInt64 {
     get {_storage._later}
     set {_uniqueStorage()._later = newValue}
@@ -109,16 +118,19 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._closed = newValue}
   }
 
+  /// The connection was reset.
   package var resets: UInt64 {
     get {_storage._resets}
     set {_uniqueStorage()._resets = newValue}
   }
 
+  /// No answer to a heartbeat.
   package var heartbeatTimeouts: UInt64 {
     get {_storage._heartbeatTimeouts}
     set {_uniqueStorage()._heartbeatTimeouts = newValue}
   }
 
+  /// The network changed.
   package var networkChanges: UInt64 {
     get {_storage._networkChanges}
     set {_uniqueStorage()._networkChanges = newValue}
@@ -130,6 +142,7 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._heartbeatSeconds = newValue}
   }
 
+  /// The interval had settled.
   package var heartbeatStable: Bool {
     get {_storage._heartbeatStable}
     set {_uniqueStorage()._heartbeatStable = newValue}

@@ -121,6 +121,7 @@ package nonisolated struct IMPB_Common: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// The areas.
   package nonisolated enum Method: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -235,6 +236,7 @@ package nonisolated struct IMPB_ErrorMsg: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// The kinds of error.
   package nonisolated enum TypeEnum: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -307,6 +309,7 @@ package nonisolated struct IMPB_User_msg: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// The commands.
   package nonisolated enum Cmd: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -584,6 +587,7 @@ package nonisolated struct IMPB_base_msg: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// The kinds of receiver.
   package nonisolated enum TypeEnum: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -991,6 +995,7 @@ package nonisolated struct IMPB_Message_msg: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// The commands.
   package nonisolated enum Cmd: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -1262,6 +1267,7 @@ package nonisolated struct IMPB_Friend_msg: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// The commands.
   package nonisolated enum Cmd: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -1466,6 +1472,7 @@ package nonisolated struct IMPB_Group_cmd: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// The commands.
   package nonisolated enum Cmd: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -1586,6 +1593,7 @@ package nonisolated struct IMPB_Group_member: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// What a member may do.
   package nonisolated enum Role: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -1806,6 +1814,7 @@ package nonisolated struct IMPB_p2p_connect: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// The commands.
   package nonisolated enum TypeEnum: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -1979,6 +1988,7 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// The kinds of notification.
   package nonisolated enum TypeEnum: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
@@ -2291,6 +2301,7 @@ package nonisolated struct IMPB_group_notification: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// What may happen.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
