@@ -207,8 +207,9 @@ let package = Package(
         test(
             "HermesServer",
             [
-                .target(name: "HermesClient"), .target(name: "HermesCore"), .target(name: "HermesWire"),
-                nio("NIOCore"), nio("NIOPosix"),
+                .target(name: "HermesClient"), .target(name: "HermesCore"), .target(name: "HermesGateways"),
+                .target(name: "HermesSQLite"), .target(name: "HermesWire"),
+                nio("NIOCore"), nio("NIOPosix"), server("CoreMetrics", "swift-metrics"),
             ]
         ),
         test("HermesClient", [.target(name: "HermesWire"), nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix")]),

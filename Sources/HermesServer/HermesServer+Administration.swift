@@ -34,7 +34,7 @@ extension HermesServer {
         file: String?
     ) async throws(ServerFailure) -> ControlResponse {
         let settings = try load(arguments: arguments, environment: environment, file: file)
-        if let response = try ControlClient.ask(request, directory: settings.dataDirectory) { return response }
+        if let response = try await ControlClient.ask(request, directory: settings.dataDirectory) { return response }
         let logger = Logger(label: "hermes") { _ in LineLogHandler(level: .error, format: settings.logFormat) }
         let store = try OpenStore.open(settings, logger: logger)
         let messenger = Messenger(

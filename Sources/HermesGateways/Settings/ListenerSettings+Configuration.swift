@@ -6,8 +6,8 @@ extension ListenerSettings {
     enum TLSMode: String, CaseIterable, Sendable {
         /// If a certificate is configured.
         case auto
-        case on
-        case off
+        case on = "true"
+        case off = "false"
     }
 
     /// The settings below `listeners.<name>`.
@@ -80,7 +80,7 @@ extension ListenerSettings {
         case (.auto, true, false), (.auto, false, true), (.on, _, true), (.on, true, false):
             throw SettingsError(problems: [
                 "TLS needs both \(keys.certificate.descriptor.key) and \(keys.privateKey.descriptor.key), "
-                    + "or neither (then \(keys.tls.descriptor.key) must not be on)"
+                    + "or neither (then \(keys.tls.descriptor.key) must not be true)"
             ])
         }
     }

@@ -13,11 +13,17 @@ struct OpenStore: Sendable {
     let close: @Sendable () throws -> Void
 
     /// Opens the data directory, or makes a store in memory.
-    static func open(_ settings: ServerSettings, logger: Logger) throws(ServerFailure) -> OpenStore {
+    ///
+    /// - Parameter memory: the store to use in place of a new one in memory.
+    static func open(
+        _ settings: ServerSettings,
+        memory: MemoryStore? = nil,
+        logger: Logger
+    ) throws(ServerFailure) -> OpenStore {
         let kept = StoreSettings(historyPeriod: .seconds(settings.historyDays * 86_400))
         switch settings.store {
         case .memory:
-            let store = MemoryStore(settings: kept)
+            let store = memory ?? MemoryStore(settings: kept)
             return OpenStore(accounts: store, messages: store, close: {})
         case .sqlite:
             do throws(StoreOpenError) {

@@ -41,13 +41,20 @@ package final class ServerAssembly: Sendable {
 
     /// Opens the data directory, builds the core and opens the listeners, in that order; what was opened is closed again
     /// if something fails.
+    ///
+    /// - Parameters:
+    ///   - settings: what the configuration says.
+    ///   - logger: takes one line per event.
+    ///   - time: the clocks.
+    ///   - memory: the store to use where the settings say "memory"; nil: a new one.
     package static func start(
         _ settings: ServerSettings,
         logger: Logger,
-        time: any TimeSource = SystemTime()
+        time: any TimeSource = SystemTime(),
+        memory: MemoryStore? = nil
     ) async throws(ServerFailure) -> ServerAssembly {
         _ = MetricsRegistry.installed
-        let store = try OpenStore.open(settings, logger: logger)
+        let store = try OpenStore.open(settings, memory: memory, logger: logger)
         let loops = settings.eventLoops > 0 ? settings.eventLoops : System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
         let messenger = Messenger(

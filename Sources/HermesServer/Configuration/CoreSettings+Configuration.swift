@@ -8,6 +8,7 @@ extension AccountSettings {
     init(_ settings: ServerSettings) {
         self.init(
             registrationOpen: settings.registration == .open,
+            passwordParameters: settings.passwordCost,
             maxConcurrentHashes: settings.passwordHashesAtOnce,
             loginLimits: LoginThrottle.Limits(failuresPerAddress: settings.loginFailuresPerAddress),
             maxDevices: settings.maxDevices

@@ -59,7 +59,7 @@ extension ServerSettings {
         "accounts.passwordHashesAtOnce",
         default: 2,
         in: 1...64,
-        "How many passwords are hashed at the same time; each takes 32 MiB meanwhile."
+        "How many passwords are hashed at the same time; each takes 16 MiB meanwhile."
     )
     private static let loginFailures = Setting.number(
         "limits.loginFailuresPerAddress",
@@ -129,6 +129,10 @@ extension ServerSettings {
             eventLoops: try values.value(of: Self.eventLoops)
         )
     }
+
+    /// What is in force if nothing is configured.
+    /// - Throws: never, unless a default is not allowed, which is tested.
+    package static func defaults() throws(SettingsError) -> ServerSettings { try ServerSettings(SettingValues()) }
 
     /// Reads and checks all sources.
     package static func load(_ sources: SettingSources) throws(SettingsError) -> ServerSettings {

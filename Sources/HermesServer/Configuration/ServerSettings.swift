@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
 package import HermesGateways
 package import Logging
 
@@ -40,6 +41,8 @@ package struct ServerSettings: Sendable {
     package var recallWindow: Duration
     package var registration: Registration
     package var maxDevices: Int
+    /// No setting: what a new password hash costs, lowered by tests alone.
+    package var passwordCost = PasswordHasher.Parameters.standard
     package var loginFailuresPerAddress: Int
     package var passwordHashesAtOnce: Int
     package var http: ListenerSettings

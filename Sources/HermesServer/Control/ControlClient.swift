@@ -11,11 +11,28 @@ import Musl
 import Darwin
 #endif
 
-/// The other end of ControlSocket: asks the server that runs on a data directory, if one does. Blocks.
+/// The other end of ``ControlSocket``: asks the server that runs on a data directory, if one does.
 enum ControlClient {
     /// - Returns: nil if no server listens there.
-    /// - Throws: ServerFailure if one does but gives no answer.
-    static func ask(_ request: ControlRequest, directory: String) throws(ServerFailure) -> ControlResponse? {
+    /// - Throws: ``ServerFailure`` if one does but gives no answer.
+    static func ask(_ request: ControlRequest, directory: String) async throws(ServerFailure) -> ControlResponse? {
+        // On a thread of its own, for it blocks: the answer may need every thread of Swift's own pool.
+        let result: Result<ControlResponse?, ServerFailure> = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                do throws(ServerFailure) {
+                    continuation.resume(returning: .success(try askAndWait(request, directory: directory)))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        return try result.get()
+    }
+
+    private static func askAndWait(
+        _ request: ControlRequest,
+        directory: String
+    ) throws(ServerFailure) -> ControlResponse? {
         guard let descriptor = connect(to: directory + "/" + ControlSocket.fileName) else { return nil }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {

@@ -1,0 +1,32 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import Synchronization
+
+/// Time that stands still until a test moves it.
+package final class ManualClock: TimeSource {
+    private struct State {
+        var now: Timestamp
+        var uptime: Duration
+    }
+
+    private let state: Mutex<State>
+
+    /// - Parameter now: the wall clock at the beginning; the uptime begins at zero.
+    package init(now: Timestamp = Timestamp(rawValue: 1_800_000_000_000)) {
+        state = Mutex(State(now: now, uptime: .zero))
+    }
+
+    package func now() -> Timestamp { state.withLock { $0.now } }
+
+    package func uptime() -> Duration { state.withLock { $0.uptime } }
+
+    /// Lets time pass on both clocks.
+    package func advance(by duration: Duration) {
+        state.withLock { state in
+            state.now = state.now.advanced(by: duration)
+            state.uptime += duration
+        }
+    }
+}

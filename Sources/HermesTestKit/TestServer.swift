@@ -1,0 +1,211 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+package import HermesCore
+import HermesGateways
+package import HermesServer
+import Logging
+import Synchronization
+
+/// Where a TestServer keeps its data.
+package enum TestStore: Sendable, CaseIterable {
+    case memory
+    /// In a folder of its own, removed afterwards.
+    case sqlite
+}
+
+/// Runs a whole server in this process, on free ports of 127.0.0.1, for as long as `body` runs.
+///
+/// ```
+/// try await withServer(store: .sqlite) { server in
+///     let client = try HermesClient(.init(server: .init(port: server.port("delimited")), …))
+///     …
+///     try await server.restart()  // the same data, the same ports
+/// }
+/// ```
+///
+/// - Parameters:
+///   - store: where data is kept.
+///   - time: the server's clocks.
+///   - configure: changes the settings before the start; ports are free ones unless set here.
+///   - body: gets the server once it is ready.
+/// - Throws: what the server or `body` throws.
+package func withServer<Result: Sendable>(
+    store: TestStore = .memory,
+    time: any TimeSource = SystemTime(),
+    configure: (inout ServerSettings) -> Void = { _ in },
+    _ body: (TestServer) async throws -> Result
+) async throws -> Result {
+    // Short, for the path of a Unix socket is at most 107 bytes.
+    let directory = NSTemporaryDirectory() + "/h-" + String(UInt32.random(in: 0 ... .max), radix: 36)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    var settings = try TestServer.settings(store: store, directory: directory)
+    configure(&settings)
+    let server = TestServer(settings, time: time)
+    return try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { await server.serve() }
+        let outcome: Swift.Result<Result, any Error>
+        do {
+            try await server.ready()
+            outcome = .success(try await body(server))
+        } catch {
+            outcome = .failure(error)
+        }
+        await server.stop()
+        try await group.waitForAll()
+        return try outcome.get()
+    }
+}
+
+/// A server in this process. Made by `withServer`.
+///
+/// State: one `Mutex`; continuations are resumed outside it.
+package final class TestServer: Sendable {
+    private enum Phase {
+        case starting
+        case ready(ServerAssembly)
+        case stopped(ServerFailure?)
+    }
+
+    private struct State {
+        var settings: ServerSettings
+        var phase = Phase.starting
+        var ports: [String: Int] = [:]
+        var stop: (@Sendable () async -> Void)?
+        var restarts = false
+        var waiting: [CheckedContinuation<Void, any Error>] = []
+    }
+
+    private let state: Mutex<State>
+    private let time: any TimeSource
+    private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    /// Outlives restarts.
+    private let memory = MemoryStore()
+
+    fileprivate init(_ settings: ServerSettings, time: any TimeSource) {
+        state = Mutex(State(settings: settings))
+        self.time = time
+    }
+
+    /// The defaults, with free ports and hashes that cost little.
+    package static func settings(store: TestStore, directory: String) throws -> ServerSettings {
+        var settings = try ServerSettings.defaults()
+        settings.dataDirectory = directory
+        settings.store = store == .memory ? .memory : .sqlite
+        settings.eventLoops = 2
+        settings.shutdownDeadline = .seconds(2)
+        settings.passwordCost = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
+        settings.useFreePorts()
+        return settings
+    }
+
+    /// The port of a listener: "impb", "liveroom", "qsiop", "delimited", "http"; 0 if it is not open.
+    package func port(_ name: String) -> Int { state.withLock { $0.ports[name] ?? 0 } }
+
+    /// The folder of the data.
+    package var dataDirectory: String { state.withLock { $0.settings.dataDirectory } }
+
+    /// The core of the running server.
+    /// - Throws: while it does not run.
+    package func messenger() throws -> Messenger {
+        guard case .ready(let assembly) = state.withLock({ $0.phase }) else { throw NotRunning() }
+        return assembly.messenger
+    }
+
+    /// Stops the server as SIGTERM does, and starts another with the same data on the same ports.
+    package func restart(configure: (inout ServerSettings) -> Void = { _ in }) async throws {
+        let stop = state.withLock { state in
+            state.restarts = true
+            state.settings.usePorts(state.ports)
+            configure(&state.settings)
+            state.phase = .starting
+            return state.stop
+        }
+        await stop?()
+        try await ready()
+    }
+
+    /// Stops the server as SIGTERM does, and returns when that has begun.
+    package func stop() async {
+        let stop = state.withLock { $0.stop }
+        await stop?()
+    }
+
+    /// Waits until the server is ready.
+    /// - Throws: why it did not become so.
+    func ready() async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            let answer: Swift.Result<Void, any Error>? = state.withLock { state in
+                switch state.phase {
+                case .starting:
+                    state.waiting.append(continuation)
+                    return nil
+                case .ready: return .success(())
+                case .stopped(let failure): return .failure(failure ?? NotRunning() as any Error)
+                }
+            }
+            if let answer { continuation.resume(with: answer) }
+        }
+    }
+
+    fileprivate func serve() async {
+        repeat {
+            let settings = state.withLock { state in
+                state.restarts = false
+                return state.settings
+            }
+            do throws(ServerFailure) {
+                let assembly = try await ServerAssembly.start(
+                    settings,
+                    logger: logger,
+                    time: time,
+                    memory: memory
+                )
+                try await assembly.run(
+                    handlesSignals: false,
+                    stop: { stop in self.state.withLock { $0.stop = stop } },
+                    ready: { addresses in
+                        let ports = addresses.map { ($0.name, $0.port) }
+                        self.move(to: .ready(assembly), ports: Dictionary(ports) { first, _ in first })
+                    }
+                )
+            } catch {
+                return move(to: .stopped(error))
+            }
+        } while state.withLock { $0.restarts }
+        move(to: .stopped(nil))
+    }
+
+    private func move(to phase: Phase, ports: [String: Int]? = nil) {
+        let waiting = state.withLock { state in
+            state.phase = phase
+            if let ports { state.ports = ports }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting {
+            switch phase {
+            case .starting, .ready: continuation.resume()
+            case .stopped(let failure): continuation.resume(throwing: failure ?? NotRunning() as any Error)
+            }
+        }
+    }
+}
+
+/// The server does not run.
+private struct NotRunning: Error {}
+
+extension ServerSettings {
+    /// Every listener takes a free port.
+    fileprivate mutating func useFreePorts() { usePorts([:]) }
+
+    /// Listeners take these ports; those not named a free one.
+    fileprivate mutating func usePorts(_ ports: [String: Int]) {
+        gateways.impb.port = ports["impb"] ?? 0
+        gateways.liveroom.port = ports["liveroom"] ?? 0
+        gateways.qsiop.port = ports["qsiop"] ?? 0
+        gateways.delimited.port = ports["delimited"] ?? 0
+        http.port = ports["http"] ?? 0
+    }
+}

@@ -1,0 +1,85 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesServer
+import HermesTestKit
+import Testing
+
+@Suite struct AdministrationTests {
+    /// The same requests, with a server on the directory and without.
+    @Test func accountsAreManagedWhetherAServerRunsOrNot() async throws {
+        try await withServer(store: .sqlite) { server in
+            try await manage(server.dataDirectory, prefix: "online")
+            let users = try await server.messenger().accounts.accounts(after: nil, limit: 10)
+            #expect(users.map(\.nickName.rawValue) == ["online-anna"])
+        }
+        let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try await manage(directory, prefix: "offline")
+    }
+
+    private func manage(_ directory: String, prefix: String) async throws {
+        let name = "\(prefix)-anna"
+        let added = try await administer(.addUser(nickName: name, password: "secret12"), directory)
+        guard case .users(let users) = added else {
+            Issue.record("\(added)")
+            return
+        }
+        #expect(users.map(\.nickName) == [name])
+        guard case .failed(1006, _) = try await administer(.addUser(nickName: name, password: "secret12"), directory)
+        else {
+            Issue.record("a name was given twice")
+            return
+        }
+        #expect(try await administer(.setDisabled(nickName: name, isDisabled: true), directory) == .done)
+        guard case .users(let listed) = try await administer(.listUsers(after: 0), directory) else { return }
+        #expect(listed.map(\.isDisabled) == [true])
+        #expect(try await administer(.setPassword(nickName: name, password: "other secret"), directory) == .done)
+        #expect(try await administer(.listDevices(nickName: name), directory) == .devices([]))
+        guard case .failed(2002, _) = try await administer(.removeDevice(nickName: name, device: "x"), directory) else {
+            Issue.record("a device was removed that is not there")
+            return
+        }
+        guard case .failed(2002, _) = try await administer(.listDevices(nickName: "nobody"), directory) else {
+            Issue.record("there is somebody called nobody")
+            return
+        }
+        let file = directory + "/\(prefix).backup"
+        #expect(try await administer(.backup(path: file), directory) == .done)
+        #expect(FileManager.default.fileExists(atPath: file))
+    }
+
+    @Test func theSocketIsForTheOwnerAlone() async throws {
+        try await withServer(store: .sqlite) { server in
+            let path = server.dataDirectory + "/control.sock"
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
+        }
+    }
+
+    @Test func aPasswordChangeEndsSessions() async throws {
+        try await withServer(store: .sqlite) { server in
+            let accounts = try server.messenger().accounts
+            let device = try #require(DeviceID("phone"))
+            _ = try await accounts.register(
+                nickName: "ben",
+                password: "secret12",
+                device: DeviceDescription(id: device),
+                address: nil
+            )
+            guard case .devices(let devices) = try await administer(.listDevices(nickName: "ben"), server.dataDirectory)
+            else { return }
+            #expect(devices.map(\.id) == ["phone"])
+            _ = try await administer(.setPassword(nickName: "ben", password: "new secret"), server.dataDirectory)
+            await #expect(throws: HermesError.self) {
+                try await accounts.logIn(
+                    .password(nickName: "ben", password: "secret12"),
+                    device: DeviceDescription(id: device),
+                    address: nil
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesServer
+import Testing
+
+@Suite struct DocumentationTests {
+    private static let docs = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: "docs")
+
+    private func document(_ name: String) throws -> String {
+        try String(contentsOf: Self.docs.appending(path: name), encoding: .utf8)
+    }
+
+    @Test func theAnnotatedFileIsCurrent() throws {
+        #expect(try document("hermes.yaml") == ConfigurationText.annotatedFile(), "run make docs")
+    }
+
+    @Test func theReferenceIsCurrent() throws {
+        #expect(try document("configuration.md") == ConfigurationText.reference(), "run make docs")
+    }
+
+    @Test func theAnnotatedFileSaysWhatTheDefaultsSay() throws {
+        let path = Self.docs.appending(path: "hermes.yaml").path
+        let settings = try HermesServer.load(environment: [:], file: path)
+        let defaults = try ServerSettings.defaults()
+        #expect("\(settings)" == "\(defaults)")
+    }
+
+    @Test(arguments: ServerFailure.ExitCode.allCases)
+    func everyExitCodeIsDocumented(_ code: ServerFailure.ExitCode) throws {
+        #expect(try document("operations.md").contains("| \(code.rawValue) |"))
+    }
+
+    @Test func everyErrorCodeIsDocumented() throws {
+        let source = Self.docs.deletingLastPathComponent().appending(path: "Sources/HermesCore/HermesError.swift")
+        let text = try String(contentsOf: source, encoding: .utf8)
+        let errors = try document("errors.md")
+        let codes = text.matches(of: /static let (\w+) = Self\(rawValue: (\d+)\)/)
+        #expect(codes.count > 10)
+        for code in codes {
+            #expect(errors.contains("| \(code.2) | `\(code.1)` |"), "docs/errors.md lacks \(code.2) \(code.1)")
+        }
+    }
+}

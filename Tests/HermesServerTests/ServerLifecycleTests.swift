@@ -1,0 +1,162 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesGateways
+import HermesServer
+import HermesTestKit
+import Logging
+import NIOCore
+import NIOPosix
+import Testing
+
+@Suite struct ServerLifecycleTests {
+    private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    private func body(_ path: String, of server: TestServer) async throws -> (status: Int, text: String) {
+        try await HTTPProbe.get(path, port: server.port("http"))
+    }
+
+    /// What keeps a server with these settings from starting.
+    private func failure(_ settings: ServerSettings) async throws -> ServerFailure {
+        do {
+            let assembly = try await ServerAssembly.start(settings, logger: logger)
+            try await assembly.run(handlesSignals: false, stop: { stop in Task.immediate { await stop() } }) { _ in }
+        } catch let failure {
+            return failure
+        }
+        throw NothingFailed()
+    }
+
+    private struct NothingFailed: Error {}
+
+    @Test(arguments: TestStore.allCases)
+    func startsServesAndStops(_ store: TestStore) async throws {
+        try await withServer(store: store) { server in
+            for name in ["liveroom", "qsiop", "delimited", "http"] { #expect(server.port(name) > 0, "\(name)") }
+            let health = try await body("/healthz", of: server)
+            #expect(health == (200, "ok\n"))
+            let ready = try await body("/readyz", of: server)
+            #expect(ready == (200, "ready\n"))
+            let metrics = try await body("/metrics", of: server)
+            #expect(metrics.text.contains("process_cpu_seconds_total"))
+            let nothing = try await body("/nothing", of: server)
+            #expect(nothing.status == 404)
+        }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func aRestartKeepsDataAndPorts(_ store: TestStore) async throws {
+        try await withServer(store: store) { server in
+            let port = server.port("delimited")
+            let account = try await server.messenger().accounts.createAccount(nickName: "anna", password: "secret12")
+            try await server.restart()
+            #expect(server.port("delimited") == port)
+            let found = try await server.messenger().accounts.account(.id(account.id))
+            #expect(found?.nickName == account.nickName)
+        }
+    }
+
+    @Test func aPortInUseIsTold() async throws {
+        try await withServer { other in
+            for name in ["delimited", "http"] {
+                var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
+                if name == "http" {
+                    settings.http.port = other.port("http")
+                } else {
+                    settings.gateways.delimited.port = other.port("delimited")
+                }
+                let failure = try await failure(settings)
+                #expect(failure.exitCode == .addressUnavailable)
+                #expect(failure.message.contains("listeners.\(name).port"))
+                #expect(failure.message.contains("127.0.0.1:\(other.port(name))"))
+            }
+        }
+    }
+
+    @Test func anAddressOfAnotherMachineIsTold() async throws {
+        var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
+        settings.gateways.delimited.host = "192.0.2.1"
+        let failure = try await failure(settings)
+        #expect(failure.exitCode == .addressUnavailable)
+        #expect(failure.message.contains("listeners.delimited.host"))
+    }
+
+    @Test func aCertificateThatIsNoneIsTold() async throws {
+        var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
+        settings.gateways.delimited.tls = TLSSettings(certificatePath: "/no/cert.pem", privateKeyPath: "/no/key.pem")
+        let failure = try await failure(settings)
+        #expect(failure.exitCode == .badConfiguration)
+        #expect(failure.message.contains("listeners.delimited.tls"))
+    }
+
+    @Test func aDirectoryThatCannotBeMadeIsTold() async throws {
+        let settings = try TestServer.settings(store: .sqlite, directory: "/dev/null/hermes")
+        let failure = try await failure(settings)
+        #expect(failure.exitCode == .dataNotWritable)
+        #expect(failure.message.contains("/dev/null/hermes"))
+    }
+
+    @Test func aDamagedDatabaseIsToldAndLeftAsItIs() async throws {
+        try await withDirectory { directory in
+            let path = directory + "/hermes.db"
+            let garbage = Data(repeating: 0x5A, count: 20_000)
+            try garbage.write(to: URL(filePath: path))
+            let failure = try await failure(TestServer.settings(store: .sqlite, directory: directory))
+            #expect(failure.exitCode == .damagedData)
+            #expect(failure.message.contains(path))
+            #expect(try Data(contentsOf: URL(filePath: path)) == garbage)
+        }
+    }
+
+    @Test func aDirectoryInUseIsTold() async throws {
+        try await withServer(store: .sqlite) { server in
+            let settings = try TestServer.settings(store: .sqlite, directory: server.dataDirectory)
+            let failure = try await failure(settings)
+            #expect(failure.exitCode == .dataInUse)
+            // The server that was there first still has its socket.
+            let response = try await administer(.listUsers(after: 0), server.dataDirectory)
+            #expect(response == .users([]))
+        }
+    }
+
+    @Test func aStoppingServerTakesLeaveOfItsClients() async throws {
+        try await withServer(configure: { $0.shutdownDeadline = .seconds(5) }) { server in
+            let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+                .connect(host: "127.0.0.1", port: server.port("liveroom")).get()
+            let clock = ContinuousClock.now
+            try await server.restart()
+            try await client.closeFuture.get()
+            #expect(ContinuousClock.now - clock < .seconds(30))
+        }
+    }
+
+    @Test func theReadyLineNamesEveryListenerAndACommand() {
+        let line = HermesServer.readyLine([
+            BoundAddress(name: "impb", host: "127.0.0.1", port: 6969),
+            BoundAddress(name: "delimited", host: "::1", port: 9001),
+        ])
+        #expect(
+            line.hasPrefix("hermes \(HermesVersion.current) ready: impb 127.0.0.1:6969, delimited [::1]:9001 - try: ")
+        )
+        #expect(line.hasSuffix(" chat --server ::1:9001 --name anna"))
+    }
+
+    private func withDirectory<Result>(_ body: (String) async throws -> Result) async throws -> Result {
+        let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        return try await body(directory)
+    }
+}
+
+/// Asks the way `hermes user` does.
+func administer(_ request: ControlRequest, _ directory: String) async throws(ServerFailure) -> ControlResponse {
+    try await HermesServer.administer(
+        request,
+        arguments: ["--data.directory", directory],
+        environment: [:],
+        file: nil
+    )
+}

@@ -1,0 +1,215 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesGateways
+import HermesServer
+import Logging
+import Testing
+
+@Suite struct SettingsTests {
+    private func load(
+        _ arguments: [String] = [],
+        environment: [String: String] = [:],
+        yaml: String? = nil
+    ) throws -> ServerSettings {
+        try withFile(yaml) { file in
+            try ServerSettings.load(SettingSources(arguments: arguments, environment: environment, file: file))
+        }
+    }
+
+    private func withFile<Result>(_ text: String?, _ body: (String?) throws -> Result) throws -> Result {
+        guard let text else { return try body(nil) }
+        let path = NSTemporaryDirectory() + "/hermes-\(UUID().uuidString).yaml"
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        return try body(path)
+    }
+
+    /// Everything that is wrong, as it is told.
+    private func problems(
+        _ arguments: [String] = [],
+        environment: [String: String] = [:],
+        yaml: String? = nil
+    ) throws -> String {
+        do {
+            _ = try load(arguments, environment: environment, yaml: yaml)
+            Issue.record("nothing was refused")
+            return ""
+        } catch let error as SettingsError {
+            return error.description
+        }
+    }
+
+    @Test func everyDefaultIsAllowed() throws {
+        let settings = try ServerSettings.defaults()
+        #expect(settings.dataDirectory == "./hermes-data")
+        #expect(settings.gateways.impb == ListenerSettings(port: 6969))
+        #expect(settings.gateways.liveroom.port == 9898)
+        #expect(settings.gateways.qsiop.port == 7979)
+        #expect(settings.gateways.delimited.port == 9000)
+        #expect(settings.http.port == 8080)
+        #expect(settings.gateways.room.silence == .seconds(10))
+        #expect(settings.gateways.limits == ConnectionLimits())
+        #expect(settings.gateways.room == LiveRoomSettings())
+    }
+
+    @Test func keysAndVariablesAreUnique() {
+        let settings = ServerSettings.all
+        #expect(Set(settings.map(\.key)).count == settings.count)
+        #expect(Set(settings.map(\.environmentName)).count == settings.count)
+    }
+
+    @Test func commandLineWinsOverEnvironmentWinsOverFile() throws {
+        let yaml = "listeners:\n  impb:\n    port: 1\n  qsiop:\n    port: 1\nlog:\n  level: debug\n"
+        let environment = ["HERMES_LISTENERS_IMPB_PORT": "2", "HERMES_LISTENERS_QSIOP_PORT": "2"]
+        let settings = try load(["--listeners.impb.port", "3"], environment: environment, yaml: yaml)
+        #expect(settings.gateways.impb.port == 3)
+        #expect(settings.gateways.qsiop.port == 2)
+        #expect(settings.logLevel == .debug)
+    }
+
+    @Test func everySettingIsReadFromTheEnvironment() throws {
+        for setting in ServerSettings.all {
+            let sources = SettingSources(environment: [setting.environmentName: setting.defaultText])
+            let values = try sources.load(ServerSettings.all)
+            #expect(values.given[setting.key]?.text == setting.defaultText, "\(setting.key)")
+            #expect(values.given[setting.key]?.origin == setting.environmentName)
+        }
+    }
+
+    @Test func camelCaseBecomesWords() throws {
+        let environment = ["HERMES_LIMITS_CONNECTIONS_PER_ADDRESS": "17", "HERMES_EVENT_LOOPS": "3"]
+        let settings = try load(environment: environment)
+        #expect(settings.gateways.limits.connectionsPerAddress == 17)
+        #expect(settings.eventLoops == 3)
+    }
+
+    @Test func argumentsMayUseAnEqualsSign() throws {
+        #expect(try load(["--data.directory=/tmp/a=b"]).dataDirectory == "/tmp/a=b")
+    }
+
+    @Test func unitsAreRead() throws {
+        let settings = try load([
+            "--limits.frame", "2 MiB", "--limits.idle", "90s", "--limits.timeToAuthenticate=1 min",
+        ])
+        #expect(settings.gateways.limits.maxFrameBytes == 2 << 20)
+        #expect(settings.gateways.limits.idle == .seconds(90))
+        #expect(settings.gateways.limits.timeToAuthenticate == .seconds(60))
+    }
+
+    @Test(arguments: [
+        "", "10", "10 x", "-1 s", "1.5 s", "s", "999999999999999 d", "99999999999999999999 s", "1 s s", "１ s",
+    ])
+    func durationsThatAreNone(_ text: String) throws {
+        let said = try problems(["--limits.idle", text])
+        #expect(said.contains("limits.idle = \"\(text)\" (command line)"))
+        #expect(said.contains("with a unit: ms, s, min, h or d"))
+    }
+
+    @Test(arguments: ["1", "1 kb", "1 TiB", "-1 B", "8 EiB", "9999999999 GiB", "0x10 B"])
+    func sizesThatAreNone(_ text: String) throws {
+        #expect(try problems(["--limits.frame", text]).contains("B, KiB, MiB or GiB"))
+    }
+
+    @Test(arguments: [
+        ("listeners.impb.port", "70000", "0 to 65,535"),
+        ("listeners.impb.port", "nonsense", "0 to 65,535"),
+        ("listeners.impb.enabled", "maybe", "true or false"),
+        ("store.durability", "perhaps", "normal, full"),
+        ("limits.connectionsPerAddress", "-1", "1 to 1,000,000"),
+        ("liveroom.applicationTypes", "eat", "forward, drop"),
+        ("liveroom.room", "", "1 to 64 bytes"),
+        ("log.level", "loud", "trace, debug, info, notice, warning, error, critical"),
+    ])
+    func refusalsNameKeyValueAndWhatIsAllowed(_ key: String, _ value: String, _ allowed: String) throws {
+        let said = try problems(["--\(key)", value])
+        #expect(said.contains(key))
+        #expect(said.contains("\"\(value)\""))
+        #expect(said.contains(allowed))
+    }
+
+    @Test func allProblemsAreToldAtOnce() throws {
+        let said = try problems(
+            ["--listeners.imbp.port", "1"],
+            environment: ["HERMES_LOG_LEVLE": "debug", "HERMES_STRICT": "1", "PATH": "/bin"],
+            yaml: "limits:\n  idle: soon\n  conections: 5\n"
+        )
+        #expect(said.contains("--listeners.imbp.port (value \"1\"); did you mean --listeners.impb.port?"))
+        #expect(said.contains("HERMES_LOG_LEVLE in the environment (value \"debug\"); did you mean HERMES_LOG_LEVEL?"))
+        #expect(said.contains("limits.conections"))
+        #expect(said.contains("line 3"))
+        #expect(said.contains("did you mean limits.connections?"))
+        #expect(said.contains("limits.idle = \"soon\""))
+        #expect(!said.contains("HERMES_STRICT"))
+    }
+
+    @Test func aKeyFarFromAllIsReferredToTheDocumentation() throws {
+        #expect(try problems(["--zzzzzzzzzzzzzz", "1"]).contains("docs/configuration.md"))
+    }
+
+    @Test(arguments: [
+        ("- a\n- b\n", "must hold keys and values"),
+        ("just text", "must hold keys and values"),
+        ("listeners: [\n", "is not YAML"),
+        ("log: debug\n", "log holds further keys"),
+        ("log:\n  level: [debug]\n", "must be a single value"),
+        ("log:\n  level: debug\nlog:\n  format: json\n", "is not YAML"),
+    ])
+    func filesThatAreNone(_ yaml: String, _ message: String) throws {
+        #expect(try problems(yaml: yaml).contains(message))
+    }
+
+    @Test(arguments: ["", "# nothing\n", "log:\n", "listeners:\n  impb:\n"])
+    func filesThatSayNothing(_ yaml: String) throws {
+        let expected = try ServerSettings.defaults().gateways
+        #expect(try load(yaml: yaml).gateways == expected)
+    }
+
+    @Test func aFileThatDoesNotExistIsAProblem() throws {
+        #expect(throws: SettingsError.self) {
+            try ServerSettings.load(SettingSources(file: "/does/not/exist.yaml"))
+        }
+    }
+
+    @Test func anArgumentWithoutValueIsAProblem() throws {
+        #expect(try problems(["--log.level"]).contains("needs a value"))
+        #expect(try problems(["log.level"]).contains("--KEY VALUE"))
+    }
+
+    @Test func halfATLSConfigurationIsRefused() throws {
+        #expect(try problems(["--listeners.impb.tls.certificate", "a.pem"]).contains("listeners.impb.tls.privateKey"))
+        #expect(try problems(["--listeners.impb.tls.enabled", "true"]).contains("listeners.impb.tls.certificate"))
+        let files = ["--listeners.impb.tls.certificate", "a.pem", "--listeners.impb.tls.privateKey", "b.pem"]
+        let expected = TLSSettings(certificatePath: "a.pem", privateKeyPath: "b.pem")
+        #expect(try load(files).gateways.impb.tls == expected)
+        #expect(try load(files + ["--listeners.impb.tls.enabled", "false"]).gateways.impb.tls == nil)
+    }
+
+    @Test func anonymousAccessOnAPublicAddressIsRefusedUnlessSaid() throws {
+        let wide = ["--listeners.liveroom.host", "0.0.0.0"]
+        #expect(try problems(wide).contains("access.anonymousOnPublic: true"))
+        #expect(try load(wide + ["--access.anonymousOnPublic", "true"]).gateways.liveroom.host == "0.0.0.0")
+        let closed = try load(wide + ["--access.anonymous", "false"])
+        #expect(!closed.gateways.room.isAnonymousAllowed)
+        #expect(closed.gateways.device.isTokenRequired)
+        // A protocol that knows no anonymous access may listen anywhere.
+        #expect(try load(["--listeners.delimited.host", "::"]).gateways.delimited.host == "::")
+        #expect(try problems(["--listeners.qsiop.host", "192.0.2.1"]).contains("listeners.qsiop.host"))
+        #expect(
+            try load(["--listeners.qsiop.host", "192.0.2.1", "--qsiop.requireToken", "true"]).gateways.qsiop.isEnabled
+        )
+    }
+
+    @Test(arguments: [
+        ("127.0.0.1", true), ("127.8.9.1", true), ("localhost", true), ("LocalHost", true), ("::1", true),
+        ("0.0.0.0", false), ("::", false), ("128.0.0.1", false), ("127.evil.example.org", false), ("127.0.0", false),
+    ])
+    func loopback(_ host: String, _ expected: Bool) {
+        #expect(ListenerSettings(host: host, port: 1).isLoopback == expected)
+    }
+
+    @Test func mqttIsNotInThisVersion() throws {
+        #expect(try problems(["--listeners.mqtt.enabled", "true"]).contains("not in this version"))
+    }
+}
