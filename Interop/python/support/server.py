@@ -56,6 +56,7 @@ class Server:
         self.log = os.path.join(self.own_directory, "server.log")
         self.arguments = arguments or []
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("HERMES_")}
+        self.environment.setdefault("SWIFT_BACKTRACE", "enable=yes,color=no,interactive=no,threads=all,sanitize=no")
         self.environment["HERMES_DATA_DIRECTORY"] = self.data
         for name, port in self.ports.items():
             self.environment[f"HERMES_LISTENERS_{name.upper()}_PORT"] = str(port)
