@@ -322,7 +322,13 @@ package final class AccountService: Sendable {
     package func devices(of user: UserID) async throws(HermesError) -> [Device] { try await store.devices(of: user) }
 
     /// Removes a device, revokes its tokens and ends its session.
+    ///
+    /// - Throws: `.notFound` if the account has no such device, `.storageUnavailable`.
     package func removeDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {
+        let devices = try await store.devices(of: user)
+        guard devices.contains(where: { $0.description.id == device }) else {
+            throw HermesError(.notFound, "the account has no device \"\(device.rawValue)\"")
+        }
         try await store.revoke(.device(device, of: user), now: time.now())
         sessions.end(user, .revoked, .only(device))
     }

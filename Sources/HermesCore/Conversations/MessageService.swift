@@ -113,11 +113,13 @@ package final class MessageService: Sendable {
         completion: @escaping @Sendable (Result<InboxPage, HermesError>) -> Void
     ) {
         let store = store
+        let time = time
         let seq = Self.storable(seq)
         let limit = min(max(1, limit), Self.maxPageSize)
         let isAccepted = reads.run {
             do throws(HermesError) {
-                completion(.success(try await store.entries(of: user, after: seq, limit: limit)))
+                let page = try await store.entries(of: user, after: seq, limit: limit)
+                completion(.success(page.withoutExpired(at: time.now())))
             } catch {
                 completion(.failure(error))
             }

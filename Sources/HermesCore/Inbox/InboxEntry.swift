@@ -58,3 +58,32 @@ package struct InboxPage: Sendable, Hashable {
         self.position = position
     }
 }
+
+extension InboxEntry {
+    /// Up to where nothing is stored, if the entry says that.
+    fileprivate var hole: UInt64? {
+        if case .expired(let through) = event { through } else { nil }
+    }
+}
+
+extension InboxPage {
+    /// The page without messages whose time is up: they are not delivered any more, even if the store has not yet
+    /// purged them. Each run of them is one ``InboxEvent/expired(through:)`` entry.
+    package func withoutExpired(at now: Timestamp) -> InboxPage {
+        func isOver(_ entry: InboxEntry) -> Bool {
+            if case .message(let message) = entry.event { message.expiresAt <= now } else { false }
+        }
+        guard entries.contains(where: isOver) else { return self }
+        var kept: [InboxEntry] = []
+        for entry in entries {
+            guard let through = isOver(entry) ? entry.seq : entry.hole else {
+                kept.append(entry)
+                continue
+            }
+            // A hole directly before grows.
+            let first = kept.last?.hole == nil ? entry : kept.removeLast()
+            kept.append(InboxEntry(seq: first.seq, committedAt: first.committedAt, event: .expired(through: through)))
+        }
+        return InboxPage(entries: kept, position: position)
+    }
+}

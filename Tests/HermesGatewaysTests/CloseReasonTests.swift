@@ -1,0 +1,26 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Testing
+
+@testable import HermesGateways
+
+/// What each protocol says at the end of a connection, for every end there is.
+@Suite struct CloseReasonTests {
+    @Test("LiveRoom and QSIOP tell why, where there is somebody to tell") func farewells() {
+        let told: [(CloseReason, HermesError.Code)] = [
+            (.notAuthenticated, .notAuthenticated), (.tooManyRequests, .rateLimited), (.shuttingDown, .shuttingDown),
+            (.session(.replaced), .forbidden), (.session(.accountDisabled), .accountDisabled),
+            (.session(.revoked), .invalidToken), (.session(.shuttingDown), .shuttingDown),
+        ]
+        for (reason, code) in told {
+            #expect(LiveRoomTranslation.kick(for: reason)?.code == code)
+            #expect(QSIOPTranslation.answer(for: reason)?.code == code.rawValue)
+        }
+        for reason in [CloseReason.finished, .idle, .slowReader] {
+            #expect(LiveRoomTranslation.kick(for: reason) == nil)
+            #expect(QSIOPTranslation.answer(for: reason) == nil)
+        }
+    }
+}
