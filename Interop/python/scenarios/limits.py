@@ -135,9 +135,9 @@ def slow_reader():
         ann, bob = world.person("ann"), world.person("bob")
         a, slow = world.app(ann), world.app(bob)
         before = server.resident_bytes()
-        text = "x" * 20_000
+        text = "x" * 10_000
         ids = []
-        for n in range(500):  # 10 MB, of which the slow one reads nothing
+        for n in range(1000):  # 10 MB, of which the slow one reads nothing
             ids.append(a.send(bob.uid, text).message_id)
         grown = server.resident_bytes() - before
         require(grown < 200 << 20, f"memory grew by {grown >> 20} MiB")

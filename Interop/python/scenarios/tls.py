@@ -56,7 +56,7 @@ def everywhere():
         equal(app.login("tls", PASSWORD).uid, answer.uid, "uid")
         equal(app.socket.getpeercert()["serialNumber"], first, "the certificate")
         watch = QSIOP(ports["qsiop"], tls=context)
-        equal(watch.report(answer.uid, device="watch", token=answer.token).get("code"), "0", "the report's code")
+        equal(watch.report(answer.uid, device="watch", token=phone.token).get("code"), "0", "the report's code")
         LiveRoom(ports["liveroom"], tls=context).settle("ann")
         sent = phone.send_text(answer.uid, "x" * 40_000)  # to oneself, in several TLS records
         equal(app.event().message.id, sent.message_id, "the message")
