@@ -33,7 +33,8 @@ package final class Messenger: Sendable {
             messages: messageStore,
             sessions: sessions,
             time: time,
-            settings: accountSettings
+            settings: accountSettings,
+            acknowledged: { [messages] in messages.acknowledged($0, $1) }
         )
     }
 

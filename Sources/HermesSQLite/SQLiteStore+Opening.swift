@@ -26,10 +26,11 @@ extension SQLiteStore {
         try createDirectory(directory)
         let lock = try DirectoryLock(directory: directory)
         let path = directory + "/" + fileName
-        if FileManager.default.fileExists(atPath: path) {
-            try inspect(path)
-        } else {
+        let isNew = !FileManager.default.fileExists(atPath: path)
+        if isNew {
             try createFile(path)
+        } else {
+            try inspect(path)
         }
         do {
             let pool = try DatabasePool(path: path, configuration: configuration)
@@ -46,8 +47,16 @@ extension SQLiteStore {
             let epoch = try pool.write { try readEpoch($0) }
             return SQLiteStore(pool: pool, epoch: epoch, settings: settings, lock: lock, logger: logger)
         } catch {
+            if isNew { removeEmptyFile(path) }
             throw openError(error, path: path)
         }
+    }
+
+    /// Takes back a file that nothing could be written to (the disk was full): the next start would take it for one
+    /// that was truncated.
+    private static func removeEmptyFile(_ path: String) {
+        guard fileSize(path) == 0, fileSize(path + "-wal") == 0 else { return }
+        for ending in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + ending) }
     }
 
     /// Pages that a commit touches stay in memory: 32 MB.

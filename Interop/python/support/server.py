@@ -123,6 +123,17 @@ class Server:
                 return int(line.split()[1]) * 1024
         raise RuntimeError("no VmRSS")
 
+    def sockets(self) -> int:
+        """Open sockets; files are not counted, since a store opens some when it has more to read."""
+        place = f"/proc/{self.process.pid}/fd"
+        count = 0
+        for name in os.listdir(place):
+            try:
+                count += os.readlink(os.path.join(place, name)).startswith("socket:")
+            except OSError:
+                pass  # closed meanwhile
+        return count
+
     def descriptors(self) -> int:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 

@@ -13,6 +13,7 @@ package final class AccountService: Sendable {
     let sessions: SessionRegistry
     private let time: any TimeSource
     private let settings: AccountSettings
+    private let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
     private let hasher: PasswordHasher
     private let throttle: Mutex<LoginThrottle>
 
@@ -24,18 +25,22 @@ package final class AccountService: Sendable {
     ///   - sessions: whose sessions end when an account changes.
     ///   - time: tells the time.
     ///   - settings: the rules.
+    ///   - acknowledged: how far a device has come by what is not in the store yet; 0 if unknown. A device that
+    ///     acknowledges and comes back at once gets nothing twice.
     package init(
         store: any AccountStore,
         messages: any MessageStore,
         sessions: SessionRegistry,
         time: any TimeSource,
-        settings: AccountSettings = AccountSettings()
+        settings: AccountSettings = AccountSettings(),
+        acknowledged: @escaping @Sendable (UserID, DeviceID) -> UInt64 = { _, _ in 0 }
     ) {
         self.store = store
         self.messages = messages
         self.sessions = sessions
         self.time = time
         self.settings = settings
+        self.acknowledged = acknowledged
         hasher = PasswordHasher(
             parameters: settings.passwordParameters,
             maxConcurrent: settings.maxConcurrentHashes,
@@ -201,7 +206,11 @@ package final class AccountService: Sendable {
         stamp: UInt64
     ) async throws(HermesError) -> Login {
         let token = isNewToken ? AccessToken() : nil
-        let device = try await store.open(description.clamped, of: account.id, token: token?.hash, now: time.now())
+        // Asked before: what is in the store meanwhile is not told any more.
+        let acknowledged = acknowledged(account.id, description.id)
+        var device = try await store.open(description.clamped, of: account.id, token: token?.hash, now: time.now())
+        let position = try await messages.position(of: account.id)
+        device.cursor = max(device.cursor, min(acknowledged, position.head))
         return Login(
             principal: Principal(
                 user: account.id,
@@ -212,7 +221,7 @@ package final class AccountService: Sendable {
             token: token?.text,
             tokenHash: token?.hash ?? tokenHash,
             device: device,
-            position: try await messages.position(of: account.id)
+            position: position
         )
     }
 

@@ -68,6 +68,8 @@ package final class GroupCommitter: Sendable {
         var inProgress = 0
         /// The highest seq of each device.
         var acknowledgements: [DeviceKey: UInt64] = [:]
+        /// Taken by the thread and not in the store yet.
+        var acknowledgementsInProgress: [DeviceKey: UInt64] = [:]
         /// When to commit acknowledgements if nothing else comes.
         var flushAt: Date?
         var isThreadIdle = false
@@ -155,6 +157,15 @@ package final class GroupCommitter: Sendable {
         if mustSignal { monitor.signal() }
     }
 
+    /// How far a device has come by what is not in the store yet; nil if all of it is there.
+    func acknowledged(_ user: UserID, _ device: DeviceID) -> UInt64? {
+        let key = DeviceKey(user: user, device: device)
+        return monitor.withLock { state in
+            // The newer one is the higher one.
+            state.acknowledgements[key] ?? state.acknowledgementsInProgress[key]
+        }
+    }
+
     /// Commits everything that waits, then refuses what comes with `.shuttingDown`. Returns when the thread has ended.
     package func shutdown() async {
         await withCheckedContinuation { continuation in
@@ -180,6 +191,7 @@ package final class GroupCommitter: Sendable {
                 acknowledgements = [:]
                 start = end
             } while start < taken.pending.count
+            if !taken.acknowledgements.isEmpty { monitor.withLock { $0.acknowledgementsInProgress = [:] } }
         }
         let stopped = monitor.withLock { state in
             state.hasStopped = true
@@ -208,6 +220,7 @@ package final class GroupCommitter: Sendable {
             state.inProgress = state.waiting.count
             state.waiting = []
             state.waiting.reserveCapacity(min(taken.pending.count, limits.maxBatch))
+            state.acknowledgementsInProgress = state.acknowledgements
             state.acknowledgements = [:]
             state.flushAt = nil
             return .some(taken)

@@ -103,6 +103,9 @@ package final class MessageService: Sendable {
         }
     }
 
+    /// How far a device has come by acknowledgements that are still on their way into the store; 0 if there are none.
+    func acknowledged(_ user: UserID, _ device: DeviceID) -> UInt64 { committer.acknowledged(user, device) ?? 0 }
+
     // MARK: Reading
 
     /// Reads a page of the inbox. `completion` runs off the event loops.

@@ -116,6 +116,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         let rate = connection.listener.limits.requestsPerSecond
         let now = connection.loop.uptime
         while connection.takesFrames {
+            raiseLimit()
             let frame: Session.Decoder.Frame
             do {
                 guard let next = try decoder.next(from: &bytes) else { return }
@@ -129,11 +130,15 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
                 return connection.end(.tooManyRequests)
             }
             session.received(frame)
-            if !hasFullLimit, connection.isAuthenticated {
-                hasFullLimit = true
-                decoder = Session.Decoder(maxFrameBytes: connection.listener.maxFrameBytes(true))
-            }
         }
+    }
+
+    /// Before each frame, not after: a login is checked elsewhere, so it is done only when the next frame is cut.
+    /// Decoders keep nothing between frames, so that one may take the place of the other.
+    private func raiseLimit() {
+        guard !hasFullLimit, connection.isAuthenticated else { return }
+        hasFullLimit = true
+        decoder = Session.Decoder(maxFrameBytes: connection.listener.maxFrameBytes(true))
     }
 }
 

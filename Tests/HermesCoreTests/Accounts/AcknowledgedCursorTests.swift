@@ -1,0 +1,41 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Testing
+
+/// A device that acknowledges and comes back before that is in the store gets nothing twice.
+@Suite struct AcknowledgedCursorTests {
+    @Test func aLoginKnowsWhatIsOnItsWayIntoTheStore() async throws {
+        let store = MemoryStore()
+        let messenger = Messenger(
+            accountStore: store,
+            messageStore: store,
+            accountSettings: AccountSettings(passwordParameters: PasswordTests.cheap),
+            messageSettings: MessageSettings(commit: GroupCommitter.Limits(acknowledgementDelay: .seconds(3600))),
+            time: ManualTime()
+        )
+        let phone = DeviceDescription(id: try device("phone"))
+        let login = try await messenger.accounts.register(
+            nickName: "anna",
+            password: "secret",
+            device: phone,
+            address: nil
+        )
+        let me = login.principal
+        let draft = MessageDraft(
+            conversation: .direct(between: me.user, and: me.user),
+            clientID: nil,
+            content: MessageContent(bytes: [1])
+        )
+        let receipt = try await withCheckedContinuation { continuation in
+            messenger.messages.send(draft, from: me) { continuation.resume(returning: $0) }
+        }.get()
+        messenger.messages.acknowledge(me, upTo: receipt.inboxSeq)
+        // More than there is, as a hostile client may say.
+        messenger.messages.acknowledge(me, upTo: receipt.inboxSeq + 100)
+        let again = try await messenger.accounts.logIn(.token(try #require(login.token)), device: phone, address: nil)
+        #expect(again.device.cursor == receipt.inboxSeq)
+        await messenger.shutdown()
+    }
+}
