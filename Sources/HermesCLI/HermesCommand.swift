@@ -28,6 +28,6 @@ struct HermesCommand: AsyncParsableCommand {
     ]
 
     private static let clientCommands: [any ParsableCommand.Type] = [
-        ChatCommand.self, SendCommand.self, RoomCommand.self, QSIOPCommand.self,
+        ChatCommand.self, SendCommand.self, RoomCommand.self, QSIOPCommand.self, BenchCommand.self,
     ]
 }

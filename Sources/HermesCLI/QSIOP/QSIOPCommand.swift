@@ -87,7 +87,9 @@ struct QSIOPIdentityOptions: ParsableArguments {
     @OptionGroup(title: "Server") var server: ServerOptions
 
     func validate() throws {
-        if uid == nil, user == nil { throw ValidationError("who is it? give --user NAME, or --uid UID and --token TOKEN") }
+        if uid == nil, user == nil {
+            throw ValidationError("who is it? give --user NAME, or --uid UID and --token TOKEN")
+        }
         if uid != nil, user != nil { throw ValidationError("--uid and --user: give one of them") }
     }
 

@@ -6,6 +6,14 @@ import Logging
 import NIOCore
 import NIOPosix
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 // MARK: - Bytes, called by the handler
 extension ConnectionDriver {
     /// Bytes came.
@@ -100,7 +108,7 @@ func explain(_ error: any Error) -> String {
     switch error {
     case let error as HermesClientError: error.message
     case let error as WireError: error.message
-    case let error as IOError: error.description
+    case let error as IOError: String(cString: strerror(error.errnoCode))
     case let error as NIOConnectionError: explainConnection(error)
     default: "\(error)"
     }

@@ -1,0 +1,92 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesClient
+
+/// An account that benchmarks log in as, by token.
+struct BenchAccount: Codable, Hashable, Sendable {
+    var uid: UInt32
+    var name: String
+    var device: String
+    var token: String
+}
+
+/// The accounts of benchmarks, kept in a file, because registering costs the server a password hash each.
+struct BenchAccounts {
+    let file: String?
+    let options: BenchOptions
+    /// Accounts are registered over Delimited, whatever is measured.
+    let registration: ServerAddress
+
+    /// As many accounts as wanted; registers those that the file lacks, and adds them to it.
+    func get(_ count: Int) async throws -> [BenchAccount] {
+        var accounts = try read()
+        if accounts.count < count {
+            let missing = count - accounts.count
+            let kept = file == nil ? "; with --accounts FILE they would be kept for the next time" : ""
+            options.progress("registering \(missing) accounts, about \(max(1, missing / 15)) s\(kept)")
+            let new = try await register(missing)
+            accounts += new
+            try write(accounts)
+        }
+        return Array(accounts.prefix(count))
+    }
+
+    private func read() throws -> [BenchAccount] {
+        guard let file, let data = FileManager.default.contents(atPath: file) else { return [] }
+        guard let accounts = try? JSONDecoder().decode([BenchAccount].self, from: data) else {
+            throw ClientFailure("--accounts \(file): not a file that a benchmark wrote; remove it or name another")
+        }
+        return accounts
+    }
+
+    private func write(_ accounts: [BenchAccount]) throws {
+        guard let file else { return }
+        let data = try JSONEncoder().encode(accounts)
+        guard FileManager.default.createFile(atPath: file, contents: data, attributes: [.posixPermissions: 0o600])
+        else { throw ClientFailure("--accounts \(file): cannot be written") }
+    }
+
+    /// Registers accounts with random names, four at once.
+    private func register(_ count: Int) async throws -> [BenchAccount] {
+        let run = String(UInt32.random(in: 0...UInt32.max), radix: 36)
+        let password = "bench-\(UInt64.random(in: 0...UInt64.max))"
+        let registration = registration
+        return try await withThrowingTaskGroup(of: BenchAccount.self) { group in
+            var started = 0
+            func startOne() {
+                let name = "bench-\(run)-\(started)"
+                started += 1
+                group.addTask { try await Self.register(name, password, at: registration) }
+            }
+            while started < min(4, count) { startOne() }
+            var accounts: [BenchAccount] = []
+            for try await account in group {
+                accounts.append(account)
+                if started < count { startOne() }
+                if accounts.count.isMultiple(of: 100) { options.progress("\(accounts.count) of \(count) registered") }
+            }
+            return accounts
+        }
+    }
+
+    private static func register(
+        _ name: String,
+        _ password: String,
+        at server: ServerAddress
+    ) async throws -> BenchAccount {
+        var configuration = HermesClient.Configuration(server: server, device: DeviceDescription(id: "bench"))
+        configuration.reconnect = .never
+        configuration.requestTimeout = .seconds(60)
+        let client = try HermesClient(configuration)
+        do {
+            let session = try await client.logIn(.register(nickName: name, password: password))
+            await client.close()
+            return BenchAccount(uid: session.uid, name: name, device: "bench", token: session.token)
+        } catch {
+            await client.close()
+            throw error
+        }
+    }
+}

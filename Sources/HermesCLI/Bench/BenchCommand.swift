@@ -1,0 +1,90 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesClient
+import NIOCore
+import NIOPosix
+
+/// `hermes bench`: how fast a server is.
+struct BenchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bench",
+        abstract: "Measure a running server.",
+        discussion: """
+            Everything runs on one event loop of this process; on a small machine, pin the two apart (taskset). With
+            --pid the server's own CPU time and memory are measured as well, which says more than the rate where client
+            and server share the cores.
+
+            Examples:
+              hermes bench room --viewers 1000 --pid "$(pgrep -f 'hermes serve')"
+              hermes bench delimited --pairs 20 --accounts bench.accounts
+              hermes bench impb --pairs 20 --accounts bench.accounts --json
+              hermes bench idle --connections 1000 --accounts bench.accounts
+            """,
+        subcommands: [RoomBench.self, DelimitedBench.self, IMPBBench.self, IdleBench.self]
+    )
+}
+
+/// What all benchmarks share.
+struct BenchOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Measure for this long.", valueName: "seconds"))
+    var seconds: Double = 5
+
+    @Option(help: ArgumentHelp("Run for this long before measuring.", valueName: "seconds"))
+    var warmup: Double = 1
+
+    @Option(help: ArgumentHelp("The server's process, on this machine: measures its CPU and memory.", valueName: "pid"))
+    var pid: Int32?
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
+    @OptionGroup(title: "Server") var server: ServerOptions
+
+    func validate() throws {
+        guard (0.1...86_400).contains(seconds) else { throw ValidationError("--seconds \(seconds): from 0.1") }
+        guard (0...3_600).contains(warmup) else { throw ValidationError("--warmup \(warmup): from 0") }
+        guard server.tls == false, server.tlsCA == nil, !server.tlsInsecure else {
+            throw ValidationError("--tls: benchmarks speak in the clear")
+        }
+        if let pid, ServerProbe(pid: pid) == nil {
+            throw ValidationError("--pid \(pid): there is no such process on this machine, or it cannot be read")
+        }
+    }
+
+    /// Says how far a benchmark is, on stderr.
+    func progress(_ text: String) { StandardError.write("hermes bench: \(text)\n") }
+}
+
+/// Connects to the server; in the clear, on one loop.
+struct BenchTransport: Sendable {
+    let address: ServerAddress
+    let loop: any EventLoop
+
+    init(_ address: ServerAddress) {
+        self.address = address
+        loop = MultiThreadedEventLoopGroup.singleton.next()
+    }
+
+    /// Opens a channel; the handler is made on the loop.
+    func connect(_ makeHandler: @escaping @Sendable () -> any ChannelHandler) async throws -> any Channel {
+        do {
+            return try await ClientBootstrap(group: loop)
+                .channelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
+                .connectTimeout(.seconds(10))
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(makeHandler())
+                    }
+                }
+                .connect(host: address.host, port: address.port).get()
+        } catch {
+            throw ClientFailure(
+                "cannot connect to \(address.host):\(address.port): \(error); is the server running, and do "
+                    + "limits.connectionsPerAddress and ulimit -n allow so many?",
+                exitCode: ExitCode(69)
+            )
+        }
+    }
+}

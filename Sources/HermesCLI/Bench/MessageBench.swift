@@ -1,0 +1,157 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesClient
+import NIOCore
+
+/// `hermes bench delimited`: 1:1 messages over the native protocol.
+struct DelimitedBench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delimited",
+        abstract: "1:1 messages over Delimited: acknowledged (committed) messages per second.",
+        discussion: MessageBenchOptions.discussion("delimited")
+    )
+
+    @OptionGroup(title: "Load") var load: MessageBenchOptions
+    @OptionGroup(title: "Measuring") var options: BenchOptions
+
+    func run() async throws { try await load.run(.delimited, options) }
+}
+
+/// `hermes bench impb`: 1:1 messages over IMPB.
+struct IMPBBench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "impb",
+        abstract: "1:1 messages over IMPB: acknowledged (committed) messages per second.",
+        discussion: MessageBenchOptions.discussion("impb")
+    )
+
+    @OptionGroup(title: "Load") var load: MessageBenchOptions
+    @OptionGroup(title: "Measuring") var options: BenchOptions
+
+    func run() async throws { try await load.run(.impb, options) }
+}
+
+/// Pairs of accounts, one of which sends to the other.
+struct MessageBenchOptions: ParsableArguments {
+    static func discussion(_ name: String) -> String {
+        """
+        In each pair one sends and one receives. A sender has --window messages on their way; the next goes out when a
+        receipt comes, which says that the message is committed. Receivers check order, loss and duplicates, by the
+        messages' numbers and by the inbox seqs; both acknowledge what they got.
+
+        Examples:
+          hermes bench \(name) --pairs 20 --window 32 --accounts bench.accounts --pid 4711
+          hermes bench \(name) --pairs 1 --window 1 --json
+        """
+    }
+
+    @Option(help: ArgumentHelp("How many pairs.", valueName: "n"))
+    var pairs = 20
+
+    @Option(help: ArgumentHelp("How many unacknowledged messages a sender may have.", valueName: "n"))
+    var window = 32
+
+    @Option(help: ArgumentHelp("The length of a text.", valueName: "bytes"))
+    var bytes = 64
+
+    @Option(help: ArgumentHelp("Keep the accounts in this file, and use those in it.", valueName: "file"))
+    var accounts: String?
+
+    @Option(help: ArgumentHelp("The server's Delimited port, to register accounts.", valueName: "port"))
+    var registrationPort = 9000
+
+    func validate() throws {
+        guard (1...10_000).contains(pairs) else { throw ValidationError("--pairs \(pairs): 1 to 10000") }
+        guard (1...10_000).contains(window) else { throw ValidationError("--window \(window): 1 to 10000") }
+        guard (18...32_768).contains(bytes) else { throw ValidationError("--bytes \(bytes): 18 to 32768") }
+    }
+
+    func run(_ dialect: BenchDialect, _ options: BenchOptions) async throws {
+        let address = options.server.address(defaultPort: dialect.defaultPort)
+        try await reportingFailures(server: address) {
+            var registration = address
+            if dialect != .delimited { registration.port = registrationPort }
+            let book = BenchAccounts(file: accounts, options: options, registration: registration)
+            try await measure(dialect, options, BenchTransport(address), try await book.get(2 * pairs))
+        }
+    }
+
+    private func measure(
+        _ dialect: BenchDialect,
+        _ options: BenchOptions,
+        _ transport: BenchTransport,
+        _ accounts: [BenchAccount]
+    ) async throws {
+        let probe = options.pid.flatMap { ServerProbe(pid: $0) }
+        let (loop, window, bytes) = (transport.loop, window, bytes)
+        let run = try await loop.submit {
+            NIOLoopBound(MessageRun(dialect: dialect, window: window, textBytes: bytes), eventLoop: loop)
+        }.get()
+        options.progress("logging \(accounts.count) connections in")
+        var channels: [any Channel] = []
+        for pair in 0..<pairs {
+            let (sender, receiver) = (accounts[2 * pair], accounts[2 * pair + 1])
+            channels += [
+                try await transport.connect { PairHandler(run: run.value, account: receiver, peer: nil) },
+                try await transport.connect { PairHandler(run: run.value, account: sender, peer: receiver.uid) },
+            ]
+        }
+        try await Self.wait(until: { $0.loggedIn == accounts.count || $0.failures > 0 }, run, loop)
+        let failure = try await loop.submit { run.value.firstFailure }.get()
+        if !failure.isEmpty {
+            throw ClientFailure("a login failed: \(failure); accounts of another server? remove the --accounts file")
+        }
+        // What still waits for these accounts from an earlier run comes now, and is not counted.
+        try await Task.sleep(for: .milliseconds(300))
+        try await loop.submit { run.value.start() }.get()
+        options.progress("warming up for \(options.warmup) s, measuring for \(options.seconds) s")
+        try await Task.sleep(for: .seconds(options.warmup))
+        try await loop.submit { run.value.beginMeasuring() }.get()
+        let use = try await ServerUse.during(probe) {
+            try await Task.sleep(for: .seconds(options.seconds))
+            try await loop.submit { run.value.endMeasuring() }.get()
+        }
+        try await Self.wait(until: { $0.isDrained }, run, loop)
+        let result = try await loop.submit { run.value.result }.get()
+        // Gives the last acknowledgements time to leave.
+        try await Task.sleep(for: .milliseconds(120))
+        for channel in channels { channel.close(promise: nil) }
+        var report = BenchReport(dialect.rawValue)
+        report.add("pairs", "pairs", pairs)
+        report.add("window", "messages on their way, per pair", window)
+        report.add("bytes", "text", bytes, "bytes")
+        report.add("seconds", "measured for", result.seconds, digits: 2, "s")
+        report.add("acknowledged", "acknowledged", result.acknowledged)
+        let rate = Double(result.acknowledged) / result.seconds
+        report.add("acknowledged_per_second", "rate", rate, digits: 0, "messages/s")
+        report.add("delivered", "delivered", result.delivered)
+        report.add("lost", "lost", result.lost)
+        report.add("duplicates", "duplicates", result.duplicates)
+        report.add("out_of_order", "out of order", result.disorders)
+        report.add("seq_holes", "holes in inbox seqs", result.holes)
+        report.add("refused", "refused", result.failures)
+        if !result.firstFailure.isEmpty { report.add("first_failure", "first refusal", result.firstFailure) }
+        report.add("acknowledge_latency", "to the receipt", latencies: result.roundTrip)
+        report.add("delivery_latency", "to the receiver", latencies: result.endToEnd)
+        use?.add(to: &report, per: "message", count: result.acknowledged)
+        report.print(asJSON: options.json)
+        let isGood =
+            result.lost == 0 && result.duplicates == 0 && result.disorders == 0 && result.holes == 0
+            && result.failures == 0
+        if !isGood { throw ExitCode(1) }
+    }
+
+    /// Looks now and then, at most for 15 s.
+    private static func wait(
+        until isDone: @escaping @Sendable (MessageRun) -> Bool,
+        _ run: NIOLoopBound<MessageRun>,
+        _ loop: any EventLoop
+    ) async throws {
+        for _ in 0..<300 {
+            if try await loop.submit({ isDone(run.value) }).get() { return }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+    }
+}

@@ -1,0 +1,62 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Walks over the fields of a protobuf message without making objects of them: a benchmark's client has to be cheap.
+struct ProtoScanner {
+    struct Field {
+        var number: UInt64
+        /// The value of a number; the length of bytes.
+        var value: UInt64
+        /// The bytes of a field that has them; else empty.
+        var bytes: UnsafeRawBufferPointer
+    }
+
+    private let message: UnsafeRawBufferPointer
+    private var position = 0
+
+    init(_ message: UnsafeRawBufferPointer) { self.message = message }
+
+    /// The next field; nil at the end, or where the bytes are no message.
+    mutating func next() -> Field? {
+        guard let key = varint() else { return nil }
+        var field = Field(number: key >> 3, value: 0, bytes: UnsafeRawBufferPointer(start: nil, count: 0))
+        switch key & 7 {
+        case 0:
+            guard let value = varint() else { return nil }
+            field.value = value
+        case 1: position += 8
+        case 5: position += 4
+        case 2:
+            guard let told = varint(), let length = Int(exactly: told), length <= message.count - position else {
+                return nil
+            }
+            field.value = told
+            field.bytes = UnsafeRawBufferPointer(rebasing: message[position..<(position + length)])
+            position += length
+        default: return nil
+        }
+        return position <= message.count ? field : nil
+    }
+
+    private mutating func varint() -> UInt64? {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while position < message.count, shift < 64 {
+            let byte = message[position]
+            position += 1
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+            shift += 7
+        }
+        return nil
+    }
+
+    /// The first field with this number.
+    static func find(_ number: UInt64, in message: UnsafeRawBufferPointer) -> Field? {
+        var scanner = ProtoScanner(message)
+        while let field = scanner.next() {
+            if field.number == number { return field }
+        }
+        return nil
+    }
+}

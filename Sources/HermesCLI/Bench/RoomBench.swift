@@ -1,0 +1,318 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesClient
+import HermesWire
+import Histogram
+import NIOCore
+
+/// `hermes bench room`: one sender, many viewers.
+struct RoomBench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "room",
+        abstract: "Fan-out of a LiveRoom: one sender, many viewers.",
+        discussion: """
+            A closed loop: at most --window texts are on their way at once; the next goes out when all viewers got the
+            oldest. Every text is checked for order and loss at every viewer.
+
+            Examples:
+              hermes bench room --viewers 1000 --pid 4711
+              taskset -c 1 hermes bench room --viewers 1000 --window 16 --json
+            """
+    )
+
+    @Option(help: ArgumentHelp("How many viewers, besides the sender.", valueName: "n"))
+    var viewers = 1000
+
+    @Option(help: ArgumentHelp("How many texts may be on their way at once.", valueName: "n"))
+    var window = 8
+
+    @Option(help: ArgumentHelp("The length of a text.", valueName: "bytes"))
+    var bytes = 64
+
+    @Option(help: ArgumentHelp("The room; without it, the port's own.", valueName: "room"))
+    var room: String?
+
+    @OptionGroup(title: "Measuring") var options: BenchOptions
+
+    func validate() throws {
+        guard (1...100_000).contains(viewers) else { throw ValidationError("--viewers \(viewers): 1 to 100000") }
+        guard (1...100_000).contains(window) else { throw ValidationError("--window \(window): 1 to 100000") }
+        guard (18...4096).contains(bytes) else { throw ValidationError("--bytes \(bytes): 18 to 4096") }
+    }
+
+    func run() async throws {
+        let address = options.server.address(defaultPort: 9898)
+        try await reportingFailures(server: address) { try await measure(BenchTransport(address)) }
+    }
+
+    private func measure(_ transport: BenchTransport) async throws {
+        let probe = options.pid.flatMap { ServerProbe(pid: $0) }
+        let (receivers, window, bytes, room, loop) = (viewers + 1, window, bytes, room, transport.loop)
+        let run = try await loop.submit {
+            NIOLoopBound(try RoomRun(receivers: receivers, window: window, textBytes: bytes), eventLoop: loop)
+        }.get()
+        let memory = probe?.residentBytes()
+        options.progress("connecting \(viewers) viewers")
+        var channels: [any Channel] = []
+        while channels.count < receivers {
+            channels += try await withThrowingTaskGroup(of: (any Channel).self) { group in
+                for _ in 0..<min(50, receivers - channels.count) {
+                    group.addTask { try await transport.connect { RoomBenchHandler(run: run.value, room: room) } }
+                }
+                var opened: [any Channel] = []
+                for try await channel in group { opened.append(channel) }
+                return opened
+            }
+        }
+        // All are in the room once the first text reached all; until then the loop does not turn.
+        let memoryConnected = probe?.residentBytes()
+        try await loop.submit { run.value.start() }.get()
+        options.progress("warming up for \(options.warmup) s, measuring for \(options.seconds) s")
+        try await Task.sleep(for: .seconds(options.warmup))
+        try await loop.submit { run.value.beginMeasuring() }.get()
+        let use = try await ServerUse.during(probe) {
+            try await Task.sleep(for: .seconds(options.seconds))
+            try await loop.submit { run.value.endMeasuring() }.get()
+        }
+        let result = try await Self.drain(run, loop)
+        for channel in channels { channel.close(promise: nil) }
+        var report = BenchReport("room")
+        report.add("viewers", "viewers", viewers)
+        report.add("window", "texts on their way", window)
+        report.add("bytes", "text", bytes, "bytes")
+        report.add("seconds", "measured for", result.seconds, digits: 2, "s")
+        report.add("deliveries", "deliveries", result.deliveries)
+        report.add(
+            "deliveries_per_second",
+            "rate",
+            Double(result.deliveries) / result.seconds,
+            digits: 0,
+            "deliveries/s"
+        )
+        report.add("lost", "lost", result.lost)
+        report.add("out_of_order", "out of order", result.disorders)
+        report.add("disconnected", "viewers disconnected", result.disconnected)
+        report.add("latency", "latency", latencies: result.latencies)
+        use?.add(to: &report, per: "delivery", count: result.deliveries)
+        if let memory, let memoryConnected {
+            let each = Double(memoryConnected - memory) / Double(receivers)
+            report.add("server_bytes_per_connection", "server memory", each, digits: 0, "bytes per connection")
+        }
+        if let now = probe?.residentBytes() {
+            report.add("server_resident_bytes", "server memory in all", now, "bytes")
+        }
+        report.print(asJSON: options.json)
+        if result.lost > 0 || result.disorders > 0 || result.disconnected > 0 { throw ExitCode(1) }
+    }
+
+    /// Waits until what is on its way has arrived, at most 5 s.
+    private static func drain(_ run: NIOLoopBound<RoomRun>, _ loop: any EventLoop) async throws -> RoomRun.Result {
+        for _ in 0..<100 {
+            if try await loop.submit({ run.value.isDrained }).get() { break }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        return try await loop.submit { run.value.result }.get()
+    }
+}
+
+/// What the handlers of a room benchmark share; on one loop.
+final class RoomRun {
+    struct Result: Sendable {
+        var seconds: Double
+        var deliveries: Int
+        var lost: Int
+        var disorders: Int
+        var disconnected: Int
+        var latencies: Histogram<UInt32>
+    }
+
+    private let receivers: Int
+    private let window: Int
+    let textBytes: Int
+    /// A whole frame up to its text.
+    let head: ByteBuffer
+    private var sender: ChannelHandlerContext?
+    private var members = 0
+    private var isRunning = false
+    private var sent = 0
+    /// Delivered or given up, of all viewers together.
+    private var settled = 0
+    private var deliveries = 0
+    private var lost = 0
+    private var disorders = 0
+    private var disconnected = 0
+    private var latencies: Histogram<UInt32> = .init(highestTrackableValue: 60_000_000_000)
+    private var isMeasuring = false
+    private var measuredFrom: UInt64 = 0
+    private var measuredTo: UInt64 = 0
+    private var deliveriesBefore = 0
+    private var deliveriesMeasured = 0
+
+    init(receivers: Int, window: Int, textBytes: Int) throws {
+        self.receivers = receivers
+        self.window = window
+        self.textBytes = textBytes
+        var message = LiveRoom_ChatMessage()
+        message.user.level = 1
+        message.user.name = "bench"
+        message.user.iconURL = ""
+        message.text = String(repeating: ".", count: textBytes)
+        var frame = ByteBuffer()
+        try LiveRoomFrame.write(message, type: .text, into: &frame)
+        // The text is the message's last field.
+        head = frame.getSlice(at: frame.readerIndex, length: frame.readableBytes - textBytes) ?? ByteBuffer()
+    }
+
+    func joined(_ context: ChannelHandlerContext) {
+        members += 1
+        if sender == nil { sender = context }
+    }
+
+    func left(_ context: ChannelHandlerContext) {
+        guard isRunning || sent > 0 else { return }
+        disconnected += 1
+    }
+
+    func start() {
+        isRunning = true
+        pump()
+    }
+
+    func beginMeasuring() {
+        latencies.reset()
+        deliveriesBefore = deliveries
+        measuredFrom = BenchStamp.now
+        isMeasuring = true
+    }
+
+    func endMeasuring() {
+        measuredTo = BenchStamp.now
+        deliveriesMeasured = deliveries - deliveriesBefore
+        isMeasuring = false
+        isRunning = false
+    }
+
+    var isDrained: Bool { settled >= sent * receivers }
+
+    var result: Result {
+        Result(
+            seconds: Double(measuredTo - measuredFrom) / 1e9,
+            deliveries: deliveriesMeasured,
+            lost: lost + max(0, sent * receivers - settled),
+            disorders: disorders,
+            disconnected: disconnected,
+            latencies: latencies
+        )
+    }
+
+    /// A viewer got a text; `expected` is the number that it waited for.
+    @inline(__always)
+    func delivered(_ number: UInt64, expected: UInt64, sentAt: UInt64, now: UInt64) {
+        deliveries += 1
+        settled += 1
+        if number != expected {
+            if number > expected {
+                let gap = Int(clamping: number - expected)
+                lost += gap
+                settled += gap
+            } else {
+                disorders += 1
+            }
+        }
+        if isMeasuring { _ = latencies.record(now > sentAt ? now - sentAt : 1) }
+    }
+
+    /// Sends as many texts as the window allows, in one write.
+    func pump() {
+        guard isRunning, let sender else { return }
+        var buffer = ByteBuffer()
+        let now = BenchStamp.now
+        while settled >= (sent - window + 1) * receivers {
+            buffer.writeImmutableBuffer(head)
+            BenchStamp.write(UInt64(sent), at: now, bytes: textBytes, into: &buffer)
+            sent += 1
+        }
+        guard buffer.readableBytes > 0 else { return }
+        sender.writeAndFlush(NIOAny(buffer), promise: nil)
+    }
+}
+
+/// A viewer; the first one is the sender, too. Knows the length of its own frames, so that it parses no protobuf.
+final class RoomBenchHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let run: RoomRun
+    private let room: String?
+    private var rest = ByteBuffer()
+    private var expected: UInt64 = 0
+    private var heartbeat: RepeatedTask?
+
+    init(run: RoomRun, room: String?) {
+        self.run = run
+        self.room = room
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        if let room {
+            var enter = LiveRoom_Enter()
+            enter.room = room
+            var buffer = ByteBuffer()
+            try? LiveRoomFrame.write(enter, type: .enter, into: &buffer)
+            context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+        }
+        run.joined(context)
+        let channel = context.channel
+        // Spread, so that a thousand viewers do not beat in one moment.
+        let delay = TimeAmount.milliseconds(.random(in: 0..<8000))
+        heartbeat = context.eventLoop.scheduleRepeatedTask(initialDelay: delay, delay: .seconds(8)) { _ in
+            var buffer = ByteBuffer()
+            try? LiveRoomFrame.writeHeader(type: .heartbeat, bodyBytes: 0, into: &buffer)
+            channel.writeAndFlush(buffer, promise: nil)
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        heartbeat?.cancel()
+        run.left(context)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var buffer = unwrapInboundIn(data)
+        if rest.readableBytes > 0 {
+            rest.writeImmutableBuffer(buffer)
+            swap(&rest, &buffer)
+        }
+        let consumed = buffer.withUnsafeReadableBytes { scan($0) }
+        buffer.moveReaderIndex(forwardBy: consumed)
+        // A copy of the little that is left, so that the big buffer can go.
+        rest = buffer.readableBytes > 0 ? ByteBuffer(bytes: buffer.readableBytesView) : ByteBuffer()
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) { run.pump() }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    /// - Returns: how many bytes were whole frames.
+    private func scan(_ bytes: UnsafeRawBufferPointer) -> Int {
+        let now = BenchStamp.now
+        let wanted = run.head.readableBytes - LiveRoomFrame.headerBytes + run.textBytes
+        var position = 0
+        while bytes.count - position >= LiveRoomFrame.headerBytes {
+            let length = Int(bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self).littleEndian)
+            let end = position + LiveRoomFrame.headerBytes + length
+            guard end <= bytes.count else { break }
+            let type = bytes.loadUnaligned(fromByteOffset: position + 4, as: UInt16.self).littleEndian
+            if type == LiveRoomFrameType.text.rawValue, length == wanted,
+                let stamp = BenchStamp.read(UnsafeRawBufferPointer(rebasing: bytes[(end - run.textBytes)..<end]))
+            {
+                run.delivered(stamp.number, expected: expected, sentAt: stamp.nanoseconds, now: now)
+                expected = max(expected, stamp.number + 1)
+            }
+            position = end
+        }
+        return position
+    }
+}
