@@ -14,13 +14,10 @@ extension SQLiteStore {
     ///
     /// Checks the whole file (`PRAGMA quick_check`, about a second per gigabyte) before the first write, and refuses
     /// what is damaged, newer or not ours without touching it.
-    ///
-    /// - Parameter maxPages: lets the file grow to so many pages of 4 KiB only; nil: as the disk allows. For tests.
     package static func open(
         directory: String,
         durability: Durability = .normal,
         settings: StoreSettings = StoreSettings(),
-        maxPages: Int? = nil,
         logger: Logger
     ) throws(StoreOpenError) -> SQLiteStore {
         try createDirectory(directory)
@@ -35,16 +32,14 @@ extension SQLiteStore {
         do {
             let pool = try DatabasePool(path: path, configuration: configuration)
             try pool.writeWithoutTransaction { db in
-                try db.execute(sql: "PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")")
-                try db.execute(sql: "PRAGMA cache_size = -\(writerCacheKilobytes)")
-                try db.execute(sql: "PRAGMA wal_autocheckpoint = \(checkpointPages)")
-                try db.execute(sql: "PRAGMA journal_size_limit = \(checkpointPages * 4096 * 2)")
+                for pragma in tuning(durability) { try db.execute(sql: pragma) }
             }
             try StoreSchema.migrate(pool)
-            if let maxPages {
-                try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(maxPages)") }
+            let epoch = try pool.write { db in
+                // From here on the writer's cache knows how many there are: none.
+                try BatchWriter.settle(db)
+                return try readEpoch(db)
             }
-            let epoch = try pool.write { try readEpoch($0) }
             return SQLiteStore(pool: pool, epoch: epoch, settings: settings, lock: lock, logger: logger)
         } catch {
             if isNew { removeEmptyFile(path) }
@@ -65,6 +60,16 @@ extension SQLiteStore {
     /// The log is written back every so many pages of 4 KiB (32 MB): rarely enough that pages which change often are
     /// written once for many commits, often enough that no single commit waits for long.
     private static let checkpointPages = 8192
+
+    /// What the writer's connection is set to.
+    static func tuning(_ durability: Durability) -> [String] {
+        [
+            "PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")",
+            "PRAGMA cache_size = -\(writerCacheKilobytes)",
+            "PRAGMA wal_autocheckpoint = \(checkpointPages)",
+            "PRAGMA journal_size_limit = \(checkpointPages * 4096 * 2)",
+        ]
+    }
 
     private static var configuration: Configuration {
         var configuration = Configuration()

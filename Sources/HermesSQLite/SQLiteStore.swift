@@ -49,12 +49,17 @@ package final class SQLiteStore: Sendable {
         }
     }
 
+    /// Lets the file grow to so many pages of 4 KiB only, as a full disk would; for tests.
+    package func limitSize(pages: Int) throws {
+        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
+    }
+
     /// Runs a batch on the writer, with the cache taken out; it comes back only if the transaction commits.
     func commitBatch(_ operations: [WriteOperation], now: Timestamp) throws -> [WriteOutcome] {
         try pool.writeWithoutTransaction { db in
             var taken = cache.withLock { cache in
                 let taken = cache
-                cache = WriterCache()
+                cache = WriterCache(freshEntries: taken.freshEntries)
                 return taken
             }
             var outcomes: [WriteOutcome] = []
@@ -81,7 +86,7 @@ package final class SQLiteStore: Sendable {
             return try await pool.write { [self] db in
                 var users: [UserID] = []
                 // Before the transaction ends: nothing else runs on the writer meanwhile.
-                defer { cache.withLock { cache in users.forEach { cache.forget($0) } } }
+                defer { cache.withLock { cache in for user in users { cache.forget(user) } } }
                 return try body(db, &users)
             }
         } catch {

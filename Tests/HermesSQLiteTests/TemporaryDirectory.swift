@@ -23,14 +23,12 @@ final class TemporaryDirectory: Sendable {
 
     func openStore(
         settings: StoreSettings = StoreSettings(),
-        durability: SQLiteStore.Durability = .normal,
-        maxPages: Int? = nil
+        durability: SQLiteStore.Durability = .normal
     ) throws -> SQLiteStore {
         try SQLiteStore.open(
             directory: path,
             durability: durability,
             settings: settings,
-            maxPages: maxPages,
             logger: Self.silent
         )
     }

@@ -36,7 +36,9 @@ extension MemoryState {
         var bytes = 0
         for (_, id) in known.filter({ $0.key < seq ?? .max }).sorted(by: { $0.key > $1.key }) {
             guard messages.count < limit, bytes < StoreSettings.maxPageBytes else { break }
-            guard self.messages[id]?.hasContent == true, let message = current(id) else { continue }
+            guard let stored = self.messages[id], stored.hasContent, stored.contentKeptUntil.rawValue > 0,
+                let message = current(id)
+            else { continue }
             bytes += message.content.bytes.count
             messages.append(message)
         }

@@ -25,7 +25,8 @@ package protocol MessageStore: Sendable {
     func position(of user: UserID) async throws(HermesError) -> InboxPosition
 
     /// Reads stored messages of a conversation with a conversation seq below `before` (nil: the newest), ascending.
-    /// Messages whose content is gone are left out; recalled ones are among them, empty.
+    /// Only what history keeps (``StoreSettings/historyPeriod``): nothing while it is off, what waits for a device comes
+    /// through the inbox. Recalled messages are among them, empty.
     func history(
         of conversation: ConversationID,
         before seq: UInt64?,

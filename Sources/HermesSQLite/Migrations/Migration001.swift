@@ -57,12 +57,14 @@ extension StoreSchema {
                     UNIQUE (kind, a, b)
                 ) STRICT;
 
+                -- key: id_high + shift, so that the rows lie in the order of time and need no index by id; shift is not 0
+                -- only if two ids share their upper half (MessageKey).
                 -- content: NULL once it is gone; its hash is taken when it goes or is recalled, to recognise repetitions.
                 -- deliveries: which seq in whose inbox, see DeliveryList. refs: how many inboxes still hold it.
                 -- content_until: history keeps the content until then. due: set once refs is 0, when purge looks again.
                 CREATE TABLE message (
                     key INTEGER PRIMARY KEY,
-                    id_high INTEGER NOT NULL,
+                    shift INTEGER NOT NULL,
                     id_low INTEGER NOT NULL,
                     conversation INTEGER NOT NULL,
                     conversation_seq INTEGER NOT NULL,
@@ -80,11 +82,27 @@ extension StoreSchema {
                     deliveries BLOB NOT NULL,
                     content BLOB
                 ) STRICT;
-                CREATE UNIQUE INDEX message_id ON message (id_high, id_low);
-                CREATE UNIQUE INDEX message_client_id ON message (sender, client_id) WHERE client_id IS NOT NULL;
-                CREATE INDEX message_conversation ON message (conversation, conversation_seq) WHERE content IS NOT NULL;
+                CREATE INDEX message_history ON message (conversation, conversation_seq)
+                    WHERE content_until > 0 AND content IS NOT NULL;
                 CREATE INDEX message_expiry ON message (expires_at) WHERE refs > 0;
                 CREATE INDEX message_due ON message (due) WHERE due IS NOT NULL;
+
+                -- Two tables are one inbox, and two are one index of client ids: commits write to the small "fresh" ones, whose
+                -- few pages are written again and again; every so often all of it moves to the large ones in their order
+                -- (BatchWriter.settle). Written there at once, each entry would cost a page of its own. What is fetched
+                -- and purged soon never gets there. All of a user's fresh entries are newer than the others.
+                CREATE TABLE client_id (
+                    sender INTEGER NOT NULL,
+                    client_id TEXT NOT NULL,
+                    message INTEGER NOT NULL,
+                    PRIMARY KEY (sender, client_id)
+                ) STRICT, WITHOUT ROWID;
+                CREATE TABLE client_id_fresh (
+                    sender INTEGER NOT NULL,
+                    client_id TEXT NOT NULL,
+                    message INTEGER NOT NULL,
+                    PRIMARY KEY (sender, client_id)
+                ) STRICT, WITHOUT ROWID;
 
                 -- kind 0: message is its key. Other kinds: an event with all its data in payload, see EventCoding.
                 CREATE TABLE inbox (
@@ -98,6 +116,17 @@ extension StoreSchema {
                     PRIMARY KEY (user, seq)
                 ) STRICT, WITHOUT ROWID;
                 CREATE INDEX inbox_expiry ON inbox (expires_at) WHERE expires_at IS NOT NULL;
+                CREATE TABLE inbox_fresh (
+                    user INTEGER NOT NULL,
+                    seq INTEGER NOT NULL,
+                    kind INTEGER NOT NULL,
+                    message INTEGER,
+                    committed_at INTEGER,
+                    expires_at INTEGER,
+                    payload BLOB,
+                    PRIMARY KEY (user, seq)
+                ) STRICT, WITHOUT ROWID;
+                CREATE INDEX inbox_fresh_expiry ON inbox_fresh (expires_at) WHERE expires_at IS NOT NULL;
 
                 -- One row an account. acknowledged: all its devices have taken the entries up to here; 0 without devices.
                 CREATE TABLE inbox_head (

@@ -22,11 +22,19 @@ struct InboxReader {
         let position = try position(of: user)
         var page = InboxPageBuilder(after: seq, limit: limit)
         guard seq < position.head else { return page.finish(position) }
+        // All fresh entries are newer than the settled ones.
+        for table in ["inbox", "inbox_fresh"] {
+            try read(table, of: user, after: seq, into: &page)
+        }
+        return page.finish(position)
+    }
+
+    private func read(_ table: String, of user: UserID, after seq: UInt64, into page: inout InboxPageBuilder) throws {
         let query = try PreparedStatement(
             db,
             """
             SELECT i.seq, i.kind, i.committed_at, i.payload, \(Self.messageColumns) \
-            FROM inbox i LEFT JOIN message m ON m.key = i.message \(Self.messageJoins) \
+            FROM \(table) i LEFT JOIN message m ON m.key = i.message \(Self.messageJoins) \
             WHERE i.user = ? AND i.seq > ? ORDER BY i.seq
             """
         )
@@ -49,7 +57,6 @@ struct InboxReader {
             }
             return true
         }
-        return page.finish(position)
     }
 
     func history(of conversation: ConversationID, before seq: UInt64?, limit: Int) throws -> [Message] {
@@ -60,7 +67,8 @@ struct InboxReader {
             SELECT \(Self.messageColumns) \
             FROM (SELECT id FROM conversation WHERE kind = ? AND a = ? AND b = ?) this \
             JOIN message m ON m.conversation = this.id \(Self.messageJoins) \
-            WHERE m.conversation_seq < ? AND m.content IS NOT NULL ORDER BY m.conversation_seq DESC
+            WHERE m.conversation_seq < ? AND m.content_until > 0 AND m.content IS NOT NULL \
+            ORDER BY m.conversation_seq DESC
             """
         )
         let columns = ConversationColumns(conversation)
@@ -81,8 +89,8 @@ struct InboxReader {
     }
 
     private static let messageColumns = """
-        m.id_high, m.id_low, c.kind, c.a, c.b, m.conversation_seq, m.sender, a.nick_name, m.sender_device, m.client_id, \
-        m.content, m.committed_at, m.sent_at, m.expires_at, m.is_recalled
+        m.key, m.id_low, c.kind, c.a, c.b, m.conversation_seq, m.sender, a.nick_name, m.sender_device, m.client_id, \
+        m.content, m.committed_at, m.sent_at, m.expires_at, m.is_recalled, m.shift
         """
 
     private static let messageJoins = """
@@ -97,7 +105,7 @@ struct InboxReader {
         )
         guard let conversation = columns.conversation else { throw StoreFailure.damagedRow }
         return Message(
-            id: MessageID(high: row.unsigned(first), low: row.unsigned(first + 1)),
+            id: MessageKey.id(key: row.integer(first), shift: row.integer(first + 15), low: row.unsigned(first + 1)),
             conversation: conversation,
             conversationSeq: row.unsigned(first + 5),
             sender: try row.user(first + 6),

@@ -9,9 +9,13 @@ extension BatchWriter {
         if let refusal = try refusal(of: append.recipients) { return .refused(refusal) }
         let draft = append.draft
         let sender = append.sender.user
+        var key = Int64(bitPattern: append.id.high)
+        if let clientID = draft.clientID, let first = try claim(clientID, of: sender, for: key) {
+            return try repetition(of: append, key: first)
+        }
+
         let conversation = try loadConversation(draft.conversation)
         let conversationSeq = conversation.lastSeq + 1
-
         deliveryBytes.removeAll(keepingCapacity: true)
         var senderSeq: UInt64 = 0
         for user in append.recipients {
@@ -19,8 +23,15 @@ extension BatchWriter {
             if user == sender { senderSeq = seq }
             DeliveryList.append(user, seq, to: &deliveryBytes)
         }
-        guard let key = try insert(append, conversation: conversation.key, seq: conversationSeq) else {
-            return try repetition(of: append, conversation: conversation.key)
+        if try !insert(append, key: key, conversation: conversation.key, seq: conversationSeq) {
+            guard let free = try freeKey(for: append.id),
+                try insert(append, key: free, conversation: conversation.key, seq: conversationSeq)
+            else {
+                try changeClaim(of: append, to: nil)
+                return .refused(Refusals.messageIDTaken)
+            }
+            try changeClaim(of: append, to: free)
+            key = free
         }
 
         advance(draft.conversation)
@@ -58,14 +69,43 @@ extension BatchWriter {
         return .appended(receipt, deliveries: deliveries)
     }
 
+    /// Takes a client id for the message with this key.
+    ///
+    /// - Returns: the key of the message that has it already; nil if it is taken now.
+    private func claim(_ clientID: String, of sender: UserID, for key: Int64) throws -> Int64? {
+        let select = statements.selectClientID
+        select.bind(sender, at: 1)
+        if let first = try select.bind(clientID, at: 2, while: { try select.first { $0.integer(0) } }) { return first }
+        let insert = statements.insertClientID
+        insert.bind(sender, at: 1)
+        insert.bind(key, at: 3)
+        if try insert.bind(clientID, at: 2, while: { try insert.runUnlessConflict() }) { return nil }
+        let fresh = try PreparedStatement(db, "SELECT message FROM client_id_fresh WHERE sender = ? AND client_id = ?")
+        fresh.bind(sender, at: 1)
+        return try fresh.bind(clientID, at: 2) { try fresh.first { $0.integer(0) } }
+    }
+
+    /// Corrects a claim when the message gets another key, or (nil) takes it back.
+    private func changeClaim(of append: MessageAppend, to key: Int64?) throws {
+        guard let clientID = append.draft.clientID else { return }
+        let change = try PreparedStatement(
+            db,
+            key == nil
+                ? "DELETE FROM client_id_fresh WHERE sender = ?1 AND client_id = ?2"
+                : "UPDATE client_id_fresh SET message = ?3 WHERE sender = ?1 AND client_id = ?2"
+        )
+        change.bind(append.sender.user, at: 1)
+        if key != nil { change.bind(key, at: 3) }
+        try change.bind(clientID, at: 2) { try change.run() }
+    }
+
     /// Inserts the message's row.
     ///
-    /// The unique indexes check for repetitions on the way, so that the usual case costs no query of its own.
-    /// - Returns: the row's key; nil if there is a row with the same id or client id.
-    private func insert(_ append: MessageAppend, conversation: Int64, seq: UInt64) throws -> Int64? {
+    /// - Returns: false if the key is taken.
+    private func insert(_ append: MessageAppend, key: Int64, conversation: Int64, seq: UInt64) throws -> Bool {
         let statement = statements.insertMessage
-        statement.bind(nil, at: 1)
-        statement.bind(append.id.high, at: 2)
+        statement.bind(key, at: 1)
+        statement.bind(key &- Int64(bitPattern: append.id.high), at: 2)
         statement.bind(append.id.low, at: 3)
         statement.bind(conversation, at: 4)
         statement.bind(seq, at: 5)
@@ -75,7 +115,7 @@ extension BatchWriter {
         statement.bind(now, at: 11)
         statement.bind(append.contentKept(by: settings), at: 12)
         statement.bind(Int64(append.recipients.count), at: 13)
-        let isInserted = try statement.bind(append.sender.device.rawValue, at: 7) {
+        return try statement.bind(append.sender.device.rawValue, at: 7) {
             try statement.bind(append.draft.clientID, at: 8) {
                 try statement.bind(deliveryBytes, at: 14) {
                     try statement.bind(append.draft.content.bytes, at: 15) {
@@ -84,55 +124,74 @@ extension BatchWriter {
                 }
             }
         }
-        return isInserted ? db.lastInsertedRowID : nil
     }
 
-    /// What became of a message whose row could not be inserted: its client id or its id is there already.
-    private func repetition(of append: MessageAppend, conversation: Int64) throws -> WriteOutcome {
+    /// A key for an id whose first key is taken: rare, and never for two messages of the same millisecond but by chance.
+    ///
+    /// - Returns: nil if there is a message with this very id, or no key is left.
+    private func freeKey(for id: MessageID) throws -> Int64? {
+        let candidates = MessageKey.candidates(id)
+        let query = try PreparedStatement(db, "SELECT key, shift, id_low FROM message WHERE key BETWEEN ? AND ?")
+        query.bind(candidates.lowerBound, at: 1)
+        query.bind(candidates.upperBound, at: 2)
+        var taken: Set<Int64> = []
+        var isKnown = false
+        try query.forEachRow { row in
+            taken.insert(row.integer(0))
+            isKnown = MessageKey.id(key: row.integer(0), shift: row.integer(1), low: row.unsigned(2)) == id
+            return !isKnown
+        }
+        return isKnown ? nil : candidates.first { !taken.contains($0) }
+    }
+
+    /// What becomes of a message whose client id is taken.
+    private func repetition(of append: MessageAppend, key: Int64) throws -> WriteOutcome {
         let query = try PreparedStatement(
             db,
             """
-            SELECT id_high, id_low, conversation, conversation_seq, sent_at, deliveries, content, content_hash \
-            FROM message WHERE sender = ? AND client_id = ?
+            SELECT m.shift, m.id_low, c.kind, c.a, c.b, m.conversation_seq, m.sent_at, m.deliveries, m.content, \
+            m.content_hash FROM message m JOIN conversation c ON c.id = m.conversation WHERE m.key = ?
             """
         )
-        query.bind(append.sender.user, at: 1)
-        let outcome = try query.bind(append.draft.clientID, at: 2) {
-            try query.first { row -> WriteOutcome in
-                let isSameContent =
-                    row.isNull(7)
-                    ? row.bytes(6) == append.draft.content.bytes
-                    : row.integer(7) == append.draft.content.stableHash
-                guard row.integer(2) == conversation, isSameContent else { return .refused(Refusals.clientIDConflict) }
-                let deliveries = try DeliveryList.decode(row.bytes(5))
-                return .duplicate(
-                    SendReceipt(
-                        messageID: MessageID(high: row.unsigned(0), low: row.unsigned(1)),
-                        clientID: append.draft.clientID,
-                        conversationSeq: row.unsigned(3),
-                        inboxSeq: deliveries.first { $0.user == append.sender.user }?.seq ?? 0,
-                        sentAt: row.timestamp(4),
-                        isDuplicate: true
-                    )
-                )
+        query.bind(key, at: 1)
+        let outcome = try query.first { row -> WriteOutcome in
+            let columns = ConversationColumns(kind: row.integer(2), a: row.integer(3), b: row.integer(4))
+            let isSameContent =
+                row.isNull(9)
+                ? row.bytes(8) == append.draft.content.bytes
+                : row.integer(9) == append.draft.content.stableHash
+            guard columns.conversation == append.draft.conversation, isSameContent else {
+                return .refused(Refusals.clientIDConflict)
             }
+            let deliveries = try DeliveryList.decode(row.bytes(7))
+            return .duplicate(
+                SendReceipt(
+                    messageID: MessageKey.id(key: key, shift: row.integer(0), low: row.unsigned(1)),
+                    clientID: append.draft.clientID,
+                    conversationSeq: row.unsigned(5),
+                    inboxSeq: deliveries.first { $0.user == append.sender.user }?.seq ?? 0,
+                    sentAt: row.timestamp(6),
+                    isDuplicate: true
+                )
+            )
         }
-        return outcome ?? .refused(Refusals.messageIDTaken)
+        guard let outcome else { throw StoreFailure.damagedRow }
+        return outcome
     }
 
     private mutating func loadConversation(_ id: ConversationID) throws -> WriterCache.Conversation {
         if let known = cache.conversations[id] { return known }
         let columns = ConversationColumns(id)
-        let read: (PreparedStatement) -> WriterCache.Conversation = { row in
-            WriterCache.Conversation(key: row.integer(0), lastSeq: row.unsigned(1))
-        }
         for statement in [statements.selectConversation, statements.insertConversation] {
             statement.bind(columns.kind, at: 1)
             statement.bind(columns.a, at: 2)
             statement.bind(columns.b, at: 3)
-            if let conversation = try statement.first(read) {
-                cache.conversations[id] = conversation
-                return conversation
+            let found = try statement.first { row in
+                WriterCache.Conversation(key: row.integer(0), lastSeq: row.unsigned(1))
+            }
+            if let found {
+                cache.conversations[id] = found
+                return found
             }
         }
         throw StoreFailure.damagedRow

@@ -90,15 +90,17 @@ extension BatchWriter {
             """
             SELECT m.key, m.sender, m.sent_at, m.is_recalled, m.conversation_seq, m.deliveries, m.content, m.content_hash \
             FROM message m JOIN conversation c ON c.id = m.conversation \
-            WHERE m.id_high = ? AND m.id_low = ? AND c.kind = ? AND c.a = ? AND c.b = ?
+            WHERE m.key BETWEEN ?1 AND ?2 AND m.key - m.shift = ?1 AND m.id_low = ?3 AND c.kind = ?4 AND c.a = ?5 \
+            AND c.b = ?6
             """
         )
         let columns = ConversationColumns(conversation)
-        query.bind(id.high, at: 1)
-        query.bind(id.low, at: 2)
-        query.bind(columns.kind, at: 3)
-        query.bind(columns.a, at: 4)
-        query.bind(columns.b, at: 5)
+        query.bind(MessageKey.candidates(id).lowerBound, at: 1)
+        query.bind(MessageKey.candidates(id).upperBound, at: 2)
+        query.bind(id.low, at: 3)
+        query.bind(columns.kind, at: 4)
+        query.bind(columns.a, at: 5)
+        query.bind(columns.b, at: 6)
         return try query.first { row in
             Recallable(
                 key: row.integer(0),

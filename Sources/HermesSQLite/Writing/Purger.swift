@@ -31,15 +31,19 @@ struct Purger {
         static let acknowledged = """
             SELECT user, acknowledged FROM inbox_head WHERE acknowledged >= oldest ORDER BY user LIMIT ?
             """
-        static let entries = "SELECT seq, message FROM inbox WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
+        static let entries = tables.map { table in
+            "SELECT seq, message FROM \(table) WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
+        }
         static let expiredMessages = """
             SELECT key, deliveries FROM message WHERE refs > 0 AND expires_at <= ? ORDER BY expires_at LIMIT ?
             """
-        static let expiredEvents = """
-            SELECT user, seq FROM inbox WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
-            """
+        static let expiredEvents = tables.map { table in
+            "SELECT user, seq FROM \(table) WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?"
+        }
         static let dueMessages = "SELECT key FROM message WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?"
-        static let all = [acknowledged, entries, expiredMessages, expiredEvents, dueMessages]
+        static let all = [acknowledged, expiredMessages, dueMessages] + entries + expiredEvents
+        /// In the order of seqs.
+        static let tables = ["inbox", "inbox_fresh"]
     }
 
     mutating func run() throws -> Int {
@@ -62,8 +66,6 @@ struct Purger {
 
     private mutating func deleteAcknowledged() throws {
         let heads = try PreparedStatement(db, Query.acknowledged)
-        let entries = try PreparedStatement(db, Query.entries)
-        let delete = try PreparedStatement(db, "DELETE FROM inbox WHERE user = ? AND seq <= ?")
         var found: [(user: UserID, acknowledged: UInt64)] = []
         heads.bind(Int64(remaining), at: 1)
         try heads.forEachRow { row in
@@ -71,28 +73,41 @@ struct Purger {
             return true
         }
         for (user, acknowledged) in found where remaining > 0 {
-            var last: UInt64 = 0
-            var rows = 0
-            entries.bind(user, at: 1)
-            entries.bind(acknowledged, at: 2)
-            entries.bind(Int64(remaining), at: 3)
-            try entries.forEachRow { row in
-                last = row.unsigned(0)
-                rows += 1
-                if !row.isNull(1) { released[row.integer(1), default: 0] += 1 }
-                return true
+            for (table, query) in zip(Query.tables, Query.entries) where remaining > 0 {
+                try delete(from: table, query, of: user, upTo: acknowledged)
             }
-            delete.bind(user, at: 1)
-            delete.bind(last, at: 2)
-            try delete.run()
             users.insert(user)
-            count(rows)
         }
+    }
+
+    private mutating func delete(
+        from table: String,
+        _ query: String,
+        of user: UserID,
+        upTo acknowledged: UInt64
+    ) throws {
+        let entries = try PreparedStatement(db, query)
+        var last: UInt64 = 0
+        var rows = 0
+        entries.bind(user, at: 1)
+        entries.bind(acknowledged, at: 2)
+        entries.bind(Int64(remaining), at: 3)
+        try entries.forEachRow { row in
+            last = row.unsigned(0)
+            rows += 1
+            if !row.isNull(1) { released[row.integer(1), default: 0] += 1 }
+            return true
+        }
+        guard rows > 0 else { return }
+        let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE user = ? AND seq <= ?")
+        delete.bind(user, at: 1)
+        delete.bind(last, at: 2)
+        try delete.run()
+        count(rows)
     }
 
     private mutating func deleteExpiredMessages() throws {
         let query = try PreparedStatement(db, Query.expiredMessages)
-        let delete = try PreparedStatement(db, "DELETE FROM inbox WHERE user = ? AND seq = ? AND message = ?")
         var found: [(key: Int64, deliveries: [(user: UserID, seq: UInt64)])] = []
         query.bind(now, at: 1)
         query.bind(Int64(remaining), at: 2)
@@ -102,47 +117,54 @@ struct Purger {
         }
         for (key, deliveries) in found where remaining > 0 {
             for (user, seq) in deliveries {
-                delete.bind(user, at: 1)
-                delete.bind(seq, at: 2)
-                delete.bind(key, at: 3)
-                try delete.run()
-                guard db.changesCount > 0 else { continue }
-                released[key, default: 0] += 1
-                users.insert(user)
-                count(1)
+                for table in Query.tables {
+                    let delete = try PreparedStatement(
+                        db,
+                        "DELETE FROM \(table) WHERE user = ? AND seq = ? AND message = ?"
+                    )
+                    delete.bind(user, at: 1)
+                    delete.bind(seq, at: 2)
+                    delete.bind(key, at: 3)
+                    try delete.run()
+                    guard db.changesCount > 0 else { continue }
+                    released[key, default: 0] += 1
+                    users.insert(user)
+                    count(1)
+                }
             }
         }
     }
 
     private mutating func deleteExpiredEvents() throws {
-        let query = try PreparedStatement(db, Query.expiredEvents)
-        let delete = try PreparedStatement(db, "DELETE FROM inbox WHERE user = ? AND seq = ?")
-        var found: [(user: UserID, seq: UInt64)] = []
-        query.bind(now, at: 1)
-        query.bind(Int64(remaining), at: 2)
-        try query.forEachRow { row in
-            found.append((try row.user(0), row.unsigned(1)))
-            return true
+        for (table, text) in zip(Query.tables, Query.expiredEvents) {
+            let query = try PreparedStatement(db, text)
+            let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE user = ? AND seq = ?")
+            var found: [(user: UserID, seq: UInt64)] = []
+            query.bind(now, at: 1)
+            query.bind(Int64(remaining), at: 2)
+            try query.forEachRow { row in
+                found.append((try row.user(0), row.unsigned(1)))
+                return true
+            }
+            for (user, seq) in found {
+                delete.bind(user, at: 1)
+                delete.bind(seq, at: 2)
+                try delete.run()
+                users.insert(user)
+            }
+            count(found.count)
         }
-        for (user, seq) in found {
-            delete.bind(user, at: 1)
-            delete.bind(seq, at: 2)
-            try delete.run()
-            users.insert(user)
-        }
-        count(found.count)
     }
 
     private func updateOldest(of user: UserID) throws {
         let update = try PreparedStatement(
             db,
             """
-            UPDATE inbox_head SET oldest = coalesce((SELECT min(seq) FROM inbox WHERE inbox.user = ?), head + 1) \
-            WHERE user = ?
+            UPDATE inbox_head SET oldest = coalesce((SELECT min(seq) FROM inbox WHERE user = ?1), \
+            (SELECT min(seq) FROM inbox_fresh WHERE user = ?1), head + 1) WHERE user = ?1
             """
         )
         update.bind(user, at: 1)
-        update.bind(user, at: 2)
         try update.run()
     }
 
@@ -171,14 +193,18 @@ struct Purger {
     private func settle(_ key: Int64) throws {
         let query = try PreparedStatement(
             db,
-            "SELECT content_until, sent_at, content, content_hash, client_id IS NULL FROM message WHERE key = ?"
+            "SELECT content_until, sent_at, content, content_hash, client_id, sender FROM message WHERE key = ?"
         )
         query.bind(key, at: 1)
         let message = try query.first { row in
             let content = row.isNull(2) ? nil : MessageContent(bytes: row.bytes(2))
+            let clientID = row.text(4)
             let hash: Int64? =
-                if !row.isNull(3) { row.integer(3) } else if row.integer(4) != 0 { nil } else { content?.stableHash }
-            return (contentUntil: row.timestamp(0), sentAt: row.timestamp(1), hasContent: content != nil, hash: hash)
+                if !row.isNull(3) { row.integer(3) } else if clientID == nil { nil } else { content?.stableHash }
+            return (
+                contentUntil: row.timestamp(0), sentAt: row.timestamp(1), hasContent: content != nil, hash: hash,
+                clientID: clientID, sender: try row.user(5)
+            )
         }
         guard let message else { return }
         if message.hasContent, message.contentUntil > now {
@@ -202,6 +228,12 @@ struct Purger {
             let delete = try PreparedStatement(db, "DELETE FROM message WHERE key = ?")
             delete.bind(key, at: 1)
             try delete.run()
+            guard let clientID = message.clientID else { return }
+            for table in ["client_id", "client_id_fresh"] {
+                let release = try PreparedStatement(db, "DELETE FROM \(table) WHERE sender = ? AND client_id = ?")
+                release.bind(message.sender, at: 1)
+                try release.bind(clientID, at: 2) { try release.run() }
+            }
         }
     }
 }

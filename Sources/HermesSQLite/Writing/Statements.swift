@@ -13,38 +13,47 @@ struct Statements {
     let insertConversation: PreparedStatement
     let updateConversation: PreparedStatement
     let insertMessage: PreparedStatement
+    let selectClientID: PreparedStatement
+    let insertClientID: PreparedStatement
     let selectCursors: PreparedStatement
     let updateCursor: PreparedStatement
 
     init(_ db: Database) throws {
-        selectInbox = try PreparedStatement(db, "SELECT head, oldest, acknowledged FROM inbox_head WHERE user = ?")
-        updateInbox = try PreparedStatement(
-            db,
-            "UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ? WHERE user = ?"
-        )
-        insertEntry = try PreparedStatement(db, "INSERT INTO inbox (user, seq, kind, message) VALUES (?, ?, 0, ?)")
-        insertEvent = try PreparedStatement(
-            db,
-            "INSERT INTO inbox (user, seq, kind, committed_at, expires_at, payload) VALUES (?, ?, ?, ?, ?, ?)"
-        )
-        selectConversation = try PreparedStatement(
-            db,
-            "SELECT id, last_seq FROM conversation WHERE kind = ? AND a = ? AND b = ?"
-        )
-        insertConversation = try PreparedStatement(
-            db,
-            "INSERT INTO conversation (kind, a, b, last_seq) VALUES (?, ?, ?, 0) RETURNING id, last_seq"
-        )
-        updateConversation = try PreparedStatement(db, "UPDATE conversation SET last_seq = ? WHERE id = ?")
-        insertMessage = try PreparedStatement(
-            db,
+        selectInbox = try PreparedStatement(db, SQL.selectInbox)
+        updateInbox = try PreparedStatement(db, SQL.updateInbox)
+        insertEntry = try PreparedStatement(db, SQL.insertEntry)
+        insertEvent = try PreparedStatement(db, SQL.insertEvent)
+        selectConversation = try PreparedStatement(db, SQL.selectConversation)
+        insertConversation = try PreparedStatement(db, SQL.insertConversation)
+        updateConversation = try PreparedStatement(db, SQL.updateConversation)
+        insertMessage = try PreparedStatement(db, SQL.insertMessage)
+        selectClientID = try PreparedStatement(db, SQL.selectClientID)
+        insertClientID = try PreparedStatement(db, SQL.insertClientID)
+        selectCursors = try PreparedStatement(db, SQL.selectCursors)
+        updateCursor = try PreparedStatement(db, SQL.updateCursor)
+    }
+
+    /// Their texts; parameters are bound by position.
+    enum SQL {
+        static let selectInbox = "SELECT head, oldest, acknowledged FROM inbox_head WHERE user = ?"
+        static let updateInbox = "UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ? WHERE user = ?"
+        static let insertEntry = "INSERT INTO inbox_fresh (user, seq, kind, message) VALUES (?, ?, 0, ?)"
+        static let insertEvent = """
+            INSERT INTO inbox_fresh (user, seq, kind, committed_at, expires_at, payload) VALUES (?, ?, ?, ?, ?, ?)
             """
-            INSERT INTO message (key, id_high, id_low, conversation, conversation_seq, sender, sender_device, client_id, \
+        static let selectConversation = "SELECT id, last_seq FROM conversation WHERE kind = ? AND a = ? AND b = ?"
+        static let insertConversation = """
+            INSERT INTO conversation (kind, a, b, last_seq) VALUES (?, ?, ?, 0) RETURNING id, last_seq
+            """
+        static let updateConversation = "UPDATE conversation SET last_seq = ? WHERE id = ?"
+        static let insertMessage = """
+            INSERT INTO message (key, shift, id_low, conversation, conversation_seq, sender, sender_device, client_id, \
             sent_at, expires_at, committed_at, content_until, refs, deliveries, content) \
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """
-        )
-        selectCursors = try PreparedStatement(db, "SELECT device_id, cursor FROM device WHERE user = ?")
-        updateCursor = try PreparedStatement(db, "UPDATE device SET cursor = ? WHERE user = ? AND device_id = ?")
+        static let selectClientID = "SELECT message FROM client_id WHERE sender = ? AND client_id = ?"
+        static let insertClientID = "INSERT INTO client_id_fresh (sender, client_id, message) VALUES (?, ?, ?)"
+        static let selectCursors = "SELECT device_id, cursor FROM device WHERE user = ?"
+        static let updateCursor = "UPDATE device SET cursor = ? WHERE user = ? AND device_id = ?"
     }
 }

@@ -27,6 +27,9 @@ struct WriterCache {
     /// The cursors of all devices of a user.
     var cursors: [UserID: [DeviceID: UInt64]] = [:]
 
+    /// How many entries were appended since the fresh ones were moved.
+    var freshEntries = 0
+
     /// Keeps memory bounded on servers with very many accounts: some 20 MB.
     static let maxEntries = 200_000
 

@@ -25,6 +25,8 @@ package struct ConformanceCase: Sendable, CustomStringConvertible {
 /// What a store did otherwise, and where the case says so.
 package struct ConformanceFailure: Error, CustomStringConvertible {
     package let description: String
+
+    package init(description: String) { self.description = description }
 }
 
 /// Throws if `condition` does not hold.

@@ -110,6 +110,50 @@ package enum MessageStoreConformance {
             try expectEqual(try world.refusal(.append(second)), .internalError)
             try expectEqual(try await world.inbox(1), ["1:a"])
         },
+        ConformanceCase("Ids that share their upper half are different ids") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let ids = [5, 4, 7, 6].map { MessageID(high: .max, low: $0) } + [1, 2].map { MessageID(high: 9, low: $0) }
+            for (index, id) in ids.enumerated() {
+                _ = try world.commit(
+                    .append(world.message("\(index)", from: 0, to: 1, clientID: "c\(index)", id: id))
+                )
+                try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 1, id: id))), .internalError)
+            }
+            let page = try await world.store.entries(of: world[1].user, after: 0, limit: 100)
+            let found = page.entries.compactMap { entry -> MessageID? in
+                guard case .message(let message) = entry.event else { return nil }
+                return message.id
+            }
+            try expectEqual(found, ids)
+            for index in found.indices {
+                let again = world.message("\(index)", from: 0, to: 1, clientID: "c\(index)")
+                guard case .duplicate(let receipt) = try world.commit(.append(again)) else {
+                    throw ConformanceFailure(description: "sent twice")
+                }
+                try expectEqual(receipt.messageID, ids[index])
+                let recall = WriteOperation.recall(
+                    ids[index],
+                    world.conversation(0, 1),
+                    by: world[0].user,
+                    notBefore: StoreWorld.now
+                )
+                _ = try world.commit(recall)
+                let events = try await world.store.entries(
+                    of: world[1].user,
+                    after: UInt64(ids.count + index),
+                    limit: 1
+                )
+                try expectEqual(
+                    events.entries.first?.event,
+                    .recalled(
+                        world.conversation(0, 1),
+                        ids[index],
+                        conversationSeq: UInt64(index + 1),
+                        by: world[0].user
+                    )
+                )
+            }
+        },
         ConformanceCase("Groups number their messages on their own and reach all who are named") { makeStore in
             let world = try await StoreWorld(makeStore, people: 4)
             guard let group = GroupID(rawValue: 7) else { return }

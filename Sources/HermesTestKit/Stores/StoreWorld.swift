@@ -50,6 +50,12 @@ package struct StoreWorld: Sendable {
         self.people = people
     }
 
+    /// The same people, in a store that has them already.
+    package init(store: any Store, people: [Principal]) {
+        self.store = store
+        self.people = people
+    }
+
     package subscript(_ index: Int) -> Principal { people[index] }
 
     /// A name as it would be stored, without the rules for names.
@@ -73,7 +79,7 @@ package struct StoreWorld: Sendable {
             last += 1
             return last
         }
-        return MessageID(high: UInt64(now.rawValue) << 16 | (number >> 48), low: number &* 0x9E37_79B9_7F4A_7C15)
+        return MessageID(high: (UInt64(now.rawValue) + number / 8) << 16, low: number &* 0x9E37_79B9_7F4A_7C15)
     }
 
     /// A message from one to another, ready to be committed.

@@ -1,0 +1,173 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+import HermesCore
+internal import Logging
+
+/// Measures commits of 1:1 messages, and beside it a bare loop that writes the same rows in the same batches.
+package struct StoreBenchmark: Sendable {
+    /// Each pair of users talks to and fro.
+    package var users: Int
+    package var batches: Int
+    /// Messages of one commit; each has two recipients.
+    package var batchSize: Int
+    package var contentBytes: Int
+    package var durability: SQLiteStore.Durability
+
+    package init(
+        users: Int = 1000,
+        batches: Int = 2000,
+        batchSize: Int = 256,
+        contentBytes: Int = 64,
+        durability: SQLiteStore.Durability = .normal
+    ) {
+        self.users = max(users, 2)
+        self.batches = max(batches, 1)
+        self.batchSize = max(batchSize, 1)
+        self.contentBytes = max(contentBytes, 0)
+        self.durability = durability
+    }
+
+    /// What one of the two did.
+    package struct Figures: Sendable {
+        /// Messages per second over the whole run.
+        package let rate: Double
+        /// The slowest twentieth of the run, messages per second: how flat the rate is.
+        package let slowestRate: Double
+        /// The slowest commit, in milliseconds.
+        package let slowestCommit: Double
+        /// Microseconds of processor time for each message: what remains comparable on a busy machine.
+        package let processorTime: Double
+
+        init(_ measured: Stopwatch, batchSize: Int) {
+            let batchSeconds = measured.batchSeconds
+            let total = batchSeconds.reduce(0, +)
+            let part = max(batchSeconds.count / 20, 1)
+            let slowest = stride(from: 0, to: batchSeconds.count - part + 1, by: part)
+                .map { batchSeconds[$0..<$0 + part].reduce(0, +) }
+                .max()
+            rate = Double(batchSeconds.count * batchSize) / total
+            slowestRate = Double(part * batchSize) / (slowest ?? total)
+            slowestCommit = (batchSeconds.max() ?? 0) * 1000
+            processorTime = measured.processorSeconds * 1_000_000 / Double(batchSeconds.count * batchSize)
+        }
+    }
+
+    /// Both figures of one run.
+    package struct Report: Sendable, CustomStringConvertible {
+        package let store: Figures
+        package let bare: Figures
+
+        /// How much of the bare loop's rate the store reaches, counted in processor time.
+        package var ratio: Double { bare.processorTime / store.processorTime }
+
+        package var description: String {
+            func line(_ name: String, _ figures: Figures) -> String {
+                let rate = Int(figures.rate)
+                let slowest = Int(figures.slowestRate)
+                let commit = Int(figures.slowestCommit)
+                let micros = (figures.processorTime * 10).rounded() / 10
+                return "\(name): \(rate) messages/s (slowest twentieth \(slowest)/s, slowest commit \(commit) ms), "
+                    + "\(micros) µs of processor time each\n"
+            }
+            return line("store", store) + line("bare loop", bare) + "ratio: \(Int(ratio * 100)) %"
+        }
+    }
+
+    /// Runs in two new directories inside `directory`, and removes them.
+    package func run(in directory: String) async throws -> Report {
+        let base = directory + "/hermes-bench-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: base) }
+        let bare = try await prepare(base + "/bare") { path in
+            try BareLoop.run(self, database: path)
+        }
+        let store = try await measureStore(base + "/store")
+        return Report(store: store, bare: bare)
+    }
+
+    static let start = Timestamp(rawValue: 1_800_000_000_000)
+
+    /// Who writes to whom in message `index`: any two users, the same pairs in both runs.
+    func pair(_ index: Int) -> (sender: Int, receiver: Int) {
+        let mixed = UInt64(index) &* 0x9E37_79B9_7F4A_7C15
+        let sender = Int((mixed >> 33) % UInt64(users))
+        return (sender, sender ^ 1 < users ? sender ^ 1 : sender - 1)
+    }
+
+    func id(_ index: Int) -> MessageID {
+        let low = UInt64(index) &* 0xD6E8_FEB8_6659_FD93
+        return MessageID(high: UInt64(Self.start.rawValue + Int64(index / 50)) << 16 | (low >> 48), low: low)
+    }
+
+    func clientID(_ index: Int) -> String { "c-\(index)" }
+
+    /// Makes a store with the accounts and closes it again.
+    private func prepare<Value>(_ directory: String, _ body: (String) throws -> Value) async throws -> Value {
+        let store = try open(directory)
+        _ = try await makePeople(in: store)
+        try store.close()
+        return try body(directory + "/" + SQLiteStore.fileName)
+    }
+
+    private func open(_ directory: String) throws -> SQLiteStore {
+        let logger = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
+        return try SQLiteStore.open(directory: directory, durability: durability, logger: logger)
+    }
+
+    private func makePeople(in store: SQLiteStore) async throws -> [Principal] {
+        var people: [Principal] = []
+        guard let device = DeviceID("bench") else { return [] }
+        for index in 0..<users {
+            let name = NickName(stored: "bench\(index)", key: "bench\(index)")
+            let new = NewAccount(nickName: name, password: PasswordHash(phc: ""))
+            let user = try await store.create(new, now: Self.start).id
+            people.append(Principal(user: user, nickName: name, device: device))
+        }
+        return people
+    }
+
+    private func measureStore(_ directory: String) async throws -> Figures {
+        let store = try open(directory)
+        let people = try await makePeople(in: store)
+        let content = MessageContent(bytes: Array(repeating: 0x61, count: contentBytes))
+        let expiry = Self.start.advanced(by: .seconds(30 * 24 * 3600))
+        var stopwatch = Stopwatch()
+        for batch in 0..<batches {
+            let operations = (0..<batchSize).map { position in
+                let index = batch * batchSize + position
+                let (sender, receiver) = pair(index)
+                return WriteOperation.append(
+                    MessageAppend(
+                        id: id(index),
+                        draft: MessageDraft(
+                            conversation: .direct(between: people[sender].user, and: people[receiver].user),
+                            clientID: clientID(index),
+                            content: content
+                        ),
+                        sender: people[sender],
+                        sentAt: Self.start,
+                        expiresAt: expiry,
+                        recipients: [people[sender].user, people[receiver].user]
+                    )
+                )
+            }
+            try stopwatch.measure { _ = try store.commit(operations, now: Self.start) }
+        }
+        try store.close()
+        return Figures(stopwatch, batchSize: batchSize)
+    }
+}
+
+/// Adds up the time of batches.
+struct Stopwatch {
+    private(set) var batchSeconds: [Double] = []
+    private(set) var processorSeconds: Double = 0
+
+    mutating func measure(_ body: () throws -> Void) rethrows {
+        let processor = clock()
+        let taken = try ContinuousClock().measure(body)
+        batchSeconds.append(taken / .seconds(1))
+        processorSeconds += Double(clock() - processor) / Double(CLOCKS_PER_SEC)
+    }
+}

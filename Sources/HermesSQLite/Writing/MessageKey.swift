@@ -1,0 +1,23 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// The primary key of a message's row: the upper half of its id, which begins with the time, as it is; or one of the
+/// next few numbers if other ids with the same upper half came first.
+enum MessageKey {
+    /// So many ids may share their upper half. With 16 random bits in it a second one in the same millisecond is rare;
+    /// but a generator that counts within a millisecond must be served, too.
+    static let maxShift: Int64 = 4095
+
+    /// The keys a message with this id can have.
+    static func candidates(_ id: MessageID) -> ClosedRange<Int64> {
+        let first = Int64(bitPattern: id.high)
+        let (last, overflow) = first.addingReportingOverflow(maxShift)
+        return first...(overflow ? .max : last)
+    }
+
+    static func id(key: Int64, shift: Int64, low: UInt64) -> MessageID {
+        MessageID(high: UInt64(bitPattern: key &- shift), low: low)
+    }
+}

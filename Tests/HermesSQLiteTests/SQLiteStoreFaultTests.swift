@@ -1,0 +1,187 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import GRDB
+import HermesCore
+import HermesSQLite
+import HermesTestKit
+import Testing
+
+@Suite("When things go wrong")
+struct SQLiteStoreFaultTests {
+    @Test("A copy of the files at any moment opens to a prefix of the commits")
+    func killedProcess() async throws {
+        let directory = try TemporaryDirectory()
+        let world = try await StoreWorld(store: directory.openStore())
+        for round in 1...8 {
+            for index in 0..<60 {
+                let batch = (0..<5).map { position in
+                    WriteOperation.append(
+                        world.message("\((round - 1) * 300 + index * 5 + position + 1)", from: 0, to: 1)
+                    )
+                }
+                _ = try world.store.commit(batch, now: StoreWorld.now)
+            }
+            // What a killed process leaves: the log may also be torn anywhere in its last commit.
+            let copy = try TemporaryDirectory()
+            for suffix in ["", "-wal"] {
+                let data = try Data(contentsOf: URL(fileURLWithPath: directory.database + suffix))
+                let cut = suffix.isEmpty || round % 2 == 0 ? 0 : Int.random(in: 1...6000)
+                try data.dropLast(min(cut, data.count)).write(to: URL(fileURLWithPath: copy.database + suffix))
+            }
+            let restarted = StoreWorld(store: try copy.openStore(), people: world.people)
+            var found: [String] = []
+            while true {
+                let page = try await restarted.inbox(1, after: UInt64(found.count))
+                if page.isEmpty { break }
+                found += page
+            }
+            #expect(found.count % 5 == 0, "half a commit")
+            #expect(round % 2 == 1 || found.count == round * 300, "a commit was lost")
+            #expect(found == found.indices.map { "\($0 + 1):\($0 + 1)" })
+            #expect(try restarted.send("next", from: 0, to: 1).inboxSeq == UInt64(found.count) + 1)
+        }
+    }
+
+    @Test("A full disk refuses the batch, loses nothing, and is forgotten when there is room")
+    func fullFile() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        try store.limitSize(pages: 120)
+        try await fillUp(world) { try store.limitSize(pages: 100_000) }
+    }
+
+    @Test("A disk that is really full, too")
+    func fullDisk() async throws {
+        let mountPoint = try TemporaryDirectory()
+        guard try run("/bin/mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", mountPoint.path]) else { return }
+        defer { _ = try? run("/bin/umount", ["-l", mountPoint.path]) }
+        let directory = try TemporaryDirectory(in: mountPoint.path)
+        let world = try await StoreWorld(store: directory.openStore())
+        let ballast = mountPoint.path + "/ballast"
+        try Data(repeating: 1, count: 900_000).write(to: URL(fileURLWithPath: ballast))
+        try await fillUp(world) { try FileManager.default.removeItem(atPath: ballast) }
+    }
+
+    /// Sends until the store is full, makes room, and goes on.
+    private func fillUp(_ world: StoreWorld, makeRoom: () async throws -> Void) async throws {
+        let text = String(repeating: "x", count: 1000)
+        var accepted = 0
+        var failure: HermesError?
+        while failure == nil, accepted < 10_000 {
+            let batch = (0..<10).map {
+                WriteOperation.append(world.message("\(accepted + $0) \(text)", from: 0, to: 1))
+            }
+            do throws(HermesError) {
+                _ = try world.store.commit(batch, now: StoreWorld.now)
+                accepted += 10
+            } catch {
+                failure = error
+            }
+        }
+        #expect(failure?.code == .storageUnavailable)
+        #expect(failure?.message.contains("full") == true, "\(String(describing: failure))")
+        #expect(failure?.retryAfter != nil)
+        #expect(accepted > 0)
+        let position = try await world.store.position(of: world[1].user)
+        #expect(position.head == UInt64(accepted), "nothing of the refused batch, all of the others")
+        await #expect(throws: HermesError.self) {
+            for index in 0..<100 {
+                let name = StoreWorld.name("late \(index) \(text)")
+                _ = try await world.store.create(
+                    NewAccount(nickName: name, password: PasswordHash(phc: text)),
+                    now: StoreWorld.now
+                )
+            }
+        }
+        try await makeRoom()
+        #expect(try world.send("after", from: 0, to: 1).inboxSeq == UInt64(accepted) + 1)
+        #expect(try await world.inbox(1, after: UInt64(accepted)) == ["\(accepted + 1):after"])
+    }
+
+    @Test("A backup is a store of its own, taken while work goes on, and starts a new epoch")
+    func backup() async throws {
+        let directory = try TemporaryDirectory()
+        let target = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        for index in 1...500 { try world.send("\(index)", from: 0, to: 1) }
+        async let done: Void = store.backup(to: target.database)
+        for index in 501...700 { try world.send("\(index)", from: 0, to: 1) }
+        try await done
+        #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == [SQLiteStore.fileName])
+        let mode = try FileManager.default.attributesOfItem(atPath: target.database)[.posixPermissions] as? NSNumber
+        #expect(mode?.intValue == 0o600)
+        #expect(try await world.store.position(of: world[1].user).head == 700)
+
+        let copy = StoreWorld(store: try target.openStore(), people: world.people)
+        let position = try await copy.store.position(of: world[1].user)
+        #expect((500...700).contains(position.head))
+        #expect(try await copy.inbox(1).count == Int(position.head))
+        let epoch = try await world.store.position(of: world[1].user).epoch
+        #expect(position.epoch != epoch, "seqs after the backup are used a second time")
+        try await expectError(.invalidArgument) { try await store.backup(to: target.database) }
+        try await expectError(.invalidArgument) { try await store.backup(to: target.path + "/missing/file") }
+    }
+
+    @Test("Content leaves the file when nobody waits for it")
+    func contentGoes() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        let secret = "a very particular secret"
+        try world.send(secret, from: 0, to: 1, clientID: "c")
+        for person in 0...1 { try world.acknowledge(person) }
+        try await world.purge()
+        try store.close()
+        let data = try Data(contentsOf: URL(fileURLWithPath: directory.database))
+        #expect(data.range(of: Data(secret.utf8)) == nil)
+    }
+
+    @Test("Entries are found wherever they lie: fresh, settled, or some of each")
+    func settling() async throws {
+        let directory = try TemporaryDirectory()
+        let world = try await StoreWorld(store: directory.openStore())
+        var count = 0
+        for _ in 0..<45 {
+            let batch = (0..<256).map { position in
+                WriteOperation.append(
+                    world.message("\(count + position + 1)", from: 0, to: 1, clientID: "c\(count + position)")
+                )
+            }
+            _ = try world.store.commit(batch, now: StoreWorld.now)
+            count += 256
+        }
+        #expect(count * 2 > 20_000)
+        var seq: UInt64 = 0
+        while seq < count {
+            let page = try await world.store.entries(of: world[1].user, after: seq, limit: 1000)
+            try StoreWorld.checkContiguity(page, after: seq)
+            for entry in page.entries { #expect(StoreWorld.summary(entry) == "\(entry.seq):\(entry.seq)") }
+            seq = page.entries.last?.seq ?? .max
+        }
+        for index in [0, 5000, count - 1] {
+            let again = world.message("\(index + 1)", from: 0, to: 1, clientID: "c\(index)")
+            guard case .duplicate = try world.commit(.append(again)) else {
+                throw ConformanceFailure(description: "sent twice: \(index)")
+            }
+        }
+        try world.acknowledge(1, upTo: 10_500)
+        try await world.purge()
+        #expect(try await world.store.position(of: world[1].user).oldest == 10_501)
+        #expect(try await world.inbox(1, after: 10_499, limit: 2) == ["10500-10500:hole", "10501:10501"])
+    }
+
+    private func run(_ path: String, _ arguments: [String]) throws -> Bool {
+        guard FileManager.default.isExecutableFile(atPath: path) else { return false }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = arguments
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+}

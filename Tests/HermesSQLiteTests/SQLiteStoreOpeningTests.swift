@@ -1,0 +1,160 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import GRDB
+import HermesCore
+import HermesSQLite
+import HermesTestKit
+import Testing
+
+@Suite("Opening a data directory")
+struct SQLiteStoreOpeningTests {
+    @Test("What was committed is there after a restart, with the same epoch")
+    func reopening() async throws {
+        let directory = try TemporaryDirectory()
+        var people: [Principal] = []
+        var epoch: UInt64 = 0
+        do {
+            let world = try await StoreWorld(store: directory.openStore())
+            for index in 1...3 { try world.send("\(index)", from: 0, to: 1, clientID: "c\(index)") }
+            try world.acknowledge(1, upTo: 1)
+            epoch = try await world.store.position(of: world[0].user).epoch
+            people = world.people
+        }
+        let world = StoreWorld(store: try directory.openStore(), people: people)
+        #expect(try await world.store.position(of: world[0].user).epoch == epoch)
+        #expect(try await world.inbox(1) == ["1:1", "2:2", "3:3"])
+        #expect(try await world.store.devices(of: world[1].user).map(\.cursor) == [1])
+        guard case .duplicate = try world.commit(.append(world.message("2", from: 0, to: 1, clientID: "c2"))) else {
+            throw ConformanceFailure(description: "sent twice")
+        }
+        #expect(try world.send("4", from: 1, to: 0).conversationSeq == 4)
+    }
+
+    @Test("Files are for their owner alone")
+    func permissions() async throws {
+        let parent = try TemporaryDirectory()
+        let path = parent.path + "/a/b"
+        let store = try SQLiteStore.open(directory: path, logger: TemporaryDirectory.silent)
+        for (file, mode) in [("", 0o700), ("/hermes.db", 0o600), ("/hermes.db-wal", 0o600), ("/hermes.lock", 0o600)] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path + file)
+            #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == mode, "\(file)")
+        }
+        try store.close()
+    }
+
+    @Test("A directory is for one server at a time")
+    func locking() async throws {
+        let directory = try TemporaryDirectory()
+        do {
+            let first = try directory.openStore()
+            #expect(reason { try directory.openStore() } == .locked)
+            _ = try await StoreWorld(store: first, people: 1)
+        }
+        let second = try directory.openStore()
+        #expect(try await second.accounts(after: nil, limit: 9).count == 1)
+    }
+
+    @Test("A closed store says so")
+    func closing() async throws {
+        let directory = try TemporaryDirectory()
+        let world = try await StoreWorld(store: directory.openStore())
+        guard let store = world.store as? SQLiteStore else { return }
+        try store.close()
+        await #expect(throws: HermesError.self) { try await store.position(of: world[0].user) }
+        #expect(throws: HermesError.self) { try store.commit([], now: StoreWorld.now) }
+        #expect(FileManager.default.fileExists(atPath: directory.database + "-wal") == false)
+    }
+
+    @Test("A newer version's file is refused and left alone")
+    func newer() async throws {
+        let directory = try TemporaryDirectory()
+        try directory.openStore().close()
+        try await DatabaseQueue(path: directory.database).write { try $0.execute(sql: "PRAGMA user_version = 99") }
+        let before = try Data(contentsOf: URL(fileURLWithPath: directory.database))
+        #expect(reason { try directory.openStore() } == .newer)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: directory.database)) == before)
+    }
+
+    @Test("Another program's file is refused and left alone")
+    func foreign() async throws {
+        let directory = try TemporaryDirectory()
+        try await DatabaseQueue(path: directory.database).write { try $0.execute(sql: "CREATE TABLE t (x)") }
+        let before = try Data(contentsOf: URL(fileURLWithPath: directory.database))
+        #expect(reason { try directory.openStore() } == .notHermes)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: directory.database)) == before)
+    }
+
+    @Test("Garbage, an empty file and a cut file are refused as damaged")
+    func garbage() async throws {
+        for damage in ["garbage", "empty", "cut", "header"] {
+            let directory = try TemporaryDirectory()
+            try await fill(directory)
+            let url = URL(fileURLWithPath: directory.database)
+            var data = try Data(contentsOf: url)
+            switch damage {
+            case "garbage": data = Data((0..<10_000).map { _ in UInt8.random(in: 0...255) })
+            case "empty": data = Data()
+            case "cut": data = data.prefix(data.count / 2 + 100)
+            default: data.replaceSubrange(0..<16, with: Data(repeating: 0, count: 16))
+            }
+            try data.write(to: url)
+            #expect(reason { try directory.openStore() } == .damaged, "\(damage)")
+        }
+    }
+
+    @Test("Flipped bytes are found at opening or do no harm", arguments: 0..<24)
+    func flippedBytes(round: Int) async throws {
+        let directory = try TemporaryDirectory()
+        try await fill(directory)
+        let url = URL(fileURLWithPath: directory.database)
+        var data = try Data(contentsOf: url)
+        let page = 4096 * (round % (data.count / 4096))
+        for _ in 0..<24 { data[page + Int.random(in: 100..<4096)] ^= UInt8.random(in: 1...255) }
+        try data.write(to: url)
+        // Whatever it is, it is an error or an answer, never a crash.
+        do {
+            let store = try directory.openStore()
+            for id in 1...3 {
+                guard let user = UserID(rawValue: Int32(id)) else { continue }
+                _ = try? await store.entries(of: user, after: 0, limit: 1000)
+                _ = try? await store.devices(of: user)
+                _ = try? await store.find(.id(user))
+            }
+            _ = try? await store.purge(now: StoreWorld.later(.seconds(100 * 24 * 3600)), limit: 1000)
+        } catch let error as StoreOpenError {
+            #expect([.damaged, .notHermes, .newer, .failed].contains(error.reason), "\(error)")
+            #expect(!error.message.isEmpty)
+        }
+    }
+
+    @Test("A place that cannot be written is named")
+    func unwritable() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path + "/file"
+        try Data().write(to: URL(fileURLWithPath: file))
+        #expect(
+            reason { try SQLiteStore.open(directory: file + "/data", logger: TemporaryDirectory.silent) } == .unwritable
+        )
+        #expect(reason { try SQLiteStore.open(directory: "/proc/x", logger: TemporaryDirectory.silent) } == .unwritable)
+    }
+
+    /// A store with some pages of everything.
+    private func fill(_ directory: TemporaryDirectory) async throws {
+        let world = try await StoreWorld(store: directory.openStore(), people: 3)
+        for index in 0..<300 {
+            try world.send("message number \(index)", from: index % 3, to: 1, clientID: "c\(index)")
+        }
+        try (world.store as? SQLiteStore)?.close()
+    }
+
+    private func reason(_ open: () throws -> SQLiteStore) -> StoreOpenError.Reason? {
+        do {
+            _ = try open()
+            return nil
+        } catch {
+            return (error as? StoreOpenError)?.reason
+        }
+    }
+}
