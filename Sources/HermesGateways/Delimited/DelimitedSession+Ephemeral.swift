@@ -59,7 +59,7 @@ extension DelimitedSession {
     }
 
     package func ephemeralArrived(_ event: EphemeralEvent) {
-        guard let user = link?.principal.user, let ephemeral = DelimitedTranslation.ephemeral(event, reader: user)
+        guard let user, let ephemeral = DelimitedTranslation.ephemeral(event, reader: user)
         else {
             return
         }

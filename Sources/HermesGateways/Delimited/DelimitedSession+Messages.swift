@@ -119,7 +119,7 @@ extension DelimitedSession {
     // MARK: Deliveries
 
     func write(_ entries: [InboxEntry]) {
-        guard let user = link?.principal.user else { return }
+        guard let user else { return }
         for entry in entries { write(DelimitedTranslation.event(entry, reader: user)) }
     }
 }

@@ -11,8 +11,8 @@ package final class DelimitedSession: GatewaySession {
 
     let connection: Connection
     let environment: GatewayEnvironment
-    private(set) var link: InboxLink?
-    private(set) var login: Login?
+    /// Nil before authentication and after the end.
+    private var sender: Sender?
     /// The rooms this connection is in; nil for the many that are in none.
     var rooms: DelimitedRooms?
 
@@ -32,16 +32,25 @@ package final class DelimitedSession: GatewaySession {
         } catch {
             return connection.end(.malformed(error))
         }
-        guard let link, let login else { return receivedFromStranger(packet) }
-        received(packet, from: Sender(principal: link.principal, login: login, link: link))
+        guard let sender else { return receivedFromStranger(packet) }
+        received(packet, from: sender)
     }
 
-    /// Who a request comes from.
-    struct Sender {
+    /// Who requests come from.
+    final class Sender {
         let principal: Principal
         let login: Login
         let link: InboxLink
+
+        init(login: Login, link: InboxLink) {
+            principal = login.principal
+            self.login = login
+            self.link = link
+        }
     }
+
+    /// Whose connection this is.
+    var user: UserID? { sender?.principal.user }
 
     private func receivedFromStranger(_ packet: Hermes_V1_Packet) {
         switch packet.body {
@@ -129,7 +138,6 @@ package final class DelimitedSession: GatewaySession {
 
     /// The connection acts as an account from now on.
     func authenticated(_ login: Login, after cursor: UInt64) {
-        self.login = login
         connection.authenticated()
         let link = InboxLink(
             principal: login.principal,
@@ -137,7 +145,7 @@ package final class DelimitedSession: GatewaySession {
             messenger: messenger,
             write: { [unowned self] entries in write(entries) }
         )
-        self.link = link
+        sender = Sender(login: login, link: link)
         link.open(after: cursor, head: login.position.head)
     }
 
@@ -153,13 +161,13 @@ package final class DelimitedSession: GatewaySession {
     package func closed() { letGo() }
 
     private func letGo() {
-        link?.close()
-        link = nil
+        sender?.link.close()
+        sender = nil
         rooms?.leaveAll(on: connection.loop.topics)
         rooms = nil
     }
 
-    package func becameWritable() { link?.becameWritable() }
+    package func becameWritable() { sender?.link.becameWritable() }
 
-    package func inboxAdvanced(_ entries: [InboxEntry]) { link?.advanced(entries) }
+    package func inboxAdvanced(_ entries: [InboxEntry]) { sender?.link.advanced(entries) }
 }

@@ -107,7 +107,6 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             return
         }
         unread = ByteBuffer(buffer: rest.slice())
-        unread.reserveCapacity(minimumWritableBytes: 0)
     }
 
     private func cut(_ bytes: inout ByteBuffer) {

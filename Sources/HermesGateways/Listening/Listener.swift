@@ -93,7 +93,7 @@ package final class Listener: Sendable {
         loops: LoopContexts,
         tls: TLSContextBox?
     ) throws {
-        guard let loop = loops[channel.eventLoop] else { throw ChannelError.unknownLocalAddress }
+        guard let loop = loops[channel.eventLoop], !state.isDraining else { throw RefusedConnection() }
         let address = ConnectionCounter.Address(channel.remoteAddress)
         if let refusal = counter.add(address) {
             state.metrics.refused(refusal)
@@ -123,9 +123,10 @@ package final class Listener: Sendable {
     /// that did not close themselves are cut off.
     package func drain(within deadline: Duration) async {
         let state = state
+        state.beginDraining()
+        let cutOff = TimeAmount.nanoseconds(Int64(min(max(deadline / .nanoseconds(1), 0), 1e18)))
         for loop in loops.all {
             loop.post(.run { for connection in loop.connections(of: state) { connection.end(.shuttingDown) } })
-            let cutOff = TimeAmount.nanoseconds(Int64(clamping: deadline.components.seconds) * 1_000_000_000)
             loop.eventLoop.scheduleTask(in: cutOff) {
                 for connection in loop.connections(of: state) { connection.context?.close(promise: nil) }
             }
@@ -134,5 +135,5 @@ package final class Listener: Sendable {
     }
 }
 
-/// There are enough connections: the new one is closed without a word.
+/// There are enough connections, or the server stops: the new one is closed without a word.
 struct RefusedConnection: Error {}

@@ -23,6 +23,7 @@ package final class ListenerState: Sendable {
 
     private struct Open {
         var count = 0
+        var isDraining = false
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -56,6 +57,11 @@ package final class ListenerState: Sendable {
 
     /// Open connections of this listener.
     package var openCount: Int { openConnections.withLock { $0.count } }
+
+    /// No connection is taken any more.
+    var isDraining: Bool { openConnections.withLock { $0.isDraining } }
+
+    func beginDraining() { openConnections.withLock { $0.isDraining = true } }
 
     func opened() { openConnections.withLock { $0.count += 1 } }
 
