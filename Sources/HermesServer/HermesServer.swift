@@ -55,8 +55,9 @@ public enum HermesServer {
         var line = "hermes \(HermesVersion.current) ready: \(places)"
         if let delimited = addresses.first(where: { $0.name == "delimited" }) {
             let program = CommandLine.arguments.first ?? "hermes"
-            let server = delimited.port == 9000 ? "" : " --server \(delimited.host):\(delimited.port)"
-            line += " - try: \(program) chat\(server) --name anna"
+            let host = delimited.host == "127.0.0.1" ? "" : " --host \(delimited.host)"
+            let port = delimited.port == 9000 ? "" : " --port \(delimited.port)"
+            line += " - try: \(program) chat ann --register\(host)\(port)"
         }
         return line
     }

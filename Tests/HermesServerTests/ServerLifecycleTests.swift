@@ -140,7 +140,7 @@ import Testing
         #expect(
             line.hasPrefix("hermes \(HermesVersion.current) ready: impb 127.0.0.1:6969, delimited [::1]:9001 - try: ")
         )
-        #expect(line.hasSuffix(" chat --server ::1:9001 --name anna"))
+        #expect(line.hasSuffix(" chat ann --register --host ::1 --port 9001"))
     }
 
     private func withDirectory<Result>(_ body: (String) async throws -> Result) async throws -> Result {
