@@ -5,6 +5,7 @@ export HERMES_STRICT ?= 1
 SWIFT ?= swift
 RELEASE := $(SWIFT) build -c release --product hermes
 ARGS ?=
+BUILD_FLAGS ?=
 
 .PHONY: help run build test lint format bench fuzz docs interop crash bootstrap clean
 
@@ -22,8 +23,8 @@ build: bootstrap ## build for release
 	$(RELEASE)
 
 test: bootstrap ## run all tests
-	$(SWIFT) build --build-tests
-	$(SWIFT) test --skip-build $(ARGS)
+	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	$(SWIFT) test --skip-build $(BUILD_FLAGS) $(ARGS)
 
 lint: ## check format, layers, file sizes, headers, generated code
 	@scripts/lint
@@ -44,7 +45,7 @@ interop: build ## run foreign clients against the release build
 	@Interop/run $(ARGS)
 
 crash: build ## kill the server again and again under load; nothing acknowledged may be lost
-	@scripts/crash-test $(ARGS)
+	@Interop/crash $(ARGS)
 
 clean: ## remove what was built
 	rm -rf .build
