@@ -22,7 +22,11 @@ import Testing
     private func failure(_ settings: ServerSettings) async throws -> ServerFailure {
         do {
             let assembly = try await ServerAssembly.start(settings, logger: logger)
-            try await assembly.run(handlesSignals: false, stop: { stop in Task.immediate { await stop() } }) { _ in }
+            // Stops at once if it starts against expectation, so that the test fails and does not hang.
+            let stop: @Sendable (@escaping @Sendable () async -> Void) -> Void = { stop in
+                Task.immediate { await stop() }
+            }
+            try await assembly.run(handlesSignals: false, stop: stop, ready: { _ in })
         } catch let failure {
             return failure
         }
@@ -122,7 +126,7 @@ import Testing
     }
 
     @Test func aStoppingServerTakesLeaveOfItsClients() async throws {
-        try await withServer(configure: { $0.shutdownDeadline = .seconds(5) }) { server in
+        try await withServer { server in
             let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
                 .connect(host: "127.0.0.1", port: server.port("liveroom")).get()
             let clock = ContinuousClock.now
