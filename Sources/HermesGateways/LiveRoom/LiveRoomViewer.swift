@@ -23,6 +23,9 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private var topic: TopicName
     private var subscription: TopicSubscription?
     private var attachment: SessionAttachment?
+    /// The same device is connected anew.
+    private var isReplaced = false
+    private var isServerStopping = false
 
     init(connection: Connection, gateway: LiveRoomGateway) {
         self.connection = connection
@@ -52,20 +55,29 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     }
 
     package func farewell(_ reason: CloseReason) {
-        guard let kick = LiveRoomTranslation.kick(for: reason) else { return perform(session.viewerLost()) }
-        guard case .kick(let kick, let departure) = session.removalDecided(kick) else { return }
-        if case .shuttingDown = reason {
-            // Everybody goes: announcing each to all would cost the square of the room.
-            depart(LiveRoomDeparture(room: session.room, announcement: nil))
-        } else {
-            depart(departure)
+        if case .session(.replaced) = reason { isReplaced = true }
+        if case .shuttingDown = reason { isServerStopping = true }
+        guard let kick = LiveRoomTranslation.kick(for: reason) else {
+            lose()
+            return
         }
+        guard case .kick(let kick, let departure) = session.removalDecided(kick) else { return }
+        depart(departure)
         connection.write { try LiveRoomTranslation.write(kick, into: &$0) }
     }
 
     package func closed() {
-        perform(session.viewerLost())
-        detach()
+        lose()
+        guard let principal = detach(), !isReplaced, !isServerStopping else { return }
+        // The device was for this visit alone: what comes for the account must not wait for it to return.
+        let accounts = gateway.environment.messenger.accounts
+        // A task of its own because the event loop cannot wait; at most one for each connection.
+        Task { try? await accounts.logOut(principal, token: nil, removeDevice: true) }
+    }
+
+    /// Nothing can be said to the viewer any more.
+    private func lose() {
+        if case .leave(let departure) = session.viewerLost() { depart(departure) }
     }
 
     /// LiveRoom carries no inbox: what comes counts as taken, or the account's entries would wait for this device.
@@ -93,7 +105,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
             if subscription == nil { enter(room) }
         case .leave(let departure):
             depart(departure)
-            if connection.isOpen { connection.end(.finished) }
+            connection.end(.finished)
         case .kick(let kick, let departure):
             depart(departure)
             connection.write { try LiveRoomTranslation.write(kick, into: &$0) }
@@ -120,7 +132,8 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private func depart(_ departure: LiveRoomDeparture?) {
         if let subscription { topics.unsubscribe(subscription) }
         subscription = nil
-        guard let departure, let announcement = departure.announcement else { return }
+        // Where everybody goes, announcing each to all would cost the square of the room.
+        guard let departure, let announcement = departure.announcement, !isServerStopping else { return }
         let publication = LiveRoomTranslation.publication(
             of: announcement,
             type: .leave,
@@ -160,10 +173,12 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         messenger.messages.acknowledge(login.principal, upTo: login.position.head)
     }
 
-    private func detach() {
-        guard let attachment else { return }
+    @discardableResult
+    private func detach() -> Principal? {
+        guard let attachment else { return nil }
         self.attachment = nil
         gateway.environment.messenger.sessions.detach(attachment)
+        return attachment.principal
     }
 }
 

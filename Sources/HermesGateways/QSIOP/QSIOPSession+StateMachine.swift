@@ -4,6 +4,7 @@
 import DequeModule
 package import HermesCore
 package import HermesWire
+import NIOCore
 
 extension QSIOPSession {
     // MARK: Frames
@@ -28,7 +29,8 @@ extension QSIOPSession {
             return .close(QSIOPAnswer(.overloaded, "too many requests wait for the answer to a report"))
         }
         waitingBytes = bytes
-        waiting.append(frame)
+        // A copy, so that what waits does not keep the connection's read buffers alive.
+        waiting.append(QSIOPFrame(frame.operation, body: ByteBuffer(bytes: frame.body.readableBytesView)))
         return .ignore(.waiting)
     }
 
