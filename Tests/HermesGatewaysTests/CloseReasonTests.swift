@@ -10,7 +10,7 @@ import Testing
 @Suite struct CloseReasonTests {
     @Test("LiveRoom and QSIOP tell why, where there is somebody to tell") func farewells() {
         let told: [(CloseReason, HermesError.Code)] = [
-            (.notAuthenticated, .notAuthenticated), (.tooManyRequests, .rateLimited), (.shuttingDown, .shuttingDown),
+            (.notAuthenticated, .notAuthenticated), (.shuttingDown, .shuttingDown),
             (.session(.replaced), .forbidden), (.session(.accountDisabled), .accountDisabled),
             (.session(.revoked), .invalidToken), (.session(.shuttingDown), .shuttingDown),
         ]

@@ -168,9 +168,6 @@ enum DelimitedTranslation {
         case .idle:
             kicked.reason = .timeout
             kicked.message = "nothing came for too long; send a ping more often"
-        case .tooManyRequests:
-            kicked.reason = .limit
-            kicked.message = "too many requests per second"
         case .slowReader:
             kicked.reason = .limit
             kicked.message = "what was sent was not read"

@@ -38,7 +38,6 @@ enum IMPBTranslation {
         case .finished, .malformed: nil
         case .notAuthenticated: HermesError(.notAuthenticated, "not logged in in time")
         case .idle: HermesError(.notAuthenticated, "nothing came for too long; send a ping every 180 s")
-        case .tooManyRequests: HermesError(.rateLimited, "too many requests per second")
         case .slowReader: HermesError(.rateLimited, "what was sent was not read")
         case .session(.replaced): HermesError(.notAuthenticated, "the same device logged in again")
         case .session(.accountDisabled): HermesError(.accountDisabled, "the account was disabled")

@@ -142,6 +142,7 @@ extension Connection {
     /// NIO's buffer for this channel went over the high-water mark, or back below the low one.
     func writabilityChanged(_ isWritable: Bool, pausesReading: Bool) {
         self.isWritable = isWritable
+        stuckChanged(!isWritable)
         guard isWritable else {
             if pausesReading { pause(.output) }
             return

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import HermesCore
-import NIOCore
+package import NIOCore
 
 /// Slow requests: what the core does asynchronously.
 extension Connection {
@@ -47,9 +47,11 @@ extension Connection {
         release()
     }
 
-    /// Another loop is far behind with what this connection publishes: do not read from it for a moment.
-    package func slowDown() {
-        hold()
-        loop.eventLoop.scheduleTask(in: .milliseconds(10)) { self.release() }
+    /// Another loop is far behind with what this connection publishes, or it sends more requests per second than it
+    /// may: do not read from it for a moment, so that TCP slows the peer down.
+    package func slowDown(for time: TimeAmount = .milliseconds(10)) {
+        guard !pauses.contains(.throttled) else { return }
+        pause(.throttled)
+        loop.eventLoop.scheduleTask(in: time) { self.resume(.throttled) }
     }
 }

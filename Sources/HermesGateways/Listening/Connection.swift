@@ -41,6 +41,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private let openedAt: UInt32
     private var lastLifeAt: UInt32
     private var endsAt: UInt32 = 0
+    /// Since when the peer takes nothing of what is written to it; nil while it does.
+    private var stuckSince: UInt32?
+    /// When a read last brought so much that more was waiting behind it.
+    private var backloggedAt: UInt32?
     package var wheelPosition: DeadlineWheelPosition?
     var indexInLoop: Int?
 
@@ -50,6 +54,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         static let output = Pause(rawValue: 1)
         static let unanswered = Pause(rawValue: 2)
         static let held = Pause(rawValue: 4)
+        static let throttled = Pause(rawValue: 8)
     }
 
     enum Phase {
@@ -84,6 +89,21 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The peer gave a sign of life.
     package func touch() { lastLifeAt = loop.coarseNow }
 
+    /// A read brought as much as it could: what the peer sent since, signs of life among it, may still be on its way.
+    func inputIsBacklogged() { backloggedAt = loop.coarseNow }
+
+    private var isInputBacklogged: Bool {
+        guard let backloggedAt else { return false }
+        return loop.coarseNow &- backloggedAt <= 2
+    }
+
+    /// The peer takes what is written to it, or has stopped to.
+    func stuckChanged(_ isStuck: Bool) {
+        guard isStuck != (stuckSince != nil) else { return }
+        stuckSince = isStuck ? loop.coarseNow : nil
+        if isStuck, phase == .open { loop.schedule(self, due: due) }
+    }
+
     /// The peer is known: the larger frame limit and the idle deadline hold from now on.
     package func authenticated() {
         isAuthenticated = true
@@ -95,9 +115,12 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         switch phase {
         case .closed: .max
         case .ending: endsAt
-        case .open where !isAuthenticated: openedAt &+ listener.authenticationTicks
-        case .open: lastLifeAt &+ listener.idleTicks
+        case .open: min(lifeDue, stuckSince.map { $0 &+ listener.stuckTicks } ?? .max)
         }
+    }
+
+    private var lifeDue: UInt32 {
+        isAuthenticated ? lastLifeAt &+ listener.idleTicks : openedAt &+ listener.authenticationTicks
     }
 
     /// The wheel came round: look whether it is really time.
@@ -107,7 +130,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         switch phase {
         case .closed: break
         case .ending: context?.close(promise: nil)
-        case .open where pauses.contains(.held):
+        case .open where lifeDue > loop.coarseNow:
+            end(.slowReader)
+        case .open where pauses.contains(.held) || isAuthenticated && isInputBacklogged:
             // Our own delay is not the peer's fault.
             loop.schedule(self, due: loop.coarseNow &+ 2)
         case .open: end(isAuthenticated ? .idle : .notAuthenticated)

@@ -20,6 +20,9 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private var isCutting = false
     private var isReadWaiting = false
 
+    /// A read of this many bytes has most likely left more behind; the largest read is twice as long.
+    private static var backlogBytes: Int { 32_768 }
+
     package init(connection: Connection, session: Session) {
         self.connection = connection
         self.session = session
@@ -70,6 +73,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
         connection.tally.bytesIn += bytes.readableBytes
+        if bytes.readableBytes >= Self.backlogBytes { connection.inputIsBacklogged() }
         guard connection.isOpen else { return }
         if unread.readableBytes > 0 {
             unread.writeBuffer(&bytes)
@@ -116,6 +120,9 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         let now = connection.loop.uptime
         while connection.takesFrames {
             raiseLimit()
+            guard connection.bucket.hasToken(rate: rate, burst: rate, now: now) else {
+                return connection.slowDown(for: .milliseconds(max(10, 1_000 / Int64(max(1, rate)))))
+            }
             let frame: Session.Decoder.Frame
             do {
                 guard let next = try decoder.next(from: &bytes) else { return }
@@ -125,9 +132,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             }
             connection.tally.framesIn += 1
             if Session.everyFrameIsLife { connection.touch() }
-            guard connection.bucket.take(rate: rate, burst: rate, now: now) else {
-                return connection.end(.tooManyRequests)
-            }
+            connection.bucket.take()
             session.received(frame)
         }
     }

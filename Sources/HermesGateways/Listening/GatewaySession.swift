@@ -78,8 +78,6 @@ package enum CloseReason: Sendable {
     case notAuthenticated
     /// No sign of life.
     case idle
-    /// More requests per second than allowed.
-    case tooManyRequests
     /// The peer does not read what is sent to it.
     case slowReader
     /// The core ended the session.
@@ -93,7 +91,6 @@ package enum CloseReason: Sendable {
         case .malformed: "malformed"
         case .notAuthenticated: "not_authenticated"
         case .idle: "idle"
-        case .tooManyRequests: "too_many_requests"
         case .slowReader: "slow_reader"
         case .session(.replaced): "replaced"
         case .session(.accountDisabled): "account_disabled"

@@ -19,6 +19,7 @@ package final class ListenerState: Sendable {
     let authenticationTicks: UInt32
     let idleTicks: UInt32
     let graceTicks: UInt32
+    let stuckTicks: UInt32
     private let openConnections = Mutex(Open())
 
     private struct Open {
@@ -49,6 +50,7 @@ package final class ListenerState: Sendable {
         authenticationTicks = LoopContext.ticks(limits.timeToAuthenticate)
         idleTicks = LoopContext.ticks(idleTimeout)
         graceTicks = LoopContext.ticks(Self.closeGrace)
+        stuckTicks = LoopContext.ticks(limits.stuck)
     }
 
     func maxFrameBytes(_ isAuthenticated: Bool) -> Int {

@@ -12,19 +12,20 @@ package struct TokenBucket: Sendable, Hashable {
         filledAt = now
     }
 
-    /// Takes a token if there is one.
+    /// Whether there is a token to take.
     ///
     /// - Parameters:
     ///   - rate: tokens per second that come back.
     ///   - burst: the most that the bucket holds.
     ///   - now: of a clock that never goes back.
-    package mutating func take(rate: Int, burst: Int, now: Duration) -> Bool {
+    package mutating func hasToken(rate: Int, burst: Int, now: Duration) -> Bool {
         if now > filledAt {
             tokens = min(Double(burst), tokens + (now - filledAt) / .seconds(1) * Double(rate))
             filledAt = now
         }
-        guard tokens >= 1 else { return false }
-        tokens -= 1
-        return true
+        return tokens >= 1
     }
+
+    /// Takes a token; to be called after ``hasToken(rate:burst:now:)``.
+    package mutating func take() { tokens -= 1 }
 }

@@ -69,7 +69,6 @@ enum LiveRoomTranslation {
         case .session(let end): kick(for: end)
         case .shuttingDown: kick(for: SessionEnd.shuttingDown)
         case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token came in time")
-        case .tooManyRequests: LiveRoomKick(.rateLimited, "too many frames a second")
         case .finished, .malformed, .idle, .slowReader: nil
         }
     }

@@ -102,7 +102,6 @@ package enum QSIOPTranslation {
         case .shuttingDown: answer(for: SessionEnd.shuttingDown)
         case .malformed(let error): answer(for: error)
         case .notAuthenticated: QSIOPAnswer(.notAuthenticated, "no userid was reported in time")
-        case .tooManyRequests: QSIOPAnswer(.rateLimited, "too many requests a second")
         case .finished, .idle, .slowReader: nil
         }
     }

@@ -28,6 +28,12 @@ extension ConnectionLimits {
         in: .seconds(1) ... .seconds(86_400),
         "How long a connection may stay without sending a byte."
     )
+    private static let stuck = Setting.duration(
+        "limits.stuck",
+        default: defaults.stuck,
+        in: .seconds(1) ... .seconds(86_400),
+        "How long a peer may take nothing of what waits for it before the connection is closed."
+    )
     private static let outboundQueue = Setting.byteCount(
         "limits.outboundQueue",
         default: defaults.outboundQueueBytes,
@@ -38,7 +44,7 @@ extension ConnectionLimits {
         "limits.requestsPerSecond",
         default: defaults.requestsPerSecond,
         in: 1...1_000_000,
-        "Frames per second from one connection, averaged; as many again as a burst."
+        "Frames per second from one connection, averaged; as many again as a burst. What is beyond waits."
     )
     private static let frame = Setting.byteCount(
         "limits.frame",
@@ -50,7 +56,7 @@ extension ConnectionLimits {
     /// The settings below `limits` that concern connections.
     package static let settings: [SettingDescriptor] = [
         connections.descriptor, connectionsPerAddress.descriptor, timeToAuthenticate.descriptor, idle.descriptor,
-        outboundQueue.descriptor, requestsPerSecond.descriptor, frame.descriptor,
+        stuck.descriptor, outboundQueue.descriptor, requestsPerSecond.descriptor, frame.descriptor,
     ]
 
     package init(_ values: SettingValues) throws(SettingsError) {
@@ -59,6 +65,7 @@ extension ConnectionLimits {
             connectionsPerAddress: try values.value(of: Self.connectionsPerAddress),
             timeToAuthenticate: try values.value(of: Self.timeToAuthenticate),
             idle: try values.value(of: Self.idle),
+            stuck: try values.value(of: Self.stuck),
             outboundQueueBytes: try values.value(of: Self.outboundQueue),
             requestsPerSecond: try values.value(of: Self.requestsPerSecond),
             maxFrameBytes: try values.value(of: Self.frame)

@@ -10,6 +10,8 @@ package struct ConnectionLimits: Sendable, Hashable {
     package var timeToAuthenticate: Duration
     /// How long a connection may stay without sending a byte.
     package var idle: Duration
+    /// How long a peer may take nothing of what is sent to it.
+    package var stuck: Duration
     /// Bytes that wait to be written to one connection before the protocol's policy for slow readers applies.
     package var outboundQueueBytes: Int
     /// Frames per second from one connection, averaged, with as many again as a burst.
@@ -22,6 +24,7 @@ package struct ConnectionLimits: Sendable, Hashable {
         connectionsPerAddress: Int = 2000,
         timeToAuthenticate: Duration = .seconds(10),
         idle: Duration = .seconds(600),
+        stuck: Duration = .seconds(60),
         outboundQueueBytes: Int = 1 << 20,
         requestsPerSecond: Int = 5000,
         maxFrameBytes: Int = 1 << 20
@@ -30,6 +33,7 @@ package struct ConnectionLimits: Sendable, Hashable {
         self.connectionsPerAddress = connectionsPerAddress
         self.timeToAuthenticate = timeToAuthenticate
         self.idle = idle
+        self.stuck = stuck
         self.outboundQueueBytes = outboundQueueBytes
         self.requestsPerSecond = requestsPerSecond
         self.maxFrameBytes = maxFrameBytes

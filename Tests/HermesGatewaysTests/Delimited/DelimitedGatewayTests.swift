@@ -169,13 +169,16 @@ struct DelimitedGatewayTests {
         }
     }
 
-    @Test func tooManyRequestsEndTheConnection() async throws {
+    @Test func whatIsBeyondTheRateWaitsAndIsAnswered() async throws {
         var settings = GatewaySettings()
-        settings.limits.requestsPerSecond = 5
+        settings.limits.requestsPerSecond = 20
         try await GatewayTestServer.with(settings: settings) { server in
             let client = try await server.delimited()
-            for id in 1...50 { try? await client.write(UInt64(id), .ping(.init())) }
-            #expect(try await client.kicked().reason == .limit)
+            _ = try await client.register("ann")
+            let start = ContinuousClock.now
+            for id in 1...40 { try await client.write(UInt64(id), .ping(.init())) }
+            for id in 1...40 { #expect(try await client.next().id == UInt64(id)) }
+            #expect(ContinuousClock.now - start > .milliseconds(500))
         }
     }
 

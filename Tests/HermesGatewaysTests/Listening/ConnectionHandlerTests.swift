@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
-import HermesGateways
 import HermesWire
 import Logging
 import NIOCore
 import NIOEmbedded
 import Testing
+
+@testable import HermesGateways
 
 /// The handler on a channel without a socket, with a clock that stands still until told otherwise.
 struct ConnectionHandlerTests {
@@ -180,13 +181,60 @@ struct ConnectionHandlerTests {
         #expect(fixture.session.farewells == ["not_authenticated"])
     }
 
-    @Test func tooManyFramesEndTheConnection() throws {
+    @Test func framesBeyondTheRateWait() throws {
         var limits = ConnectionLimits()
         limits.requestsPerSecond = 10
         let fixture = try Fixture(limits)
-        for seq in 1...12 { try fixture.channel.writeInbound(ping(UInt32(seq))) }
+        for seq in 1...14 { try fixture.channel.writeInbound(ping(UInt32(seq))) }
         #expect(fixture.session.frames.count == 10)
-        #expect(fixture.session.farewells == ["too_many_requests"])
+        fixture.channel.embeddedEventLoop.advanceTime(by: .milliseconds(220))
+        #expect(fixture.session.frames.count == 12)
+        fixture.channel.embeddedEventLoop.advanceTime(by: .milliseconds(500))
+        #expect(fixture.session.frames.map(\.seq) == Array(1...14))
+        #expect(fixture.session.farewells.isEmpty)
+    }
+
+    @Test func floodingDoesNotKeepAStrangerConnected() throws {
+        var limits = ConnectionLimits()
+        limits.requestsPerSecond = 1
+        limits.timeToAuthenticate = .seconds(2)
+        let fixture = try Fixture(limits)
+        for seq in 1...100 { try fixture.channel.writeInbound(ping(UInt32(seq))) }
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
+        #expect(fixture.session.farewells == ["not_authenticated"])
+    }
+
+    @Test func aPeerThatTakesNothingIsClosedInTheEnd() throws {
+        var limits = ConnectionLimits()
+        limits.stuck = .seconds(5)
+        let fixture = try Fixture(limits)
+        fixture.connection.authenticated()
+        fixture.channel.isWritable = false
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
+        // It takes something now and then.
+        fixture.channel.isWritable = true
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.channel.isWritable = false
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
+        #expect(!fixture.session.isClosed)
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(3))
+        #expect(fixture.session.isClosed)
+        #expect(fixture.session.farewells.isEmpty)
+    }
+
+    @Test func whatTheServerHasNotReadYetIsNoSilence() throws {
+        let fixture = try Fixture(idle: .seconds(10))
+        fixture.connection.authenticated()
+        // Frames that are no sign of life would come here; the session touches nothing, as LiveRoom's.
+        for _ in 0..<30 {
+            fixture.connection.inputIsBacklogged()
+            fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+        }
+        #expect(fixture.session.farewells.isEmpty)
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(3))
+        #expect(fixture.session.farewells == ["idle"])
     }
 
     @Test func aPeerThatDoesNotReadLosesTextThenTheConnection() throws {

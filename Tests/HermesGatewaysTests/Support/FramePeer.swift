@@ -46,6 +46,7 @@ final class FramePeer<Decoder: FrameDecoder> {
         while true {
             if let frame = try decoder.next(from: &bytes) { return frame }
             guard var more = await arrivals.next(isolation: #isolation) else { return nil }
+            bytes.discardReadBytes()
             bytes.writeBuffer(&more)
         }
     }
