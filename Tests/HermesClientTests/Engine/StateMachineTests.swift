@@ -1,0 +1,320 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import Testing
+
+@testable import HermesClient
+
+typealias Machine = ConnectionEngine.StateMachine
+
+/// Every state with every event.
+@Suite struct StateMachineTests {
+    static let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
+    static let error = HermesClientError(.connectionLost, "gone")
+    static let heartbeat = HeartbeatPolicy(interval: .seconds(100), answerTimeout: .seconds(8), tries: 2)
+    static let reconnect = ReconnectPolicy(windows: [.seconds(10)], delays: [.seconds(60)], jitter: 0)
+
+    /// The states, each reached by the events that lead there.
+    enum Place: CaseIterable {
+        case idle
+        case connecting
+        case authenticating
+        case live
+        case unanswered
+        case lostByPolicy
+        case lostAt
+        case lostForGood
+        case waiting
+        case stopped
+    }
+
+    enum Event: CaseIterable {
+        case startRequested
+        case stopRequested
+        case networkChanged
+        case deadlineReached
+        case connected
+        case connectFailed
+        case authenticated
+        case refusedForGood
+        case refusedForNow
+        case bytesReceived
+        case bytesWritten
+        case kickedForGood
+        case kickedForNow
+        case shutdownAnnounced
+        case reconnectAdvised
+        case failed
+        case connectionClosed
+    }
+
+    /// What the tests compare: the state without its times.
+    enum Kind: Equatable {
+        case idle
+        case connecting
+        case authenticating
+        case live
+        case unanswered
+        case lostByPolicy
+        case lostAt
+        case lostForGood
+        case waiting
+        case stopped
+
+        init(_ state: Machine.State) {
+            switch state {
+            case .idle: self = .idle
+            case .connecting: self = .connecting
+            case .authenticating: self = .authenticating
+            case .live(let live):
+                if case .due = live.heartbeat { self = .live } else { self = .unanswered }
+            case .lost(_, next: .byPolicy): self = .lostByPolicy
+            case .lost(_, next: .at): self = .lostAt
+            case .lost(_, next: .stop): self = .lostForGood
+            case .waiting: self = .waiting
+            case .stopped: self = .stopped
+            }
+        }
+    }
+
+    static func machine(
+        in place: Place,
+        heartbeat: HeartbeatPolicy = heartbeat,
+        reconnect: ReconnectPolicy = reconnect
+    ) -> Machine {
+        var machine = Machine(heartbeat: heartbeat, reconnect: reconnect, seed: 1)
+        if place == .idle { return machine }
+        _ = machine.startRequested()
+        if place == .connecting { return machine }
+        _ = machine.connected(now: start)
+        if place == .authenticating { return machine }
+        _ = machine.authenticated(now: start)
+        switch place {
+        case .idle, .connecting, .authenticating, .live: break
+        case .unanswered: _ = machine.deadlineReached(now: start + .seconds(100))
+        case .lostByPolicy: _ = machine.failed(error, now: start)
+        case .lostAt:
+            let advice = Machine.Advice(notBefore: .seconds(5), window: .zero)
+            _ = machine.kicked(error, mayReturn: true, advice: advice, now: start)
+        case .lostForGood: _ = machine.kicked(error, mayReturn: false, advice: nil, now: start)
+        case .waiting: machine.connectionClosed(error, now: start)
+        case .stopped:
+            _ = machine.kicked(error, mayReturn: false, advice: nil, now: start)
+            machine.connectionClosed(error, now: start)
+        }
+        return machine
+    }
+
+    /// Carries an event out, long after every deadline; nil where it cannot happen (our bug, asserted in debug builds).
+    static func apply(_ event: Event, to machine: inout Machine, in place: Place) -> [Machine.Action]? {
+        let late = start + .hours(1)
+        let hasNoConnection = [.idle, .waiting, .stopped].contains(place)
+        switch event {
+        case .startRequested: return machine.startRequested()
+        case .stopRequested: return machine.stopRequested()
+        case .networkChanged: return machine.networkChanged(now: start)
+        case .deadlineReached: return machine.deadlineReached(now: late)
+        case .connected:
+            guard [.connecting, .lostByPolicy, .lostAt, .lostForGood].contains(place) else { return nil }
+            return machine.connected(now: start)
+        case .connectFailed:
+            guard [.connecting, .lostByPolicy, .lostAt, .lostForGood].contains(place) else { return nil }
+            machine.connectFailed(error, now: start)
+            return []
+        case .authenticated:
+            guard !hasNoConnection, place != .connecting else { return nil }
+            return machine.authenticated(now: start)
+        case .refusedForGood:
+            guard !hasNoConnection, place != .connecting else { return nil }
+            return machine.authenticationRefused(error, now: start)
+        case .refusedForNow:
+            guard !hasNoConnection, place != .connecting else { return nil }
+            let error = HermesClientError(.loginDelayed, "later", retryAfter: .seconds(7))
+            return machine.authenticationRefused(error, now: start)
+        case .bytesReceived:
+            machine.bytesReceived()
+            return []
+        case .bytesWritten:
+            machine.bytesWritten(now: start)
+            return []
+        case .kickedForGood:
+            guard !hasNoConnection, place != .connecting else { return nil }
+            return machine.kicked(error, mayReturn: false, advice: nil, now: start)
+        case .kickedForNow:
+            guard !hasNoConnection, place != .connecting else { return nil }
+            return machine.kicked(error, mayReturn: true, advice: nil, now: start)
+        case .shutdownAnnounced:
+            machine.shutdownAnnounced(Machine.Advice(notBefore: .seconds(3), window: .zero), now: start)
+            return []
+        case .reconnectAdvised:
+            machine.reconnectAdvised(Machine.Advice(notBefore: .seconds(3), window: .zero), now: start)
+            return []
+        case .failed: return machine.failed(error, now: start)
+        case .connectionClosed:
+            machine.connectionClosed(error, now: start)
+            return []
+        }
+    }
+
+    /// What changes; every pair that is not here leaves the state as it is and asks for nothing.
+    static func expected(_ place: Place, _ event: Event) -> (Kind, [Machine.Action])? {
+        switch (place, event) {
+        case (.idle, .startRequested), (.stopped, .startRequested): (.connecting, [.connect])
+        case (.lostForGood, .startRequested): (.lostByPolicy, [])
+        case (.idle, .stopRequested), (.waiting, .stopRequested): (.stopped, [])
+        case (.connecting, .stopRequested), (.authenticating, .stopRequested), (.live, .stopRequested),
+            (.unanswered, .stopRequested):
+            (.lostForGood, [.close])
+        case (.lostByPolicy, .stopRequested), (.lostAt, .stopRequested): (.lostForGood, [])
+        case (.live, .networkChanged): (.unanswered, [.sendHeartbeat])
+        case (.waiting, .networkChanged): (.connecting, [.connect])
+        case (.authenticating, .deadlineReached): (.lostByPolicy, [.close])
+        case (.live, .deadlineReached), (.unanswered, .deadlineReached): (.unanswered, [.sendHeartbeat])
+        case (.waiting, .deadlineReached): (.connecting, [.connect])
+        case (.connecting, .connected): (.authenticating, [.authenticate])
+        case (.lostByPolicy, .connected): (.lostByPolicy, [.close])
+        case (.lostAt, .connected): (.lostAt, [.close])
+        case (.lostForGood, .connected): (.lostForGood, [.close])
+        case (.connecting, .connectFailed), (.lostByPolicy, .connectFailed), (.lostAt, .connectFailed): (.waiting, [])
+        case (.lostForGood, .connectFailed): (.stopped, [])
+        case (.authenticating, .authenticated): (.live, [.becameLive])
+        case (.authenticating, .refusedForGood): (.lostForGood, [.close])
+        case (.authenticating, .refusedForNow): (.lostAt, [.close])
+        case (.unanswered, .bytesReceived): (.live, [])
+        case (.authenticating, .kickedForGood), (.live, .kickedForGood), (.unanswered, .kickedForGood):
+            (.lostForGood, [.close])
+        case (.authenticating, .kickedForNow), (.live, .kickedForNow), (.unanswered, .kickedForNow):
+            (.lostByPolicy, [.close])
+        case (.connecting, .failed), (.authenticating, .failed), (.live, .failed), (.unanswered, .failed):
+            (.lostByPolicy, [.close])
+        case (.connecting, .connectionClosed), (.authenticating, .connectionClosed), (.live, .connectionClosed),
+            (.unanswered, .connectionClosed), (.lostByPolicy, .connectionClosed), (.lostAt, .connectionClosed):
+            (.waiting, [])
+        case (.lostForGood, .connectionClosed): (.stopped, [])
+        default: nil
+        }
+    }
+
+    @Test(arguments: Place.allCases, Event.allCases)
+    func `every event in every state`(place: Place, event: Event) {
+        var machine = Self.machine(in: place)
+        let before = Kind(machine.state)
+        guard let actions = Self.apply(event, to: &machine, in: place) else { return }
+        let expected = Self.expected(place, event) ?? (before, [])
+        #expect(actions == expected.1)
+        #expect(Kind(machine.state) == expected.0)
+    }
+
+    @Test func `an unanswered heartbeat is tried as often as the policy says`() {
+        var machine = Self.machine(in: .live)
+        var now = Self.start + .seconds(100)
+        #expect(machine.nextDeadline == now)
+        #expect(machine.deadlineReached(now: now - .nanoseconds(1)) == [])
+        #expect(machine.deadlineReached(now: now) == [.sendHeartbeat])
+        now = now + .seconds(8)
+        #expect(machine.nextDeadline == now)
+        #expect(machine.deadlineReached(now: now) == [.sendHeartbeat])
+        now = now + .seconds(8)
+        #expect(machine.deadlineReached(now: now) == [.close])
+        machine.connectionClosed(Self.error, now: now)
+        guard case .waiting(let reason, _, _) = machine.state else {
+            Issue.record("not waiting")
+            return
+        }
+        #expect(reason.code == .timedOut)
+    }
+
+    @Test func `any byte answers a heartbeat, and any write replaces one`() {
+        var machine = Self.machine(in: .unanswered)
+        machine.bytesReceived()
+        #expect(machine.nextDeadline == Self.start + .seconds(200))
+        machine.bytesWritten(now: Self.start + .seconds(150))
+        #expect(machine.nextDeadline == Self.start + .seconds(250))
+    }
+
+    @Test func `LiveRoom beats without answers, and writes replace none`() {
+        var machine = Self.machine(in: .live, heartbeat: .liveRoom)
+        let first = Self.start + .milliseconds(9500)
+        machine.bytesWritten(now: Self.start + .seconds(5))
+        #expect(machine.nextDeadline == first)
+        #expect(machine.deadlineReached(now: first) == [.sendHeartbeat])
+        #expect(machine.nextDeadline == first + .milliseconds(9500))
+    }
+
+    @Test func `a server that closes idle connections sooner gets heartbeats sooner`() {
+        var machine = Self.machine(in: .authenticating)
+        _ = machine.authenticated(heartbeatAtMost: .seconds(30), now: Self.start)
+        #expect(machine.nextDeadline == Self.start + .seconds(30))
+    }
+
+    @Test func `failures lead from the windows to the delays, and a good connection starts anew`() {
+        var machine = Self.machine(in: .live)
+        machine.connectionClosed(Self.error, now: Self.start)
+        #expect(machine.failures == 1)
+        var now = Self.start
+        for _ in 0..<3 {
+            now = now + .seconds(100)
+            _ = machine.deadlineReached(now: now)
+            machine.connectFailed(Self.error, now: now)
+        }
+        guard case .waiting(_, _, let delay) = machine.state else {
+            Issue.record("not waiting")
+            return
+        }
+        #expect(delay == .seconds(60))
+        _ = machine.deadlineReached(now: now + .seconds(60))
+        _ = machine.connected(now: now)
+        _ = machine.authenticated(now: now)
+        machine.connectionClosed(Self.error, now: now + .seconds(11))
+        guard case .waiting(_, _, let delay) = machine.state else {
+            Issue.record("not waiting")
+            return
+        }
+        #expect(delay <= .seconds(10))
+        #expect(machine.failures == 1)
+    }
+
+    @Test func `advice is obeyed, within limits`() {
+        var machine = Self.machine(in: .live)
+        machine.shutdownAnnounced(Machine.Advice(notBefore: .seconds(20), window: .zero), now: Self.start)
+        machine.connectionClosed(Self.error, now: Self.start + .seconds(5))
+        #expect(machine.nextDeadline == Self.start + .seconds(20))
+
+        machine = Self.machine(in: .live)
+        machine.reconnectAdvised(Machine.Advice(notBefore: .seconds(20), window: .zero), now: Self.start)
+        #expect(machine.nextDeadline == Self.start + .seconds(20))
+        #expect(machine.deadlineReached(now: Self.start + .seconds(20)) == [.close])
+        machine.connectionClosed(Self.error, now: Self.start + .seconds(21))
+        #expect(machine.nextDeadline == Self.start + .seconds(21))
+
+        machine = Self.machine(in: .live)
+        let endless = Machine.Advice(notBefore: .seconds(4_000_000), window: .zero)
+        _ = machine.kicked(Self.error, mayReturn: true, advice: endless, now: Self.start)
+        machine.connectionClosed(Self.error, now: Self.start)
+        #expect(machine.nextDeadline == Self.start + .hours(1))
+    }
+
+    @Test func `without tries left the first failure is final`() {
+        var machine = Self.machine(in: .connecting, reconnect: .never)
+        machine.connectFailed(Self.error, now: Self.start)
+        #expect(machine.state == .stopped(Self.error))
+        machine = Self.machine(in: .authenticating, reconnect: .never)
+        let later = HermesClientError(.loginDelayed, "later", retryAfter: .seconds(7))
+        _ = machine.authenticationRefused(later, now: Self.start)
+        machine.connectionClosed(Self.error, now: Self.start)
+        #expect(machine.state == .stopped(later))
+    }
+
+    @Test func `the standard delays`() {
+        let policy = ReconnectPolicy.standard
+        for failures in 0..<6 {
+            #expect(policy.delay(afterFailures: failures, random: 0) == .zero)
+            let most = policy.delay(afterFailures: failures, random: 0.999) ?? .zero
+            #expect(most > .seconds(14) && most < .seconds(15))
+        }
+        let minutes = (6..<12).map { policy.delay(afterFailures: $0, random: 0.5) }
+        #expect(minutes == [60, 120, 300, 600, 600, 600].map { .seconds($0) })
+        #expect(policy.delay(afterFailures: 6, random: 0) == .seconds(48))
+    }
+}
