@@ -1,0 +1,125 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+import Testing
+
+@testable import HermesCLI
+
+@Suite struct BenchTests {
+    private static func scan(_ dialect: BenchDialect, _ buffer: ByteBuffer) -> (Int, [BenchDialect.Incoming]) {
+        var incoming: [BenchDialect.Incoming] = []
+        let consumed = buffer.withUnsafeReadableBytes { dialect.scan($0) { incoming.append($0) } }
+        return (consumed, incoming)
+    }
+
+    @Test(arguments: [UInt64(0), 1, 63, 64, 1 << 47, (1 << 48) - 1])
+    func `stamps come back`(number: UInt64) throws {
+        var buffer = ByteBuffer()
+        BenchStamp.write(number, at: 1_234_567_890_123, bytes: 64, into: &buffer)
+        #expect(buffer.readableBytes == 64)
+        let text = try #require(buffer.getString(at: 0, length: 64))
+        #expect(text.utf8.count == 64)
+        let stamp = try #require(buffer.withUnsafeReadableBytes { BenchStamp.read($0) })
+        #expect(stamp.number == number)
+        #expect(stamp.nanoseconds == 1_234_567_890_123)
+    }
+
+    @Test(arguments: [18, 64, 200, 20_000], [UInt32(1), 127, 128, 2_147_483_647])
+    func `messages written by hand are what protobuf reads`(bytes: Int, uid: UInt32) throws {
+        var buffer = ByteBuffer()
+        BenchDialect.delimited.writeSend(
+            id: 300,
+            to: uid,
+            clientID: "run-1",
+            number: 5,
+            now: 9,
+            textBytes: bytes,
+            into: &buffer
+        )
+        var decoder = DelimitedFrameDecoder()
+        let packet = try #require(try decoder.next(from: &buffer)).packet()
+        #expect(buffer.readableBytes == 0)
+        #expect(packet.id == 300)
+        #expect(packet.send.to.uid == uid)
+        #expect(packet.send.clientID == "run-1")
+        #expect(packet.send.content.text.utf8.count == bytes)
+
+        BenchDialect.impb.writeSend(
+            id: 300,
+            to: uid,
+            clientID: "run-1",
+            number: 5,
+            now: 9,
+            textBytes: bytes,
+            into: &buffer
+        )
+        var impb = IMPBFrameDecoder()
+        let frame = try #require(try impb.next(from: &buffer))
+        #expect(buffer.readableBytes == 0)
+        #expect(frame.seq == 300)
+        let message = try IMPB_C2C_msg(wire: [UInt8](try IMPB_base_msg(wire: frame.body).body))
+        #expect(message.to == Int32(clamping: uid))
+        #expect(message.clientID == "run-1")
+        #expect(try IMPB_msg_text_content(wire: [UInt8](message.content)).text.utf8.count == bytes)
+    }
+
+    @Test func `answers written by protobuf are read by hand, in one piece and in pieces`() throws {
+        var buffer = ByteBuffer()
+        var packet = Hermes_V1_Packet()
+        packet.id = 20
+        packet.result.receipt.messageID = "M"
+        packet.result.receipt.inboxSeq = 900
+        try DelimitedFrame.write(packet, into: &buffer)
+        packet = Hermes_V1_Packet()
+        packet.event.seq = 901
+        var text = ByteBuffer()
+        BenchStamp.write(77, at: 88, bytes: 64, into: &text)
+        packet.event.message.content.text = String(buffer: text)
+        try DelimitedFrame.write(packet, into: &buffer)
+        packet = Hermes_V1_Packet()
+        packet.id = 21
+        packet.result.error.code = 3001
+        packet.result.error.message = "slower"
+        try DelimitedFrame.write(packet, into: &buffer)
+        let (consumed, incoming) = Self.scan(.delimited, buffer)
+        #expect(consumed == buffer.readableBytes)
+        try #require(incoming.count == 3)
+        guard case .receipt(20, 900) = incoming[0] else {
+            Issue.record("\(incoming[0])")
+            return
+        }
+        guard case .message(901, let stamp?) = incoming[1] else {
+            Issue.record("\(incoming[1])")
+            return
+        }
+        #expect(stamp.number == 77 && stamp.nanoseconds == 88)
+        guard case .failure(21, "slower") = incoming[2] else {
+            Issue.record("\(incoming[2])")
+            return
+        }
+        for cut in 0..<buffer.readableBytes {
+            let part = try #require(buffer.getSlice(at: 0, length: cut))
+            #expect(Self.scan(.delimited, part).0 <= cut)
+        }
+    }
+
+    @Test func `bytes at random do no harm`() {
+        for dialect in [BenchDialect.delimited, .impb] {
+            for _ in 0..<2000 {
+                let bytes = (0..<Int.random(in: 0..<200)).map { _ in UInt8.random(in: 0...255) }
+                _ = Self.scan(dialect, ByteBuffer(bytes: bytes))
+            }
+        }
+    }
+
+    @Test func `reports are JSON and tables`() {
+        var report = BenchReport("x\"y")
+        report.add("count", "count", 1_234_567, "things")
+        report.add("ratio", "ratio", 0.5, digits: 2)
+        report.add("none", "none", Double.nan, digits: 2)
+        #expect(report.json == #"{"benchmark":"x\"y","count":1234567,"ratio":0.50,"none":null}"#)
+        #expect(report.text.contains("1,234,567 things"))
+    }
+}

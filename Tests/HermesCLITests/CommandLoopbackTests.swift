@@ -1,0 +1,105 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+import HermesTestKit
+import Testing
+
+@testable import HermesCLI
+
+/// The commands as a shell starts them, against a whole server in this process.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct CommandLoopbackTests {
+    private static func withPasswordFile(_ body: (String) async throws -> Void) async throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "hermes-\(UInt64.random(in: 0 ... .max))"
+        )
+        try Data("secret-1\n".utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        try await body(file.path)
+    }
+
+    private static func run(_ arguments: [String]) async throws {
+        guard var command = try HermesCommand.parseAsRoot(arguments) as? any AsyncParsableCommand else {
+            Issue.record("\(arguments) is no command")
+            return
+        }
+        try await command.run()
+    }
+
+    @Test func `send sends, once per client id`() async throws {
+        try await withServer { server in
+            try await Self.withPasswordFile { file in
+                let port = server.port("delimited")
+                var configuration = HermesClient.Configuration(
+                    server: ServerAddress(port: port),
+                    device: DeviceDescription(id: "d")
+                )
+                configuration.reconnect = .never
+                let bob = try HermesClient(configuration)
+                _ = try await bob.logIn(.register(nickName: "bob", password: "secret-b"))
+                let arguments = [
+                    "send", "--from", "ann", "--to", "bob", "--port", "\(port)", "--password-file", file,
+                    "--no-cache", "--client-id", "once",
+                ]
+                try await Self.run(arguments + ["--register", "hello"])
+                try await Self.run(arguments + ["hello"])
+                await #expect(throws: ExitCode.self) { try await Self.run(arguments + ["other"]) }
+                try await Self.run(arguments.dropLast(2) + ["bye"])
+                var texts: [String] = []
+                for await event in bob.events {
+                    guard case .message(let message) = event else { continue }
+                    texts.append(message.text ?? "")
+                    if texts.count == 2 { break }
+                }
+                #expect(texts == ["hello", "bye"])
+                await bob.close()
+            }
+        }
+    }
+
+    @Test func `failures have exit codes`() async throws {
+        try await withServer { server in
+            try await Self.withPasswordFile { file in
+                let login = ["--port", "\(server.port("delimited"))", "--password-file", file, "--no-cache"]
+                await #expect(throws: ExitCode(77)) {
+                    try await Self.run(["send", "--from", "ann", "--to", "bob", "x"] + login)
+                }
+                await #expect(throws: ExitCode.failure) {
+                    try await Self.run(["send", "--from", "ann", "--to", "nobody", "x", "--register"] + login)
+                }
+            }
+            let port = server.port("qsiop")
+            await server.stop()
+            await #expect(throws: ExitCode(69)) { try await Self.run(["qsiop", "ping", "--port", "\(port)"]) }
+        }
+    }
+
+    @Test func `room, qsiop and the benchmarks run`() async throws {
+        try await withServer { server in
+            let (room, chat, impb) = (server.port("liveroom"), server.port("delimited"), server.port("impb"))
+            try await Self.run(["room", "lobby", "--name", "ann", "--gift", "rose:2", "--port", "\(room)"])
+            try await Self.run(["qsiop", "ping", "--port", "\(server.port("qsiop"))"])
+            let short = ["--seconds", "0.3", "--warmup", "0.1", "--json"]
+            try await Self.run(["bench", "room", "--viewers", "20", "--port", "\(room)"] + short)
+            try await Self.run(["bench", "delimited", "--pairs", "2", "--port", "\(chat)"] + short)
+            let registration = ["--registration-port", "\(chat)"]
+            try await Self.run(["bench", "impb", "--pairs", "2", "--port", "\(impb)"] + registration + short)
+            try await Self.run(
+                ["bench", "idle", "--connections", "10", "--heartbeat", "0.1", "--port", "\(chat)"] + short
+            )
+        }
+    }
+
+    @Test(arguments: [
+        ["chat"], ["chat", "ann", "--count", "0"], ["chat", "ann", "--port", "70000"], ["send", "x"],
+        ["room", "no spaces"], ["room", "lobby", "--watch", "--gift", "x"], ["qsiop", "report"],
+        ["bench", "room", "--viewers", "0"], ["bench", "room", "--tls"], ["bench", "idle", "--protocol", "smtp"],
+        ["chat", "ann", "--device", "with space"], ["bench", "room", "--pid", "2147483647"],
+    ])
+    func `nonsense is refused`(arguments: [String]) {
+        #expect(throws: (any Error).self) { try HermesCommand.parseAsRoot(arguments) }
+    }
+}

@@ -1,2 +1,0 @@
-// Hermes
-// SPDX-License-Identifier: Apache-2.0
