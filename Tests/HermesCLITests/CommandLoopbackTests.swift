@@ -42,7 +42,7 @@ struct CommandLoopbackTests {
                 _ = try await bob.logIn(.register(nickName: "bob", password: "secret-b"))
                 let arguments = [
                     "send", "--from", "ann", "--to", "bob", "--port", "\(port)", "--password-file", file,
-                    "--no-cache", "--client-id", "once",
+                    "--no-cache", "--device", "test", "--client-id", "once",
                 ]
                 try await Self.run(arguments + ["--register", "hello"])
                 try await Self.run(arguments + ["hello"])
@@ -63,7 +63,9 @@ struct CommandLoopbackTests {
     @Test func `failures have exit codes`() async throws {
         try await withServer { server in
             try await Self.withPasswordFile { file in
-                let login = ["--port", "\(server.port("delimited"))", "--password-file", file, "--no-cache"]
+                let login = [
+                    "--port", "\(server.port("delimited"))", "--password-file", file, "--no-cache", "--device", "t",
+                ]
                 await #expect(throws: ExitCode(77)) {
                     try await Self.run(["send", "--from", "ann", "--to", "bob", "x"] + login)
                 }
