@@ -27,6 +27,7 @@ extension GatewaySettings {
     /// Every setting of the gateways.
     package static let settings: [SettingDescriptor] =
         impbKeys.all + liveroomKeys.all + qsiopKeys.all + delimitedKeys.all + mqttKeys.all
+        + STUNSettings.settings
         + ConnectionLimits.settings + [anonymous.descriptor, anonymousOnPublic.descriptor]
         + LiveRoomSettings.settings + QSIOPSettings.settings
 
@@ -38,6 +39,7 @@ extension GatewaySettings {
             liveroom: try ListenerSettings(values, Self.liveroomKeys),
             qsiop: try ListenerSettings(values, Self.qsiopKeys),
             delimited: try ListenerSettings(values, Self.delimitedKeys),
+            stun: try STUNSettings(values),
             limits: try ConnectionLimits(values),
             room: try LiveRoomSettings(values, isAnonymousAllowed: isAnonymousAllowed),
             device: try QSIOPSettings(values, isAnonymousAllowed: isAnonymousAllowed)

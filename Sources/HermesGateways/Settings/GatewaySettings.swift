@@ -7,6 +7,7 @@ package struct GatewaySettings: Sendable, Hashable {
     package var liveroom: ListenerSettings
     package var qsiop: ListenerSettings
     package var delimited: ListenerSettings
+    package var stun: STUNSettings
     package var limits: ConnectionLimits
     package var room: LiveRoomSettings
     package var device: QSIOPSettings
@@ -16,6 +17,7 @@ package struct GatewaySettings: Sendable, Hashable {
         liveroom: ListenerSettings = .init(port: 9898),
         qsiop: ListenerSettings = .init(port: 7979),
         delimited: ListenerSettings = .init(port: 9000),
+        stun: STUNSettings = .init(),
         limits: ConnectionLimits = .init(),
         room: LiveRoomSettings = .init(),
         device: QSIOPSettings = .init()
@@ -24,6 +26,7 @@ package struct GatewaySettings: Sendable, Hashable {
         self.liveroom = liveroom
         self.qsiop = qsiop
         self.delimited = delimited
+        self.stun = stun
         self.limits = limits
         self.room = room
         self.device = device

@@ -17,6 +17,7 @@ package final class ServerAssembly: Sendable {
     private let store: OpenStore
     private let group: MultiThreadedEventLoopGroup
     private let listeners: [Listener]
+    private let stun: STUNListener?
     private let control: ControlSocket?
     private let health = HealthState()
     private let logger: Logger
@@ -27,6 +28,7 @@ package final class ServerAssembly: Sendable {
         store: OpenStore,
         group: MultiThreadedEventLoopGroup,
         listeners: [Listener],
+        stun: STUNListener?,
         control: ControlSocket?,
         logger: Logger
     ) {
@@ -35,6 +37,7 @@ package final class ServerAssembly: Sendable {
         self.store = store
         self.group = group
         self.listeners = listeners
+        self.stun = stun
         self.control = control
         self.logger = logger
     }
@@ -80,6 +83,7 @@ package final class ServerAssembly: Sendable {
                 store: store,
                 group: group,
                 listeners: try await GatewaysService.listen(environment, group: group),
+                stun: try await STUNService.listen(settings.gateways.stun, group: group, logger: logger),
                 control: control,
                 logger: logger
             )
@@ -159,6 +163,7 @@ package final class ServerAssembly: Sendable {
                 )
             )
         }
+        if let stun { services.append(STUNService(listener: stun)) }
         services.append(gateways)
         if handlesSignals { services.append(ReloadService(gateways: gateways)) }
         return services
