@@ -66,7 +66,8 @@ struct RoomBench: AsyncParsableCommand {
                 return opened
             }
         }
-        // All are in the room once the first text reached all; until then the loop does not turn.
+        options.progress("waiting until all are in the room")
+        try await Self.gather(run, loop)
         let memoryConnected = probe?.residentBytes()
         try await loop.submit { run.value.start() }.get()
         options.progress("warming up for \(options.warmup) s, measuring for \(options.seconds) s")
@@ -107,6 +108,16 @@ struct RoomBench: AsyncParsableCommand {
         if result.lost > 0 || result.disorders > 0 || result.disconnected > 0 { throw ExitCode(1) }
     }
 
+    /// A connection that is open need not be accepted yet: sends a text now and then until each got one.
+    private static func gather(_ run: NIOLoopBound<RoomRun>, _ loop: any EventLoop) async throws {
+        for _ in 0..<600 {
+            try await loop.submit { run.value.call() }.get()
+            try await Task.sleep(for: .milliseconds(50))
+            if try await loop.submit({ run.value.isComplete }).get() { return }
+        }
+        throw ClientFailure("after 30 s, not all viewers get what is said in the room")
+    }
+
     /// Waits until what is on its way has arrived, at most 5 s.
     private static func drain(_ run: NIOLoopBound<RoomRun>, _ loop: any EventLoop) async throws -> RoomRun.Result {
         for _ in 0..<100 {
@@ -134,8 +145,10 @@ final class RoomRun {
     /// A whole frame up to its text.
     let head: ByteBuffer
     private var sender: ChannelHandlerContext?
-    private var members = 0
+    private var present = 0
     private var isRunning = false
+    /// Texts below this number only found out who is there.
+    private(set) var firstNumber: UInt64 = 0
     private var sent = 0
     /// Delivered or given up, of all viewers together.
     private var settled = 0
@@ -166,7 +179,6 @@ final class RoomRun {
     }
 
     func joined(_ context: ChannelHandlerContext) {
-        members += 1
         if sender == nil { sender = context }
     }
 
@@ -174,6 +186,20 @@ final class RoomRun {
         guard isRunning || sent > 0 else { return }
         disconnected += 1
     }
+
+    /// Sends one text, to find out who is there.
+    func call() {
+        var buffer = ByteBuffer()
+        writeText(firstNumber, at: BenchStamp.now, into: &buffer)
+        firstNumber += 1
+        sender?.writeAndFlush(NIOAny(buffer), promise: nil)
+    }
+
+    /// A viewer got its first text.
+    func found() { present += 1 }
+
+    /// Every viewer is in the room.
+    var isComplete: Bool { present >= receivers }
 
     func start() {
         isRunning = true
@@ -230,12 +256,16 @@ final class RoomRun {
         var buffer = ByteBuffer()
         let now = BenchStamp.now
         while settled >= (sent - window + 1) * receivers {
-            buffer.writeImmutableBuffer(head)
-            BenchStamp.write(UInt64(sent), at: now, bytes: textBytes, into: &buffer)
+            writeText(firstNumber + UInt64(sent), at: now, into: &buffer)
             sent += 1
         }
         guard buffer.readableBytes > 0 else { return }
         sender.writeAndFlush(NIOAny(buffer), promise: nil)
+    }
+
+    private func writeText(_ number: UInt64, at now: UInt64, into buffer: inout ByteBuffer) {
+        buffer.writeImmutableBuffer(head)
+        BenchStamp.write(number, at: now, bytes: textBytes, into: &buffer)
     }
 }
 
@@ -308,7 +338,12 @@ final class RoomBenchHandler: ChannelInboundHandler {
             if type == LiveRoomFrameType.text.rawValue, length == wanted,
                 let stamp = BenchStamp.read(UnsafeRawBufferPointer(rebasing: bytes[(end - run.textBytes)..<end]))
             {
-                run.delivered(stamp.number, expected: expected, sentAt: stamp.nanoseconds, now: now)
+                if stamp.number >= run.firstNumber {
+                    let wanted = max(expected, run.firstNumber)
+                    run.delivered(stamp.number, expected: wanted, sentAt: stamp.nanoseconds, now: now)
+                } else if expected == 0 {
+                    run.found()
+                }
                 expected = max(expected, stamp.number + 1)
             }
             position = end
