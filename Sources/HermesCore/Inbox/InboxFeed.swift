@@ -29,6 +29,9 @@ package struct InboxFeed: Sendable {
         case unwritable
         /// The queue is below the mark again.
         case writable
+        /// Of the last ``Action/write(_:)`` only the entries up to this one were written: the queue is too full for the
+        /// rest, which is to be handed out again once it is ``writable``.
+        case cutShort(after: UInt64)
         /// The entries up to this one have left for the peer.
         case written(upTo: UInt64)
         /// The peer said that it has everything up to this seq.
@@ -96,6 +99,7 @@ package struct InboxFeed: Sendable {
         case .entriesCommitted(let entries): committed(entries)
         case .unwritable: setWritable(false)
         case .writable: setWritable(true)
+        case .cutShort(let seq): cutShort(after: seq)
         case .written(let seq): completed(upTo: seq)
         case .acknowledged(let seq): acknowledge(upTo: seq)
         case .peerSpoke: acknowledge(upTo: completed)
@@ -183,6 +187,14 @@ package struct InboxFeed: Sendable {
     private mutating func setWritable(_ isWritable: Bool) -> Action {
         self.isWritable = isWritable
         return next()
+    }
+
+    private mutating func cutShort(after seq: UInt64) -> Action {
+        if seq < written {
+            written = max(seq, acknowledged)
+            lastVisible = min(lastVisible, written)
+        }
+        return setWritable(false)
     }
 
     private mutating func completed(upTo seq: UInt64) -> Action {

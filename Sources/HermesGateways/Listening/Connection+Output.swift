@@ -18,6 +18,9 @@ extension Connection {
     /// Whether what is written goes out soon; false while the peer does not read.
     package var keepsUp: Bool { isWritable && queue.isEmpty }
 
+    /// Whether the queue has room for more than one further frame of any size that protocols write.
+    package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
+
     /// Writes a frame by encoding it straight into the outbound buffer. An encoder that throws leaves nothing behind.
     ///
     /// - Parameter kind: what happens to the frame if the peer does not keep up.

@@ -93,12 +93,28 @@ package final class InboxLink {
                 load(after: after, limit: limit)
                 action = .none
             case .write(let entries):
-                write(entries)
+                let rest = writeWhatFits(entries)
                 guard !isClosed else { return }
                 // Asks for more where more is stored, unless the peer does not keep up.
-                action = feed.handle(connection.keepsUp ? .writable : .unwritable)
+                if let rest {
+                    action = feed.handle(.cutShort(after: rest.seq - 1))
+                } else {
+                    action = feed.handle(connection.keepsUp ? .writable : .unwritable)
+                }
             }
         }
+    }
+
+    /// Entries are never left out, so what the queue has no room for stays in the store.
+    ///
+    /// - Returns: the first entry that was not written; nil if all were.
+    private func writeWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
+        for entry in entries {
+            guard connection.hasRoom else { return entry }
+            write([entry])
+            if isClosed { return nil }
+        }
+        return nil
     }
 
     private func load(after: UInt64, limit: Int) {

@@ -47,7 +47,8 @@ package struct OutboundQueue {
 
     /// Appends a frame, and makes room for it by dropping what is older and not more important.
     ///
-    /// - Parameter limit: the most that may wait, in bytes.
+    /// - Parameter limit: the most that may wait, in bytes; a frame that must not be dropped may exceed it as long as
+    ///   less than half of it is taken.
     package mutating func append(
         _ frame: ByteBuffer,
         _ kind: Publication.DropClass,
@@ -55,8 +56,13 @@ package struct OutboundQueue {
     ) -> Outcome {
         if lanes.isEmpty { lanes = Array(repeating: Deque(), count: Int(Publication.DropClass.control.rawValue) + 1) }
         var dropped = Dropped()
-        while bytes + frame.readableBytes > limit {
-            guard let victim = dropOldest(notAbove: kind) else { return kind == .control ? .overflow : .refused }
+        while bytes + frame.readableBytes > limit || count >= Self.maxCount(limit) {
+            guard let victim = dropOldest(notAbove: kind) else {
+                guard kind == .control else { return .refused }
+                // One frame may be longer than all that is left, or than the whole limit.
+                if bytes <= limit / 2, count < Self.maxCount(limit) { break }
+                return .overflow
+            }
             switch victim {
             case .text: dropped.text += 1
             case .presence: dropped.presence += 1
@@ -80,6 +86,9 @@ package struct OutboundQueue {
         }
         return nil
     }
+
+    /// A frame costs memory beside its bytes, and most of all where it has few.
+    private static func maxCount(_ limit: Int) -> Int { max(16, limit / 64) }
 
     /// Takes the oldest frame.
     package mutating func popFirst() -> ByteBuffer? {

@@ -71,3 +71,24 @@ struct OutboundQueueTests {
         #expect(queue.popFirst() == nil)
     }
 }
+
+/// What a peer may make the queue cost that limits by bytes alone would not see.
+@Suite struct OutboundQueueCostTests {
+    @Test func tinyFramesAreLimitedByTheirNumber() {
+        var queue = OutboundQueue()
+        for _ in 0..<10_000 { _ = queue.append(ByteBuffer(bytes: [1]), .text, limit: 64 * 1_024) }
+        #expect(queue.count == 1_024)
+        for _ in 0..<1_024 { _ = queue.append(ByteBuffer(bytes: [1]), .control, limit: 64 * 1_024) }
+        #expect(queue.count == 1_024)
+        #expect(queue.append(ByteBuffer(bytes: [1]), .control, limit: 64 * 1_024) == .overflow)
+    }
+
+    @Test func aFrameThatMustNotBeDroppedMayBeLongerThanTheLimit() {
+        var queue = OutboundQueue()
+        let long = ByteBuffer(repeating: 0, count: 100)
+        #expect(queue.append(ByteBuffer(repeating: 0, count: 30), .control, limit: 64) == .queued)
+        #expect(queue.append(long, .control, limit: 64) == .queued)
+        #expect(queue.append(long, .control, limit: 64) == .overflow)
+        #expect(queue.append(long, .text, limit: 64) == .refused)
+    }
+}
