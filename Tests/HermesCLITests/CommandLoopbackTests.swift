@@ -61,7 +61,7 @@ struct CommandLoopbackTests {
     }
 
     @Test func `failures have exit codes`() async throws {
-        try await withServer { server in
+        let port = try await withServer { server in
             try await Self.withPasswordFile { file in
                 let login = [
                     "--port", "\(server.port("delimited"))", "--password-file", file, "--no-cache", "--device", "t",
@@ -73,10 +73,10 @@ struct CommandLoopbackTests {
                     try await Self.run(["send", "--from", "ann", "--to", "nobody", "x", "--register"] + login)
                 }
             }
-            let port = server.port("qsiop")
-            await server.stop()
-            await #expect(throws: ExitCode(69)) { try await Self.run(["qsiop", "ping", "--port", "\(port)"]) }
+            return server.port("qsiop")
         }
+        // The server is gone.
+        await #expect(throws: ExitCode(69)) { try await Self.run(["qsiop", "ping", "--port", "\(port)"]) }
     }
 
     @Test func `room, qsiop and the benchmarks run`() async throws {
