@@ -10,8 +10,8 @@ final class DelimitedTestClient: Sendable {
 
     private init(_ wire: WireClient<DelimitedFrameDecoder>) { self.wire = wire }
 
-    static func connect(port: Int) async throws -> DelimitedTestClient {
-        DelimitedTestClient(try await .connect(port: port))
+    static func connect(port: Int, authority: String? = nil) async throws -> DelimitedTestClient {
+        DelimitedTestClient(try await .connect(port: port, authority: authority))
     }
 
     func write(_ id: UInt64, _ body: Hermes_V1_Packet.OneOf_Body) async throws {

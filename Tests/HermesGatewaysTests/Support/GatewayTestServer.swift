@@ -17,6 +17,7 @@ struct GatewayTestServer {
     /// Starts the gateways, runs `body` and stops everything.
     static func with(
         settings: GatewaySettings = GatewaySettings(),
+        tls: TLSSettings? = nil,
         store: MemoryStore = MemoryStore(settings: StoreSettings(historyPeriod: .seconds(3600))),
         _ body: (GatewayTestServer) async throws -> Void
     ) async throws {
@@ -36,7 +37,7 @@ struct GatewayTestServer {
         for type in GatewayCatalog.all {
             let listener = try await Listener.start(
                 type,
-                on: ListenerSettings(port: 0),
+                on: ListenerSettings(port: 0, tls: tls),
                 environment: environment,
                 group: group
             )

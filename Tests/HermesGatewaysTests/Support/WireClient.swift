@@ -4,6 +4,7 @@
 import HermesWire
 import NIOCore
 import NIOPosix
+import NIOSSL
 
 /// A connection that speaks frames and nothing else.
 final class WireClient<Decoder: FrameDecoder>: Sendable {
@@ -15,11 +16,21 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
         self.frames = frames
     }
 
-    static func connect(port: Int) async throws -> WireClient {
+    /// - Parameter authority: the PEM file with the only certificate to trust; nil: in the clear.
+    static func connect(port: Int, authority: String? = nil) async throws -> WireClient {
+        let tls = try authority.map { path in
+            var configuration = TLSConfiguration.makeClientConfiguration()
+            configuration.trustRoots = .file(path)
+            return try NIOSSLContext(configuration: configuration)
+        }
         let (frames, continuation) = AsyncStream.makeStream(of: Decoder.Frame.self)
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    if let tls {
+                        let handler = try NIOSSLClientHandler(context: tls, serverHostname: "localhost")
+                        try channel.pipeline.syncOperations.addHandler(handler)
+                    }
                     try channel.pipeline.syncOperations.addHandler(Collector<Decoder>(continuation))
                 }
             }

@@ -1,0 +1,58 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesGateways
+import HermesWire
+import NIOCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
+struct TLSListenerTests {
+    @Test func speaksTLSAndReadsItsCertificateAgain() async throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        try await GatewayTestServer.with(tls: files.settings) { server in
+            let listener = try #require(server.listeners["delimited"])
+            let first = try files.copy()
+            let ann = try await DelimitedTestClient.connect(port: listener.port, authority: first)
+            let uid = try await ann.register("ann").uid
+
+            try files.renew()
+            let second = try files.copy()
+            // Nothing changes before it is asked for.
+            let before = try await DelimitedTestClient.connect(port: listener.port, authority: first)
+            _ = try await before.register("before")
+            try listener.reloadCertificate()
+            let after = try await DelimitedTestClient.connect(port: listener.port, authority: second)
+            _ = try await after.register("after")
+            // Connections keep the certificate they began with.
+            try await ann.send("note", to: uid, id: 2)
+            _ = try await ann.receipt(2)
+
+            // A file that cannot be read leaves the certificate in use.
+            try Data("no certificate".utf8).write(to: URL(fileURLWithPath: files.certificate))
+            #expect(throws: (any Error).self) { try listener.reloadCertificate() }
+            let last = try await DelimitedTestClient.connect(port: listener.port, authority: second)
+            _ = try await last.register("last")
+        }
+    }
+
+    @Test func lastWordsArriveThroughTLS() async throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        try await GatewayTestServer.with(tls: files.settings) { server in
+            let port = server.port("delimited")
+            let client = try await DelimitedTestClient.connect(port: port, authority: files.certificate)
+            try await client.wire.write(ByteBuffer(bytes: [3, 0xFF, 0xFF, 0xFF]))
+            #expect(try await client.kicked().reason == .protocol)
+            #expect(await client.wire.next() == nil)
+            // Somebody who speaks no TLS disturbs nobody.
+            let plain = try await DelimitedTestClient.connect(port: port)
+            try await plain.wire.write(ByteBuffer(bytes: [1, 2, 3, 4, 5, 6]))
+            #expect(await plain.wire.next() == nil)
+            let ann = try await DelimitedTestClient.connect(port: port, authority: files.certificate)
+            _ = try await ann.register("ann")
+        }
+    }
+}
