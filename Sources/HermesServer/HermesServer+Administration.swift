@@ -34,6 +34,9 @@ extension HermesServer {
         file: String?
     ) async throws(ServerFailure) -> ControlResponse {
         let settings = try load(arguments: arguments, environment: environment, file: file)
+        guard settings.store == .sqlite else {
+            throw ServerFailure(.badConfiguration, "store.kind is memory: there is no data to work on")
+        }
         if let response = try await ControlClient.ask(request, directory: settings.dataDirectory) { return response }
         let logger = Logger(label: "hermes") { _ in LineLogHandler(level: .error, format: settings.logFormat) }
         let store = try OpenStore.open(settings, logger: logger)

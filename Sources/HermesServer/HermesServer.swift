@@ -24,6 +24,8 @@ public enum HermesServer {
         let logger = Logger(label: "hermes") { _ in
             LineLogHandler(level: settings.logLevel, format: settings.logFormat)
         }
+        // Whoever reads our output may go away; writing then fails, and does not end the process.
+        signal(SIGPIPE, SIG_IGN)
         raiseDescriptorLimit(settings, logger)
         let server = try await ServerAssembly.start(settings, logger: logger)
         try await server.run(handlesSignals: true) { addresses in

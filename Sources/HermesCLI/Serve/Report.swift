@@ -15,7 +15,8 @@ enum Report {
 
     /// The same for what is no failure of a server.
     static func failure(_ message: String, code: Int32 = 1) -> ExitCode {
-        FileHandle.standardError.write(Data("hermes: \(message)\n".utf8))
+        // Where there is no standard error there is nobody to tell.
+        try? FileHandle.standardError.write(contentsOf: Data("hermes: \(message)\n".utf8))
         return ExitCode(code)
     }
 }

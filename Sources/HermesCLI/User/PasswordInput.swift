@@ -27,7 +27,7 @@ enum PasswordInput {
     }
 
     private static func ask(_ prompt: String) throws -> String {
-        FileHandle.standardError.write(Data(prompt.utf8))
+        try? FileHandle.standardError.write(contentsOf: Data(prompt.utf8))
         var old = termios()
         tcgetattr(STDIN_FILENO, &old)
         var silent = old
@@ -35,7 +35,7 @@ enum PasswordInput {
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
         defer {
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &old)
-            FileHandle.standardError.write(Data("\n".utf8))
+            try? FileHandle.standardError.write(contentsOf: Data("\n".utf8))
         }
         guard let line = readLine() else { throw Report.failure("no password was given") }
         return line

@@ -8,7 +8,11 @@ import Yams
 /// Where values come from, the strongest first: command line, environment (`HERMES_…`), file.
 package struct SettingSources: Sendable {
     /// Variables that begin with `HERMES_` and are no settings: of the build, and of the clients' commands.
-    static let otherVariables: Set<String> = ["HERMES_CONFIG", "HERMES_DEV", "HERMES_PASSWORD", "HERMES_STRICT"]
+    static let otherVariables: Set<String> = [
+        "HERMES_BIN", "HERMES_CONFIG", "HERMES_DEV", "HERMES_PASSWORD", "HERMES_STRICT",
+    ]
+    /// Variables of the programs in Interop.
+    static let otherPrefix = "HERMES_INTEROP_"
 
     /// What follows `hermes serve`: `--listeners.impb.port 7000` or `--listeners.impb.port=7000`.
     package var arguments: [String]
@@ -92,7 +96,7 @@ package struct SettingSources: Sendable {
     private func checkEnvironment(_ settings: [SettingDescriptor], _ problems: inout [String]) {
         let names = Set(settings.map(\.environmentName)).union(Self.otherVariables)
         for (name, value) in environment.sorted(by: { $0.key < $1.key })
-        where name.hasPrefix("HERMES_") && !names.contains(name) {
+        where name.hasPrefix("HERMES_") && !names.contains(name) && !name.hasPrefix(Self.otherPrefix) {
             problems.append(Self.unknown("\(name) in the environment", "", name, value, names))
         }
     }

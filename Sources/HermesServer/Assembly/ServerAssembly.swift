@@ -155,6 +155,7 @@ package final class ServerAssembly: Sendable {
                     settings: settings.http,
                     health: health,
                     store: store.messages,
+                    gauges: StateGauges(listeners: listeners, messenger: messenger),
                     group: group,
                     logger: logger,
                     listening: { [settings] port in
@@ -165,7 +166,10 @@ package final class ServerAssembly: Sendable {
         }
         if let stun { services.append(STUNService(listener: stun)) }
         services.append(gateways)
-        if handlesSignals { services.append(ReloadService(gateways: gateways)) }
+        if handlesSignals {
+            services.append(ReloadService(gateways: gateways))
+            services.append(WatchdogService(patience: settings.shutdownDeadline + .seconds(10), logger: logger))
+        }
         return services
     }
 

@@ -17,12 +17,15 @@ struct HTTPService: Service {
     /// Open connections at most; what is more waits.
     private static let maxConnections = 1000
     private static let idleTimeout = TimeAmount.seconds(30)
+    /// How long requests that are being answered have when the server stops.
+    private static let farewell = Duration.seconds(2)
     /// How long `/readyz` waits for the store.
     private static let storePatience = Duration.seconds(2)
 
     let settings: ListenerSettings
     let health: HealthState
     let store: any MessageStore
+    let gauges: StateGauges
     let group: MultiThreadedEventLoopGroup
     let logger: Logger
     /// Called with the port once it is open.
@@ -42,9 +45,20 @@ struct HTTPService: Service {
             logger: quiet(logger)
         )
         do {
-            try await application.run()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await application.run() }
+                group.addTask {
+                    // Whoever holds a request open does not keep the server from stopping.
+                    try await gracefulShutdown()
+                    try await Task.sleep(for: Self.farewell)
+                }
+                defer { group.cancelAll() }
+                try await group.next()
+            }
         } catch let error as IOError {
             throw ServerFailure.cannotListen("http", settings, error)
+        } catch is CancellationError {
+            // Stopped together with everything else.
         }
     }
 
@@ -57,8 +71,9 @@ struct HTTPService: Service {
             guard await Self.isAnswering(store) else { return Self.text(.serviceUnavailable, "store\n") }
             return Self.text(.ok, "ready\n")
         }
-        router.get("/metrics") { _, _ in
-            Self.text(.ok, MetricsRegistry.shared.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+        router.get("/metrics") { [gauges] _, _ in
+            gauges.read()
+            return Self.text(.ok, MetricsRegistry.shared.text(), type: "text/plain; version=0.0.4; charset=utf-8")
         }
         return router
     }

@@ -52,9 +52,10 @@ package struct LineLogHandler: LogHandler {
         }
     }
 
-    /// One write call per line, so that lines of several threads do not mix.
+    /// One write call per line, so that lines of several threads do not mix. A line that cannot be written (disk full,
+    /// pipe closed) is lost; the server goes on.
     private static func standardError(_ line: String) {
-        FileHandle.standardError.write(Data(line.utf8))
+        try? FileHandle.standardError.write(contentsOf: Data(line.utf8))
     }
 
     private static func key(_ text: String) -> String {

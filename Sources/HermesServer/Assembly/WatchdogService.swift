@@ -1,0 +1,24 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Logging
+import ServiceLifecycle
+
+/// Ends a process that was told to stop and does not come to its end. Nothing acknowledged is lost by that: it is
+/// committed.
+struct WatchdogService: Service {
+    /// From being told to stop.
+    let patience: Duration
+    let logger: Logger
+
+    func run() async throws {
+        try? await gracefulShutdown()
+        // On a thread of its own, for what hangs might be Swift's own pool.
+        Thread.detachNewThread { [patience, logger] in
+            Thread.sleep(forTimeInterval: patience / .seconds(1))
+            logger.critical("did not stop in time, ends now", metadata: ["after": "\(patience)"])
+            exit(ServerFailure.ExitCode.internalError.rawValue)
+        }
+    }
+}

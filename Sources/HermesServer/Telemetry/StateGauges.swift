@@ -1,0 +1,42 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import Metrics
+import Synchronization
+
+/// What the core and the listeners count by themselves, read when somebody asks for the metrics.
+///
+/// State: one `Mutex` around what was read last.
+final class StateGauges: Sendable {
+    private let open: [(listener: Listener, gauge: Gauge)]
+    private let sessions = Gauge(label: "hermes_sessions")
+    private let waiting = Gauge(label: "hermes_commit_waiting")
+    private let commits = Counter(label: "hermes_commits_total")
+    private let operations = Counter(label: "hermes_committed_operations_total")
+    private let failures = Counter(label: "hermes_commits_failed_total")
+    private let messenger: Messenger
+    private let last = Mutex<GroupCommitter.Statistics?>(nil)
+
+    init(listeners: [Listener], messenger: Messenger) {
+        self.messenger = messenger
+        open = listeners.map { listener in
+            (listener, Gauge(label: "hermes_connections_open", dimensions: [("gateway", listener.name)]))
+        }
+    }
+
+    /// Brings the metrics up to date.
+    func read() {
+        for (listener, gauge) in open { gauge.record(listener.openConnections) }
+        sessions.record(messenger.sessions.count)
+        let now = messenger.messages.statistics
+        waiting.record(now.waiting)
+        last.withLock { last in
+            commits.increment(by: now.batches &- (last?.batches ?? 0))
+            operations.increment(by: now.operations &- (last?.operations ?? 0))
+            failures.increment(by: now.failedBatches &- (last?.failedBatches ?? 0))
+            last = now
+        }
+    }
+}
