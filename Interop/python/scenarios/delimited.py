@@ -178,20 +178,6 @@ def recall(world: World):
             "taking back what never was", NOT_FOUND, INVALID_ARGUMENT)
 
 
-def history(world: World):
-    ann, bob = world.person("ann"), world.person("bob")
-    a = world.app(ann)
-    world.app(bob, "away").close()
-    ids = [a.send(bob.uid, f"n {n}").message_id for n in range(5)]
-    answer = a.ask(history=message_pb2.HistoryRequest(conversation=with_user(bob.uid), limit=3)).history
-    equal([m.id for m in answer.messages], ids[2:], "the newest three")
-    require(answer.more, "more is not told")
-    earlier = a.ask(history=message_pb2.HistoryRequest(
-        conversation=with_user(bob.uid), limit=3, before_seq=answer.messages[0].conversation_seq)).history
-    equal([m.id for m in earlier.messages], ids[:2], "those before")
-    require(not earlier.more, "more is told where nothing is")
-
-
 def presence(world: World):
     ann, bob = world.person("ann"), world.person("bob")
     a = world.app(ann)
@@ -365,7 +351,6 @@ CHECKS = [
     ("Delimited: expired messages are accounted for", expiry),
     ("Delimited: read marks and typing", reading_and_typing),
     ("Delimited: recall", recall),
-    ("Delimited: history", history),
     ("Delimited: presence", presence),
     ("Delimited: rooms, together with LiveRoom", rooms),
     ("Delimited: devices", devices),

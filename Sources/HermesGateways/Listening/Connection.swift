@@ -159,6 +159,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             return context.close(promise: nil)
         }
         events?.farewell(reason)
+        // Writing to a peer that is gone closes the channel at once: then nothing is left to end.
+        guard phase == .open else { return }
         phase = .ending
         endsAt = loop.now &+ listener.graceTicks
         loop.schedule(self, due: endsAt)
