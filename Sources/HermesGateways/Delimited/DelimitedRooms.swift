@@ -17,9 +17,15 @@ struct DelimitedRooms {
 
     var memberships: [RoomName: Membership] = [:]
 
-    /// Without a word, as for any connection that closes.
-    mutating func leaveAll(on topics: TopicShard) {
+    /// Leaves all rooms; the others are told unless the server stops.
+    mutating func leaveAll(on topics: TopicShard, as sender: UserID?, isAnnounced: Bool) {
         for membership in memberships.values { topics.unsubscribe(membership.subscription) }
+        for (room, membership) in memberships where isAnnounced {
+            // Cannot fail: all required fields are set. Then the others see a name too many.
+            guard let body = try? membership.user.wireBuffer() else { continue }
+            let leave = LiveRoomTranslation.publication(of: body, type: .leave, to: room.topic, sender: sender)
+            topics.publish(leave)
+        }
         memberships = [:]
     }
 }
@@ -39,7 +45,7 @@ extension DelimitedSession: TopicSubscriber {
             case .leave:
                 connection.loop.topics.unsubscribe(membership.subscription)
                 rooms?.memberships[room] = nil
-                try publish(.leave, membership.user, to: room, .presence, from: sender)
+                try publish(.leave, membership.user, to: room, from: sender)
             case .text(let text):
                 guard text.text.utf8.count <= 4_096 else {
                     throw HermesError(.tooLarge, "a room text is at most 4 KiB")
@@ -47,7 +53,7 @@ extension DelimitedSession: TopicSubscriber {
                 var message = LiveRoom_ChatMessage()
                 message.user = membership.user
                 message.text = text.text
-                try publish(.text, message, to: room, .text, from: sender)
+                try publish(.text, message, to: room, from: sender)
             case .gift(let gift):
                 guard gift.name.utf8.count <= 256, gift.url.utf8.count <= 1_024 else {
                     throw HermesError(.tooLarge, "a gift's name is at most 256 bytes, its url 1,024")
@@ -57,12 +63,12 @@ extension DelimitedSession: TopicSubscriber {
                 message.giftname = gift.name
                 message.giftURL = gift.url
                 message.giftcount = gift.count
-                try publish(.gift, message, to: room, .gift, from: sender)
+                try publish(.gift, message, to: room, from: sender)
             case .custom(let custom):
                 guard let kind = UInt16(exactly: custom.type), kind >= 16, custom.data.count <= 65_536 else {
                     throw HermesError(.invalidArgument, "custom.type is 16 to 65,535, its data at most 64 KiB")
                 }
-                publish(kind, ByteBuffer(bytes: custom.data), to: room, .text, from: sender)
+                publish(LiveRoomFrameType(rawValue: kind), ByteBuffer(bytes: custom.data), to: room, from: sender)
             case .enter, nil:
                 throw HermesError(.unsupported, "the server does not know this room request")
             }
@@ -91,7 +97,7 @@ extension DelimitedSession: TopicSubscriber {
         rooms.memberships[room] = DelimitedRooms.Membership(subscription: subscription, user: info)
         self.rooms = rooms
         do {
-            try publish(.join, info, to: room, .presence, from: sender)
+            try publish(.join, info, to: room, from: sender)
         } catch {
             return fail(id, HermesError(.invalidArgument, "the join cannot be passed on", cause: error))
         }
@@ -116,26 +122,14 @@ extension DelimitedSession: TopicSubscriber {
         _ type: LiveRoomFrameType,
         _ message: some WireMessage,
         to room: RoomName,
-        _ dropClass: Publication.DropClass,
         from sender: Sender
     ) throws {
-        publish(type.rawValue, try message.wireBuffer(), to: room, dropClass, from: sender)
+        publish(type, try message.wireBuffer(), to: room, from: sender)
     }
 
-    private func publish(
-        _ kind: UInt16,
-        _ payload: ByteBuffer,
-        to room: RoomName,
-        _ dropClass: Publication.DropClass,
-        from sender: Sender
-    ) {
-        let publication = Publication(
-            topic: room.topic,
-            payload: payload,
-            kind: kind,
-            dropClass: dropClass,
-            sender: sender.principal.user
-        )
+    private func publish(_ type: LiveRoomFrameType, _ payload: ByteBuffer, to room: RoomName, from sender: Sender) {
+        let user = sender.principal.user
+        let publication = LiveRoomTranslation.publication(of: payload, type: type, to: room.topic, sender: user)
         if connection.loop.topics.publish(publication).isCongested { connection.slowDown() }
     }
 

@@ -43,7 +43,8 @@ extension DelimitedSession {
         } then: { [self] (result: Result<InboxPage, HermesError>) in
             switch result {
             case .failure(let error): fail(id, error)
-            case .success(let page):
+            case .success(var page):
+                page = DelimitedTranslation.cut(page, toBytes: environment.settings.limits.outboundQueueBytes / 2)
                 succeed(id, .synchronized(DelimitedTranslation.synchronized(page)))
                 write(page.entries)
             }
@@ -90,9 +91,13 @@ extension DelimitedSession {
             switch result {
             case .failure(let error): fail(id, error)
             case .success(let found):
-                var history = Hermes_V1_History()
-                history.more = found.count > limit
-                history.messages = found.suffix(limit).map { DelimitedTranslation.message($0, reader: principal.user) }
+                let maxBytes = environment.settings.limits.maxFrameBytes / 2
+                let history = DelimitedTranslation.history(
+                    found,
+                    limit: limit,
+                    maxBytes: maxBytes,
+                    reader: principal.user
+                )
                 succeed(id, .history(history))
             }
         }

@@ -155,16 +155,18 @@ package final class DelimitedSession: GatewaySession {
             packet.kicked = kicked
             write(packet)
         }
-        letGo()
+        if case .shuttingDown = reason { letGo(isServerStopping: true) } else { letGo() }
     }
 
     package func closed() { letGo() }
 
-    private func letGo() {
+    private func letGo(isServerStopping: Bool = false) {
+        let user = user
         sender?.link.close()
         sender = nil
-        rooms?.leaveAll(on: connection.loop.topics)
+        var left = rooms
         rooms = nil
+        left?.leaveAll(on: connection.loop.topics, as: user, isAnnounced: !isServerStopping)
     }
 
     package func becameWritable() { sender?.link.becameWritable() }

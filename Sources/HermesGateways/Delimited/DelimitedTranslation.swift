@@ -86,6 +86,36 @@ enum DelimitedTranslation {
         return answer
     }
 
+    /// As much of a page as fits into a number of bytes, at least one entry; the client asks for the rest.
+    static func cut(_ page: InboxPage, toBytes maxBytes: Int) -> InboxPage {
+        var bytes = 0
+        let fitting = page.entries.prefix { entry in
+            let isFirst = bytes == 0
+            bytes += contentBytes(entry) + 512
+            return isFirst || bytes <= maxBytes
+        }
+        return InboxPage(entries: Array(fitting), position: page.position)
+    }
+
+    private static func contentBytes(_ entry: InboxEntry) -> Int {
+        guard case .message(let message) = entry.event else { return 0 }
+        return message.content.bytes.count
+    }
+
+    /// The newest of `found` that fit into one packet, at least one.
+    static func history(_ found: [Message], limit: Int, maxBytes: Int, reader: UserID) -> Hermes_V1_History {
+        var bytes = 0
+        let fitting = found.suffix(limit).reversed().prefix { message in
+            let isFirst = bytes == 0
+            bytes += message.content.bytes.count + 512
+            return isFirst || bytes <= maxBytes
+        }
+        var history = Hermes_V1_History()
+        history.more = fitting.count < found.count
+        history.messages = fitting.reversed().map { self.message($0, reader: reader) }
+        return history
+    }
+
     static func conversation(_ conversation: ConversationID, reader: UserID) -> Hermes_V1_Conversation {
         var answer = Hermes_V1_Conversation()
         switch conversation {

@@ -1,0 +1,125 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesWire
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HermesGateways
+
+/// One room, seen by LiveRoom viewers and by clients of the native protocol.
+@Suite(.timeLimit(.minutes(1))) struct RoomsAcrossProtocolsTests {
+    typealias Frames = LiveRoomTestFrames
+
+    func inLobby(_ change: (inout Hermes_V1_RoomRequest) -> Void) -> Hermes_V1_Packet.OneOf_Body {
+        var request = Hermes_V1_RoomRequest()
+        request.room = "lobby"
+        change(&request)
+        return .room(request)
+    }
+
+    @Test func everyoneSeesEveryoneInItsOwnProtocol() async throws {
+        try await GatewayTestServer.with { server in
+            let viewer = try await FramePeer<LiveRoomFrameDecoder>.connect(
+                to: server.port("liveroom"),
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+            let mark = Frames.raw(20)
+            try await viewer.send(mark)
+            #expect(try await viewer.next() == mark)
+
+            let ann = try await server.delimited()
+            let session = try await ann.register("ann")
+            _ = try await ann.ask(
+                2,
+                inLobby {
+                    $0.enter.user.level = 7
+                    $0.enter.user.iconURL = "icon1"
+                }
+            )
+            #expect(try await viewer.next() == Frames.join("ann"))
+
+            // From the native protocol to LiveRoom.
+            try await ann.write(3, inLobby { $0.text.text = "你好" })
+            #expect(try await viewer.next() == Frames.text("你好"))
+            try await ann.write(
+                4,
+                inLobby {
+                    $0.gift.name = "yacht"
+                    $0.gift.url = "http://example.invalid/yacht.gif"
+                    $0.gift.count = 99
+                }
+            )
+            #expect(try await viewer.next() == Frames.gift())
+            try await ann.write(
+                5,
+                inLobby {
+                    $0.custom.type = 65_535
+                    $0.custom.data = Data([1, 2])
+                }
+            )
+            #expect(try await viewer.next() == Frames.raw(65_535, [1, 2]))
+            for _ in 0..<3 { #expect(try await ann.ephemeral().room.uid == session.uid) }
+
+            // From LiveRoom to the native protocol, first as nobody, then as an account.
+            try await viewer.send(try Frames.text("anonymous", from: "bob"))
+            var event = try await ann.ephemeral().room
+            #expect(event.text.text == "anonymous")
+            #expect(event.user.name == "bob")
+            #expect(event.uid == 0)
+            try await viewer.send(
+                try Frames.enter(token: session.token),
+                try Frames.text("known", from: "bob"),
+                Frames.raw(16, [9])
+            )
+            event = try await ann.ephemeral().room
+            #expect(event.text.text == "known")
+            #expect(event.uid == session.uid)
+            event = try await ann.ephemeral().room
+            #expect(event.custom.type == 16)
+            #expect(event.custom.data == Data([9]))
+
+            // Who is lost is announced, whichever protocol it spoke.
+            for _ in 0..<3 { _ = try await viewer.next() }
+            try await ann.wire.close()
+            #expect(try await viewer.next() == Frames.leave("ann"))
+        }
+    }
+
+    @Test func historyKeepsToOnePacket() throws {
+        let ann = try #require(UserID(1))
+        let bob = try #require(UserID(2))
+        let messages = (1...10).map { number in
+            Message(
+                id: MessageID(high: 0, low: UInt64(number)),
+                conversation: .direct(between: ann, and: bob),
+                conversationSeq: UInt64(number),
+                sender: ann,
+                senderName: "ann",
+                senderDevice: nil,
+                clientID: nil,
+                content: MessageContent(bytes: Array(repeating: 0, count: 1000)),
+                sentAt: Timestamp(rawValue: 0),
+                expiresAt: Timestamp(rawValue: 0)
+            )
+        }
+        let some = DelimitedTranslation.history(messages, limit: 8, maxBytes: 5000, reader: bob)
+        #expect(some.messages.map(\.conversationSeq) == [8, 9, 10])
+        #expect(some.more)
+        let one = DelimitedTranslation.history(messages, limit: 8, maxBytes: 1, reader: bob)
+        #expect(one.messages.map(\.conversationSeq) == [10])
+        let all = DelimitedTranslation.history(messages, limit: 10, maxBytes: 1 << 20, reader: bob)
+        #expect(all.messages.count == 10)
+        #expect(!all.more)
+
+        let entries = messages.map {
+            InboxEntry(seq: $0.conversationSeq, committedAt: $0.sentAt, event: .message($0))
+        }
+        let page = InboxPage(entries: entries, position: InboxPosition(epoch: 1, head: 10, oldest: 1))
+        #expect(DelimitedTranslation.cut(page, toBytes: 5000).entries.map(\.seq) == [1, 2, 3])
+        #expect(DelimitedTranslation.cut(page, toBytes: 1).entries.map(\.seq) == [1])
+    }
+}
