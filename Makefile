@@ -24,7 +24,7 @@ build: bootstrap ## build for release
 
 test: bootstrap ## run all tests
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
-	$(SWIFT) test --skip-build $(BUILD_FLAGS) $(ARGS)
+	$(SWIFT) test --skip-build --no-parallel $(BUILD_FLAGS) $(ARGS)
 
 lint: ## check format, layers, file sizes, headers, generated code
 	@scripts/lint
