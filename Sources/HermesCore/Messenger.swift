@@ -5,21 +5,25 @@
 package final class Messenger: Sendable {
     package let accounts: AccountService
     package let messages: MessageService
+    package let contacts: ContactService
+    package let groups: GroupService
     package let sessions: SessionRegistry
     package let time: any TimeSource
     private let messageStore: any MessageStore
 
-    /// Assembles the services over a pair of stores.
+    /// Assembles the services over their stores.
     ///
     /// - Parameters:
     ///   - accountStore: keeps accounts, devices and tokens.
     ///   - messageStore: keeps inboxes and conversations; usually the same object.
+    ///   - socialStore: tells about contacts and groups; must be the same object as `messageStore`, or look into it.
     ///   - accountSettings: the rules for accounts and logins.
     ///   - messageSettings: the limits and times of messages.
     ///   - time: tells the time.
     package init(
         accountStore: any AccountStore,
         messageStore: any MessageStore,
+        socialStore: any SocialStore,
         accountSettings: AccountSettings = AccountSettings(),
         messageSettings: MessageSettings = MessageSettings(),
         time: any TimeSource = SystemTime()
@@ -27,7 +31,15 @@ package final class Messenger: Sendable {
         self.time = time
         self.messageStore = messageStore
         sessions = SessionRegistry(time: time)
-        messages = MessageService(store: messageStore, sessions: sessions, time: time, settings: messageSettings)
+        messages = MessageService(
+            store: messageStore,
+            social: socialStore,
+            sessions: sessions,
+            time: time,
+            settings: messageSettings
+        )
+        contacts = ContactService(store: socialStore, committer: messages.committer)
+        groups = GroupService(store: socialStore, committer: messages.committer)
         accounts = AccountService(
             store: accountStore,
             messages: messageStore,

@@ -8,6 +8,8 @@ enum EventCoding {
     static let messageKind: Int64 = 0
     private static let readMarkKind: Int64 = 1
     private static let recalledKind: Int64 = 2
+    private static let contactKind: Int64 = 3
+    private static let groupKind: Int64 = 4
 
     /// - Returns: nil for what cannot be appended as an event.
     static func encode(_ event: InboxEvent) -> (kind: Int64, payload: [UInt8])? {
@@ -27,12 +29,26 @@ enum EventCoding {
             append(id.high, count: 8, to: &bytes)
             append(id.low, count: 8, to: &bytes)
             return (recalledKind, bytes)
+        case .contact(let contact):
+            append(contact, to: &bytes)
+            return (contactKind, bytes)
+        case .group(let group):
+            append(group, to: &bytes)
+            return (groupKind, bytes)
         }
     }
 
     /// - Returns: nil if the payload is damaged.
     static func decode(kind: Int64, payload: [UInt8]) -> InboxEvent? {
         var bytes = payload[...]
+        switch kind {
+        case contactKind: return takeContact(from: &bytes).map(InboxEvent.contact)
+        case groupKind: return takeGroup(from: &bytes).map(InboxEvent.group)
+        default: return decode(kind: kind, &bytes)
+        }
+    }
+
+    private static func decode(kind: Int64, _ bytes: inout ArraySlice<UInt8>) -> InboxEvent? {
         guard let conversation = takeConversation(from: &bytes),
             let user = take(4, from: &bytes).flatMap({ UserID($0) }),
             let seq = take(8, from: &bytes)

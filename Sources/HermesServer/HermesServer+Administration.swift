@@ -43,6 +43,7 @@ extension HermesServer {
         let messenger = Messenger(
             accountStore: store.accounts,
             messageStore: store.messages,
+            socialStore: store.social,
             accountSettings: AccountSettings(settings)
         )
         let response = await Administration(messenger: messenger, store: store.messages).perform(request)

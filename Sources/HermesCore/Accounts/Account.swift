@@ -21,4 +21,14 @@ package struct Account: Sendable, Hashable {
         self.isDisabled = isDisabled
         self.createdAt = createdAt
     }
+
+    /// Throws `.invalidArgument` if this cannot be a picture's URL; an empty one can.
+    static func check(avatarURL: String) throws(HermesError) {
+        guard avatarURL.utf8.count <= maxAvatarURLBytes else {
+            throw HermesError(.invalidArgument, "the avatar's URL is longer than \(maxAvatarURLBytes) bytes")
+        }
+        guard avatarURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw HermesError(.invalidArgument, "the avatar's URL holds other characters than a URL may")
+        }
+    }
 }

@@ -250,15 +250,7 @@ package final class AccountService: Sendable {
         var change = AccountChange()
         if let nickName { change.nickName = try NickName(nickName) }
         if let avatarURL {
-            guard avatarURL.utf8.count <= Account.maxAvatarURLBytes else {
-                throw HermesError(
-                    .invalidArgument,
-                    "the avatar's URL is longer than \(Account.maxAvatarURLBytes) bytes"
-                )
-            }
-            guard avatarURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-                throw HermesError(.invalidArgument, "the avatar's URL holds other characters than a URL may")
-            }
+            try Account.check(avatarURL: avatarURL)
             change.avatarURL = avatarURL
         }
         return try await store.update(user, change)

@@ -15,11 +15,13 @@ package final class GroupCommitter: Sendable {
     enum Completion: Sendable {
         case receipt(@Sendable (Result<SendReceipt, HermesError>) -> Void)
         case done(@Sendable (Result<Void, HermesError>) -> Void)
+        case group(@Sendable (Result<Group, HermesError>) -> Void)
 
         func fail(_ error: HermesError) {
             switch self {
             case .receipt(let completion): completion(.failure(error))
             case .done(let completion): completion(.failure(error))
+            case .group(let completion): completion(.failure(error))
             }
         }
     }
@@ -298,13 +300,18 @@ package final class GroupCommitter: Sendable {
         case (.done(let completion), .eventAppended(let deliveries)):
             completion(.success(()))
             return deliveries
+        case (.group(let completion), .groupChanged(let group, let deliveries)):
+            completion(.success(group))
+            return deliveries
         case (.done(let completion), .acknowledged):
             completion(.success(()))
             return []
-        case (.receipt, .eventAppended(let deliveries)), (.done, .appended(_, let deliveries)):
+        case (.receipt, .eventAppended(let deliveries)), (.group, .eventAppended(let deliveries)),
+            (.done, .appended(_, let deliveries)), (.group, .appended(_, let deliveries)),
+            (.receipt, .groupChanged(_, let deliveries)), (.done, .groupChanged(_, let deliveries)):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return deliveries
-        case (.receipt, .acknowledged), (.done, .duplicate):
+        case (.receipt, .acknowledged), (.group, .acknowledged), (.done, .duplicate), (.group, .duplicate):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return []
         }

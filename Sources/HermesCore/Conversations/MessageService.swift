@@ -16,20 +16,24 @@ package final class MessageService: Sendable {
     package static let maxPageSize = 1000
 
     private let store: any MessageStore
+    private let social: any SocialStore
     private let time: any TimeSource
     private let settings: MessageSettings
-    private let committer: GroupCommitter
+    /// Also what contacts and groups change through, so that there is one order of everything.
+    let committer: GroupCommitter
     private let reads: ReadGate
     private let ids = Mutex(MessageIDGenerator())
 
     /// Creates the service and starts its committer, which ends with ``shutdown()``.
     package init(
         store: any MessageStore,
+        social: any SocialStore,
         sessions: SessionRegistry,
         time: any TimeSource,
         settings: MessageSettings = MessageSettings()
     ) {
         self.store = store
+        self.social = social
         self.time = time
         self.settings = settings
         committer = GroupCommitter(store: store, sessions: sessions, time: time, limits: settings.commit)
@@ -70,7 +74,8 @@ package final class MessageService: Sendable {
         committer.acknowledge(principal.user, principal.device, upTo: Self.storable(seq))
     }
 
-    /// Marks messages as read, for the peer and for the reader's own other devices.
+    /// Marks messages as read, for the peer of a 1:1 conversation and for the reader's own other devices. In a group the
+    /// others are not told: every member's marks in every member's inbox would outnumber the messages by far.
     package func markRead(
         _ conversation: ConversationID,
         upTo seq: UInt64,
@@ -78,7 +83,8 @@ package final class MessageService: Sendable {
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         do throws(HermesError) {
-            let recipients = try recipients(of: conversation, for: reader.user)
+            var recipients = try recipients(of: conversation, for: reader.user)
+            if recipients.isEmpty { recipients = [reader.user] }
             guard seq > 0 else { throw HermesError(.invalidArgument, "the seq to mark as read must be at least 1") }
             let event = InboxEvent.readMark(conversation, by: reader.user, upTo: Self.storable(seq))
             committer.submit(.appendEvent(event, recipients: recipients), .done(completion))
@@ -146,6 +152,9 @@ package final class MessageService: Sendable {
         reader: Principal
     ) async throws(HermesError) -> [Message] {
         _ = try recipients(of: conversation, for: reader.user)
+        if case .group(let group) = conversation {
+            guard try await social.isMember(reader.user, of: group) else { throw Group.notAMember }
+        }
         let limit = min(max(1, limit), Self.maxPageSize)
         return try await store.history(of: conversation, before: seq.map(Self.storable), limit: limit)
     }
@@ -171,15 +180,17 @@ package final class MessageService: Sendable {
             sender: sender,
             sentAt: now,
             expiresAt: now.advanced(by: min(draft.expiresAfter ?? settings.retention, settings.retention)),
-            recipients: recipients
+            recipients: recipients,
+            requiresContact: settings.contactsOnly
         )
     }
 
-    /// Who gets an entry, the one who asks first; also the check that it takes part.
+    /// Who gets an entry, the one who asks first; also the check that it takes part. Empty for a group: who is in it is
+    /// decided when it is committed, in one order with the changes of its members.
     private func recipients(of conversation: ConversationID, for user: UserID) throws(HermesError) -> [UserID] {
         switch conversation {
         case .group:
-            throw HermesError(.unsupported, "groups are not offered yet")
+            return []
         case .direct(let one, let other):
             guard one <= other, let peer = conversation.peer(of: user) else {
                 throw HermesError(.forbidden, "you do not take part in this conversation")

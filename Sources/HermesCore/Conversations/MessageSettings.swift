@@ -9,6 +9,8 @@ package struct MessageSettings: Sendable, Hashable {
     package var retention: Duration
     /// How long after it was sent a message can be recalled.
     package var recallWindow: Duration
+    /// Whether only contacts may write to each other; else strangers may, too.
+    package var contactsOnly: Bool
     /// The limits of the group commit.
     package var commit: GroupCommitter.Limits
     /// How many reads of the store run at once.
@@ -20,6 +22,7 @@ package struct MessageSettings: Sendable, Hashable {
         maxContentBytes: Int = 64 * 1024,
         retention: Duration = .seconds(30 * 24 * 3600),
         recallWindow: Duration = .seconds(120),
+        contactsOnly: Bool = false,
         commit: GroupCommitter.Limits = GroupCommitter.Limits(),
         maxConcurrentReads: Int = 16,
         maxWaitingReads: Int = 65_536
@@ -27,6 +30,7 @@ package struct MessageSettings: Sendable, Hashable {
         self.maxContentBytes = maxContentBytes
         self.retention = retention
         self.recallWindow = recallWindow
+        self.contactsOnly = contactsOnly
         self.commit = commit
         self.maxConcurrentReads = maxConcurrentReads
         self.maxWaitingReads = maxWaitingReads

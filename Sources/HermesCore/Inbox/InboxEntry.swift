@@ -27,6 +27,10 @@ package enum InboxEvent: Sendable, Hashable {
     /// `by` has read all messages of the conversation up to this conversation seq.
     case readMark(ConversationID, by: UserID, upTo: UInt64)
     case recalled(ConversationID, MessageID, conversationSeq: UInt64, by: UserID)
+    /// Somebody asked, answered or ended being a contact.
+    case contact(ContactEvent)
+    /// A group changed.
+    case group(GroupEvent)
     /// This entry and all up to `through` are no longer stored: nothing to fetch. Its `committedAt` is 0: unknown.
     case expired(through: UInt64)
 }

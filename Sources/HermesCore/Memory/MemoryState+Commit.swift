@@ -21,6 +21,10 @@ extension MemoryState {
                     return .eventAppended(
                         try recall(id, in: conversation, by: user, notBefore: notBefore, now: now)
                     )
+                case .contact(let command, let principal, let peer, let message):
+                    return try apply(command, by: principal, to: peer, message: message, now: now)
+                case .group(let command, let user):
+                    return try apply(command, by: user, now: now)
                 }
             } catch {
                 return .refused(error)
@@ -29,7 +33,8 @@ extension MemoryState {
     }
 
     private mutating func append(_ append: MessageAppend, now: Timestamp) throws(HermesError) -> WriteOutcome {
-        try check(append.recipients)
+        let recipients = try recipients(of: append, now: now)
+        try check(recipients)
         let sender = append.sender.user
         let draft = append.draft
         if let clientID = draft.clientID,
@@ -60,7 +65,7 @@ extension MemoryState {
             sentAt: append.sentAt,
             expiresAt: append.expiresAt
         )
-        let deliveries = append.recipients.map { user in
+        let deliveries = recipients.map { user in
             let seq = add(.message(append.id), to: user, now: now)
             return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .message(message)))
         }
@@ -93,7 +98,7 @@ extension MemoryState {
         )
     }
 
-    private mutating func appendEvent(
+    mutating func appendEvent(
         _ event: InboxEvent,
         to recipients: [UserID],
         now: Timestamp
@@ -101,7 +106,9 @@ extension MemoryState {
         switch event {
         case .message, .expired:
             throw HermesError(.invalidArgument, "Only events that are neither messages nor holes can be appended.")
-        case .readMark, .recalled:
+        case .readMark(let conversation, let user, _):
+            try checkMembership(of: user, in: conversation)
+        case .recalled, .contact, .group:
             break
         }
         try check(recipients)
@@ -137,6 +144,7 @@ extension MemoryState {
         guard let stored = messages[id], stored.message.conversation == conversation else {
             throw HermesError(.notFound, "There is no such message any more.")
         }
+        try checkMembership(of: user, in: conversation)
         guard stored.message.sender == user else {
             throw HermesError(.forbidden, "Only its sender can recall a message.")
         }

@@ -72,6 +72,10 @@ struct MemoryState {
     /// The ids of a conversation's messages that are still known, by conversation seq; and the newest seq ever.
     var conversations: [ConversationID: (lastSeq: UInt64, messages: [UInt64: MessageID])] = [:]
     var clientIDs: [ClientKey: MessageID] = [:]
+    /// What each account wants of others.
+    var contacts: [UserID: [UserID: ContactRow]] = [:]
+    var groups: [GroupID: Group] = [:]
+    var lastGroup: Int32 = 0
 
     init(epoch: UInt64, settings: StoreSettings) {
         self.epoch = epoch

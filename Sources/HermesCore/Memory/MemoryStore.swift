@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Both stores in memory: the executable specification of the ports, and the store of tests.
+/// All stores in memory: the executable specification of the ports, and the store of tests.
 ///
 /// State: one `Mutex` around ``MemoryState``; every call is one critical section. Nothing survives the process.
 package final class MemoryStore: Sendable {
@@ -96,5 +96,31 @@ extension MemoryStore: AccountStore {
 
     package func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError) {
         try run { (state) throws(HermesError) in try state.revoke(scope) }
+    }
+}
+
+extension MemoryStore: SocialStore {
+    package func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact] {
+        try run { (state) throws(HermesError) in state.contacts(of: user, after: after, limit: limit) }
+    }
+
+    package func group(_ id: GroupID) async throws(HermesError) -> Group? {
+        try run { (state) throws(HermesError) in state.groups[id] }
+    }
+
+    package func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary] {
+        try run { (state) throws(HermesError) in state.groups(of: user, after: after, limit: limit) }
+    }
+
+    package func isMember(_ user: UserID, of group: GroupID) async throws(HermesError) -> Bool {
+        try run { (state) throws(HermesError) in state.groups[group]?.member(user) != nil }
+    }
+
+    package func names(of users: [UserID]) async throws(HermesError) -> [UserID: String] {
+        try run { (state) throws(HermesError) in
+            var names: [UserID: String] = [:]
+            for user in users { names[user] = state.records[user]?.stored.account.nickName.rawValue }
+            return names
+        }
     }
 }

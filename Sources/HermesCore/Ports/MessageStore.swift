@@ -49,14 +49,21 @@ package protocol MessageStore: Sendable {
 /// One change in a commit.
 package enum WriteOperation: Sendable {
     /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender among them).
+    /// Refused (`.forbidden`) where the 1:1 receiver blocks the sender, or the sender may not talk in the group.
     case append(MessageAppend)
     /// Appends an entry that is neither a message nor a hole to the inboxes of `recipients`, each named once.
+    /// A read mark of a group is refused (`.forbidden`) if the reader is not a member.
     case appendEvent(InboxEvent, recipients: [UserID])
     /// Moves a device's cursor forward; a seq that is not ahead of it, or beyond the head, is clamped.
     case acknowledge(UserID, DeviceID, upTo: UInt64)
     /// Empties a message that `by` sent not before `notBefore`, and appends ``InboxEvent/recalled(_:_:conversationSeq:by:)``
     /// to all its recipients. Of a message that is recalled already, it changes nothing (`.eventAppended([])`).
+    /// In a group, `by` must be a member still.
     case recall(MessageID, ConversationID, by: UserID, notBefore: Timestamp)
+    /// Applies ``ContactPair`` and appends the event to the peer's inbox where there is one (`.eventAppended`).
+    case contact(ContactCommand, by: Principal, peer: UserID, message: String)
+    /// Applies the rules of ``Group`` and appends its notices (`.groupChanged`). Somebody who blocks `by` cannot be added.
+    case group(GroupCommand, by: UserID)
 }
 
 /// A message that is to be appended: a draft, completed by the core.
@@ -66,8 +73,10 @@ package struct MessageAppend: Sendable {
     package let sender: Principal
     package let sentAt: Timestamp
     package let expiresAt: Timestamp
-    /// Whose inboxes get an entry: each once, the sender first.
+    /// Whose inboxes get an entry: each once, the sender first. Empty for a group: those who are members at the commit.
     package let recipients: [UserID]
+    /// Refused unless the 1:1 receiver is a contact.
+    package let requiresContact: Bool
 
     package init(
         id: MessageID,
@@ -75,7 +84,8 @@ package struct MessageAppend: Sendable {
         sender: Principal,
         sentAt: Timestamp,
         expiresAt: Timestamp,
-        recipients: [UserID]
+        recipients: [UserID],
+        requiresContact: Bool = false
     ) {
         self.id = id
         self.draft = draft
@@ -83,6 +93,7 @@ package struct MessageAppend: Sendable {
         self.sentAt = sentAt
         self.expiresAt = expiresAt
         self.recipients = recipients
+        self.requiresContact = requiresContact
     }
 }
 
@@ -94,6 +105,8 @@ package enum WriteOutcome: Sendable {
     case duplicate(SendReceipt)
     /// An event was appended.
     case eventAppended([InboxDelivery])
+    /// A group after a change, without members if it was dissolved.
+    case groupChanged(Group, deliveries: [InboxDelivery])
     /// The cursor after an acknowledgement.
     case acknowledged(UInt64)
     /// Nothing was changed: `.notFound` (no such recipient, device, message), `.clientIDConflict`, `.forbidden`,

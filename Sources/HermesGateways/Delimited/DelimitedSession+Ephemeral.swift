@@ -8,11 +8,25 @@ import HermesWire
 extension DelimitedSession {
     func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
-        if let peer = conversation.peer(of: sender.principal.user) {
-            let event = EphemeralEvent.typing(conversation, by: sender.principal.user, stopped: request.stopped)
-            messenger.sessions.notify(peer, event)
+        let user = sender.principal.user
+        let event = EphemeralEvent.typing(conversation, by: user, stopped: request.stopped)
+        switch conversation {
+        case .direct:
+            if let peer = conversation.peer(of: user) { messenger.sessions.notify(peer, event) }
+            succeed(id)
+        case .group(let group):
+            let groups = messenger.groups
+            connection.ask { () async throws(HermesError) in
+                try await groups.others(in: group, than: user)
+            } then: { [self] result in
+                switch result {
+                case .failure(let error): fail(id, error)
+                case .success(let others):
+                    for other in others { messenger.sessions.notify(other, event) }
+                    succeed(id)
+                }
+            }
         }
-        succeed(id)
     }
 
     func presence(_ request: Hermes_V1_PresenceRequest, id: UInt64, from sender: Sender) {

@@ -112,9 +112,12 @@ extension DelimitedSession {
                 return nil
             }
             return .direct(between: sender.principal.user, and: user)
-        case .groupID:
-            fail(id, HermesError(.unsupported, "groups are not in this version of the server"))
-            return nil
+        case .groupID(let groupID):
+            guard let group = DelimitedTranslation.groupID(groupID) else {
+                fail(id, DelimitedTranslation.badGroupID)
+                return nil
+            }
+            return .group(group)
         case nil:
             fail(id, HermesError(.invalidArgument, "the conversation is missing: name a uid or a group"))
             return nil

@@ -85,8 +85,8 @@ package final class DelimitedSession: GatewaySession {
         case .account(let account): self.account(account, id: id, from: sender)
         case .logOut(let logOut): self.logOut(logOut, id: id, from: sender)
         case .history(let history): self.history(history, id: id, from: sender)
-        case .contact, .group:
-            fail(id, HermesError(.unsupported, "contacts and groups are not in this version of the server"))
+        case .contact(let contact): self.contact(contact, id: id, from: sender)
+        case .group(let group): self.group(group, id: id, from: sender)
         case .result, .event, .ephemeral, .notice, .kicked, .pong:
             fail(id, HermesError(.invalidArgument, "only the server sends this body"))
         case nil:

@@ -156,6 +156,10 @@ enum DelimitedTranslation {
             event.recalled.messageID = id.description
             event.recalled.conversationSeq = seq
             event.recalled.byUid = UInt32(user.rawValue)
+        case .contact(let contact):
+            event.contact = self.event(contact)
+        case .group(let group):
+            event.group = self.event(group)
         case .expired(let seq):
             event.expired.toSeq = seq
         }

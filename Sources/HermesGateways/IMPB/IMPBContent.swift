@@ -12,7 +12,7 @@ enum IMPBContent {
 
     // MARK: From IMPB
 
-    static func canonical(_ message: IMPB_C2C_msg) -> Result<MessageContent, HermesError> {
+    static func canonical(_ message: some IMPBChatMessage) -> Result<MessageContent, HermesError> {
         var content = Hermes_V1_Content()
         do {
             content.kind = try kind(message.type, protobufBytes(message.content))
@@ -75,7 +75,7 @@ enum IMPBContent {
     // MARK: To IMPB
 
     /// Puts content into a message.
-    static func fill(_ message: inout IMPB_C2C_msg, with content: MessageContent) {
+    static func fill(_ message: inout some IMPBChatMessage, with content: MessageContent) {
         let content = CanonicalContent.parsed(content)
         // Cannot fail: none of these messages has a required field.
         if let (type, bytes) = try? encoded(content.kind) {

@@ -14,9 +14,17 @@ extension IMPBSession {
         switch base.type {
         case .c2C:
             guard let message: IMPB_C2C_msg = parse(base.body, seq) else { return }
-            send(message, seq: seq, from: sender)
+            guard let receiver = UserID(message.to) else {
+                return fail(seq, HermesError(.invalidArgument, "to is the receiver's uid, 1 to 2^31-1"))
+            }
+            let conversation = ConversationID.direct(between: sender.principal.user, and: receiver)
+            send(message, to: conversation, seq: seq, from: sender)
         case .group:
-            fail(seq, HermesError(.unsupported, "groups are not in this version of the server"))
+            guard let message: IMPB_Group_msg = parse(base.body, seq) else { return }
+            guard let group = GroupID(rawValue: message.groupID) else {
+                return fail(seq, DelimitedTranslation.badGroupID)
+            }
+            send(message, to: .group(group), seq: seq, from: sender)
         case .broadcast:
             fail(seq, HermesError(.forbidden, "only the server sends to everyone"))
         case .custom, .unused, .UNRECOGNIZED:
@@ -24,17 +32,19 @@ extension IMPBSession {
         }
     }
 
-    private func send(_ message: IMPB_C2C_msg, seq: UInt32, from sender: Sender) {
-        guard let receiver = UserID(message.to) else {
-            return fail(seq, HermesError(.invalidArgument, "to is the receiver's uid, 1 to 2^31-1"))
-        }
+    private func send(
+        _ message: some IMPBChatMessage,
+        to conversation: ConversationID,
+        seq: UInt32,
+        from sender: Sender
+    ) {
         let content: MessageContent
         switch IMPBContent.canonical(message) {
         case .failure(let error): return fail(seq, error)
         case .success(let canonical): content = canonical
         }
         let draft = MessageDraft(
-            conversation: .direct(between: sender.principal.user, and: receiver),
+            conversation: conversation,
             clientID: message.clientID.isEmpty ? nil : message.clientID,
             content: content
         )
@@ -154,7 +164,7 @@ extension IMPBSession {
         }
     }
 
-    private func answer(_ seq: UInt32, _ result: Result<Void, HermesError>) {
+    func answer(_ seq: UInt32, _ result: Result<Void, HermesError>) {
         switch result {
         case .failure(let error): fail(seq, error)
         case .success: succeed(seq)
@@ -162,9 +172,12 @@ extension IMPBSession {
     }
 
     private func conversation(_ id: IMPB_Conversation_id, seq: UInt32, from sender: Sender) -> ConversationID? {
-        guard id.groupID == 0 else {
-            fail(seq, HermesError(.unsupported, "groups are not in this version of the server"))
-            return nil
+        if id.groupID != 0 {
+            guard id.uid == 0, let group = DelimitedTranslation.groupID(id.groupID) else {
+                fail(seq, HermesError(.invalidArgument, "name a uid or a group, 1 to 2^31-1"))
+                return nil
+            }
+            return .group(group)
         }
         guard let peer = UserID(id.uid) else {
             fail(seq, HermesError(.invalidArgument, "conversation.uid is 1 to 2^31-1"))

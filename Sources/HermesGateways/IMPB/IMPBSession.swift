@@ -81,9 +81,14 @@ package final class IMPBSession: GatewaySession {
             guard let sender else { return refuseStranger(frame.seq) }
             guard let message: IMPB_p2p_connect = parse(common.body, frame.seq) else { return }
             connect(message, seq: frame.seq, from: sender)
-        case .friend, .group:
-            guard sender != nil else { return refuseStranger(frame.seq) }
-            fail(frame.seq, HermesError(.unsupported, "friends and groups are not in this version of the server"))
+        case .friend:
+            guard let sender else { return refuseStranger(frame.seq) }
+            guard let message: IMPB_Friend_msg = parse(common.body, frame.seq) else { return }
+            friend(message, seq: frame.seq, from: sender)
+        case .group:
+            guard let sender else { return refuseStranger(frame.seq) }
+            guard let message: IMPB_Group_cmd = parse(common.body, frame.seq) else { return }
+            group(message, seq: frame.seq, from: sender)
         case .respond, .UNRECOGNIZED:
             fail(frame.seq, HermesError(.invalidArgument, "method \(common.method.rawValue) has no meaning"))
         }

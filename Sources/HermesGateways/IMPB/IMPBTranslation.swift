@@ -105,6 +105,10 @@ enum IMPBTranslation {
             body.uid = UInt32(user.rawValue)
             body.upToSeq = seq
             notification = self.notification(.readMark, for: reader.user, body)
+        case .contact(let event):
+            notification = self.notification(event, for: reader.user)
+        case .group(let event):
+            notification = self.notification(event, for: reader.user)
         case .expired(let seq):
             var body = IMPB_expired_notification()
             body.toSeq = seq
@@ -132,20 +136,38 @@ enum IMPBTranslation {
 
     /// A message as a frame's body; a text that does not fit into a frame is cut, and says so in `ext`.
     static func base(_ message: Message, seq: UInt64, reader: Principal) -> IMPB_base_msg {
-        var body = IMPB_C2C_msg()
-        let receiver = message.conversation.peer(of: message.sender) ?? reader.user
+        switch message.conversation {
+        case .group(let group):
+            var body = IMPB_Group_msg()
+            body.groupID = group.rawValue
+            return base(.group, body, message, seq: seq, reader: reader)
+        case .direct:
+            var body = IMPB_C2C_msg()
+            let receiver = message.conversation.peer(of: message.sender) ?? reader.user
+            body.to = receiver.rawValue
+            body.toInfo.uid = UInt32(receiver.rawValue)
+            if receiver == reader.user { body.toInfo.nickName = reader.nickName.rawValue }
+            return base(.c2C, body, message, seq: seq, reader: reader)
+        }
+    }
+
+    private static func base(
+        _ type: IMPB_base_msg.TypeEnum,
+        _ addressed: some IMPBChatMessage,
+        _ message: Message,
+        seq: UInt64,
+        reader: Principal
+    ) -> IMPB_base_msg {
+        var body = addressed
         body.from = message.sender.rawValue
-        body.to = receiver.rawValue
         body.fromInfo.uid = UInt32(message.sender.rawValue)
         body.fromInfo.nickName = message.senderName
-        body.toInfo.uid = UInt32(receiver.rawValue)
-        if receiver == reader.user { body.toInfo.nickName = reader.nickName.rawValue }
         body.messageID = message.id.description
         body.serverTime = message.sentAt.rawValue
         body.seq = seq
         if message.sender == reader.user { body.clientID = message.clientID ?? "" }
         if !message.isRecalled { IMPBContent.fill(&body, with: message.content) }
-        var base = base(body)
+        var base = base(type, body)
         if base.body.count > IMPBFrame.maxBodyBytes - 16 {
             var text = ""
             if case .text(let whole) = CanonicalContent.parsed(message.content).kind { text = cut(whole) }
@@ -155,14 +177,14 @@ enum IMPBTranslation {
             body.ext = [mark]
             body.type = .text
             body.content = (try? IMPBContent.text(text)).map { protobufBytes($0) } ?? body.content
-            base = self.base(body)
+            base = self.base(type, body)
         }
         return base
     }
 
-    private static func base(_ body: IMPB_C2C_msg) -> IMPB_base_msg {
+    private static func base(_ type: IMPB_base_msg.TypeEnum, _ body: some IMPBChatMessage) -> IMPB_base_msg {
         var base = IMPB_base_msg()
-        base.type = .c2C
+        base.type = type
         // Cannot fail: the message has no required fields.
         if let bytes: [UInt8] = try? body.wireBytes() { base.body = protobufBytes(bytes) }
         return base

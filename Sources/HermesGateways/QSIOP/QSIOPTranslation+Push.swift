@@ -16,7 +16,8 @@ extension QSIOPTranslation {
     /// The push for an inbox entry.
     ///
     /// - Parameter reader: whose inbox and device it is.
-    /// - Returns: nil for what a device of this protocol is not pushed: read marks, recalls, what it sent itself.
+    /// - Returns: nil for what a device of this protocol is not pushed: read marks, recalls, changes of contacts and
+    ///   groups, what it sent itself.
     package static func push(for entry: InboxEntry, reader: Principal) -> QSIOPPush? {
         guard case .message(let message) = entry.event, !message.isRecalled else { return nil }
         let isOwn = message.sender == reader.user
@@ -31,6 +32,7 @@ extension QSIOPTranslation {
             "conversation": conversation(message.conversation, reader: reader.user),
             "time": String(message.sentAt.rawValue),
         ]
+        if case .group(let group) = message.conversation { properties.append("group", String(group.rawValue)) }
         if isOwn { properties.append("own", "1") }
 
         let text = plainText(message.content)

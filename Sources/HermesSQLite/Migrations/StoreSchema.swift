@@ -10,7 +10,8 @@ enum StoreSchema {
 
     /// In the order they are applied; the file's `PRAGMA user_version` is how many it has.
     static let migrations: [(name: String, migrate: @Sendable (Database) throws -> Void)] = [
-        ("001 accounts, inboxes and messages", createFirstTables)
+        ("001 accounts, inboxes and messages", createFirstTables),
+        ("002 contacts and groups", createSocialTables),
     ]
 
     static var version: Int { migrations.count }

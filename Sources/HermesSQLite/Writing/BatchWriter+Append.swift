@@ -6,7 +6,7 @@ import HermesCore
 
 extension BatchWriter {
     mutating func append(_ append: MessageAppend) throws -> WriteOutcome {
-        if let refusal = try refusal(of: append.recipients) { return .refused(refusal) }
+        let recipients = try recipients(of: append)
         let draft = append.draft
         let sender = append.sender.user
         var key = Int64(bitPattern: append.id.high)
@@ -18,15 +18,14 @@ extension BatchWriter {
         let conversationSeq = conversation.lastSeq + 1
         deliveryBytes.removeAll(keepingCapacity: true)
         var senderSeq: UInt64 = 0
-        for user in append.recipients {
+        for user in recipients {
             let seq = (cache.inboxes[user]?.head ?? 0) + 1
             if user == sender { senderSeq = seq }
             DeliveryList.append(user, seq, to: &deliveryBytes)
         }
-        if try !insert(append, key: key, conversation: conversation.key, seq: conversationSeq) {
-            guard let free = try freeKey(for: append.id),
-                try insert(append, key: free, conversation: conversation.key, seq: conversationSeq)
-            else {
+        let place = Place(conversation: conversation.key, seq: conversationSeq, references: recipients.count)
+        if try !insert(append, key: key, at: place) {
+            guard let free = try freeKey(for: append.id), try insert(append, key: free, at: place) else {
                 try changeClaim(of: append, to: nil)
                 return .refused(Refusals.messageIDTaken)
             }
@@ -48,8 +47,8 @@ extension BatchWriter {
             expiresAt: append.expiresAt
         )
         var deliveries: [InboxDelivery] = []
-        deliveries.reserveCapacity(append.recipients.count)
-        for user in append.recipients {
+        deliveries.reserveCapacity(recipients.count)
+        for user in recipients {
             let seq = advanceInbox(of: user)
             statements.insertEntry.bind(user, at: 1)
             statements.insertEntry.bind(seq, at: 2)
@@ -99,22 +98,29 @@ extension BatchWriter {
         try change.bind(clientID, at: 2) { try change.run() }
     }
 
+    /// Where a message stands, and in how many inboxes.
+    private struct Place {
+        let conversation: Int64
+        let seq: UInt64
+        let references: Int
+    }
+
     /// Inserts the message's row.
     ///
     /// - Returns: false if the key is taken.
-    private func insert(_ append: MessageAppend, key: Int64, conversation: Int64, seq: UInt64) throws -> Bool {
+    private func insert(_ append: MessageAppend, key: Int64, at place: Place) throws -> Bool {
         let statement = statements.insertMessage
         statement.bind(key, at: 1)
         statement.bind(key &- Int64(bitPattern: append.id.high), at: 2)
         statement.bind(append.id.low, at: 3)
-        statement.bind(conversation, at: 4)
-        statement.bind(seq, at: 5)
+        statement.bind(place.conversation, at: 4)
+        statement.bind(place.seq, at: 5)
         statement.bind(append.sender.user, at: 6)
         statement.bind(append.sentAt, at: 9)
         statement.bind(append.expiresAt, at: 10)
         statement.bind(now, at: 11)
         statement.bind(append.contentKept(by: settings), at: 12)
-        statement.bind(Int64(append.recipients.count), at: 13)
+        statement.bind(Int64(place.references), at: 13)
         return try statement.bind(append.sender.device.rawValue, at: 7) {
             try statement.bind(append.draft.clientID, at: 8) {
                 try statement.bind(deliveryBytes, at: 14) {

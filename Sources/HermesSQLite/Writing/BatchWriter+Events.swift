@@ -7,6 +7,9 @@ import HermesCore
 extension BatchWriter {
     mutating func appendEvent(_ event: InboxEvent, to recipients: [UserID]) throws -> WriteOutcome {
         guard let (kind, payload) = EventCoding.encode(event) else { return .refused(Refusals.notAnEvent) }
+        if case .readMark(let conversation, let user, _) = event, try !isMember(user, of: conversation) {
+            return .refused(Group.notAMember)
+        }
         if let refusal = try refusal(of: recipients) { return .refused(refusal) }
         let statement = statements.insertEvent
         var deliveries: [InboxDelivery] = []
@@ -58,6 +61,7 @@ extension BatchWriter {
         notBefore: Timestamp
     ) throws -> WriteOutcome {
         guard let message = try recallable(id, in: conversation) else { return .refused(Refusals.noSuchMessage) }
+        guard try isMember(user, of: conversation) else { return .refused(Group.notAMember) }
         guard message.sender == user else { return .refused(Refusals.notTheSender) }
         guard message.sentAt >= notBefore else { return .refused(Refusals.tooLate) }
         guard !message.isRecalled else { return .eventAppended([]) }

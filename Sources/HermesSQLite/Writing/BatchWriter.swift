@@ -34,7 +34,16 @@ struct BatchWriter {
         self.cache.trim()
     }
 
+    /// - Throws: what fails the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {
+        do {
+            return try applyUnlessRefused(operation)
+        } catch let refusal as HermesError {
+            return .refused(refusal)
+        }
+    }
+
+    private mutating func applyUnlessRefused(_ operation: WriteOperation) throws -> WriteOutcome {
         switch operation {
         case .append(let append):
             try self.append(append)
@@ -44,6 +53,10 @@ struct BatchWriter {
             try acknowledge(user, device, upTo: seq)
         case .recall(let id, let conversation, let user, let notBefore):
             try recall(id, in: conversation, by: user, notBefore: notBefore)
+        case .contact(let command, let principal, let peer, let message):
+            try apply(command, by: principal, to: peer, message: message)
+        case .group(let command, let user):
+            try apply(command, by: user)
         }
     }
 
@@ -95,10 +108,19 @@ struct BatchWriter {
     mutating func loadInbox(of user: UserID) throws -> Bool {
         if cache.inboxes[user] != nil { return true }
         statements.selectInbox.bind(user, at: 1)
-        let inbox = try statements.selectInbox.first { row in
-            WriterCache.Inbox(head: row.unsigned(0), oldest: row.unsigned(1), acknowledged: row.unsigned(2))
+        let found = try statements.selectInbox.first { row in
+            (
+                inbox: WriterCache.Inbox(
+                    head: row.unsigned(0),
+                    oldest: row.unsigned(1),
+                    acknowledged: row.unsigned(2)
+                ),
+                blocksSomebody: row.integer(3) != 0
+            )
         }
-        guard let inbox else { return false }
+        guard let found else { return false }
+        var inbox = found.inbox
+        if found.blocksSomebody { inbox.blocked = try SocialReader(db: db).blocked(by: user) }
         cache.inboxes[user] = inbox
         return true
     }

@@ -35,7 +35,10 @@ struct Statements {
 
     /// Their texts; parameters are bound by position.
     enum SQL {
-        static let selectInbox = "SELECT head, oldest, acknowledged FROM inbox_head WHERE user = ?"
+        static let selectInbox = """
+            SELECT head, oldest, acknowledged, EXISTS (SELECT 1 FROM contact WHERE owner = inbox_head.user AND blocks = 1) \
+            FROM inbox_head WHERE user = ?
+            """
         static let updateInbox = "UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ? WHERE user = ?"
         static let insertEntry = "INSERT INTO inbox_fresh (user, seq, kind, message) VALUES (?, ?, 0, ?)"
         static let insertEvent = """

@@ -12,6 +12,8 @@ struct WriterCache {
         var head: UInt64
         var oldest: UInt64
         var acknowledged: UInt64
+        /// Whose messages do not come in here.
+        var blocked: Set<UserID> = []
         var isDirty = false
     }
 
@@ -26,16 +28,21 @@ struct WriterCache {
     var conversations: [ConversationID: Conversation] = [:]
     /// The cursors of all devices of a user.
     var cursors: [UserID: [DeviceID: UInt64]] = [:]
+    /// Those that were written to lately.
+    var groups: [GroupID: Group] = [:]
 
     /// How many entries were appended since the fresh ones were moved.
     var freshEntries = 0
 
     /// Keeps memory bounded on servers with very many accounts: some 20 MB.
     static let maxEntries = 200_000
+    /// At most 500 members each, 16 bytes a member.
+    static let maxGroups = 2_000
 
     mutating func trim() {
         if inboxes.count > Self.maxEntries { inboxes.removeAll() }
         if conversations.count > Self.maxEntries { conversations.removeAll() }
+        if groups.count > Self.maxGroups { groups.removeAll() }
         if cursors.count > Self.maxEntries { cursors.removeAll() }
     }
 

@@ -5,10 +5,11 @@ import HermesCore
 import HermesSQLite
 import Logging
 
-/// The store that the configuration asks for, as both of the core's ports.
+/// The store that the configuration asks for, as the core's ports.
 struct OpenStore: Sendable {
     let accounts: any AccountStore
     let messages: any MessageStore
+    let social: any SocialStore
     /// Writes everything back and lets go of the data directory.
     let close: @Sendable () throws -> Void
 
@@ -24,7 +25,7 @@ struct OpenStore: Sendable {
         switch settings.store {
         case .memory:
             let store = memory ?? MemoryStore(settings: kept)
-            return OpenStore(accounts: store, messages: store, close: {})
+            return OpenStore(accounts: store, messages: store, social: store, close: {})
         case .sqlite:
             do throws(StoreOpenError) {
                 let store = try SQLiteStore.open(
@@ -33,7 +34,7 @@ struct OpenStore: Sendable {
                     settings: kept,
                     logger: logger
                 )
-                return OpenStore(accounts: store, messages: store, close: { try store.close() })
+                return OpenStore(accounts: store, messages: store, social: store, close: { try store.close() })
             } catch {
                 throw ServerFailure(error)
             }

@@ -63,6 +63,7 @@ package final class ServerAssembly: Sendable {
         let messenger = Messenger(
             accountStore: store.accounts,
             messageStore: store.messages,
+            socialStore: store.social,
             accountSettings: AccountSettings(settings),
             messageSettings: MessageSettings(settings),
             time: time

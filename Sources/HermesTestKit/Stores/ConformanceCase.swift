@@ -3,8 +3,8 @@
 
 package import HermesCore
 
-/// What both ports together are to a test.
-package typealias Store = AccountStore & MessageStore
+/// What all ports together are to a test.
+package typealias Store = AccountStore & MessageStore & SocialStore
 
 /// Makes an empty store.
 package typealias StoreMaker = @Sendable (StoreSettings) async throws -> any Store

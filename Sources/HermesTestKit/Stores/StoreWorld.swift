@@ -170,6 +170,9 @@ package struct StoreWorld: Sendable {
             "\(entry.seq):" + (message.isRecalled ? "-" : String(decoding: message.content.bytes, as: UTF8.self))
         case .readMark(_, _, let seq): "\(entry.seq):read \(seq)"
         case .recalled(_, _, let seq, _): "\(entry.seq):recalled \(seq)"
+        case .contact(let event): "\(entry.seq):\(event.kind) by \(event.user)"
+        case .group(let event):
+            "\(entry.seq):\(event.kind) by \(event.by)" + event.users.map { " \($0)" }.joined()
         case .expired(let through): "\(entry.seq)-\(through):hole"
         }
     }

@@ -11,6 +11,7 @@ import Testing
         let messenger = Messenger(
             accountStore: store,
             messageStore: store,
+            socialStore: store,
             accountSettings: AccountSettings(passwordParameters: PasswordTests.cheap),
             messageSettings: MessageSettings(commit: GroupCommitter.Limits(acknowledgementDelay: .seconds(3600))),
             time: ManualTime()

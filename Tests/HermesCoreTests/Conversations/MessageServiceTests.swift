@@ -10,7 +10,7 @@ import Testing
     private let messenger: Messenger
 
     init() async throws {
-        messenger = Messenger(accountStore: store.base, messageStore: store, time: time)
+        messenger = Messenger(accountStore: store.base, messageStore: store, socialStore: store.base, time: time)
         try await addAccounts(3, to: store.base)
     }
 
@@ -92,7 +92,7 @@ import Testing
         wrongWay.conversation = .direct(try user(2), try user(1))
         #expect(await refusal(wrongWay) == .forbidden)
         wrongWay.conversation = .group(try #require(GroupID(rawValue: 1)))
-        #expect(await refusal(wrongWay) == .unsupported)
+        #expect(await refusal(wrongWay) == .forbidden)
         #expect(await refusal(try draft(to: 1)) == nil)
         await messenger.shutdown()
         #expect(await refusal(try draft()) == .shuttingDown)

@@ -37,7 +37,7 @@ final class RecordingAttachment: HermesCore.Attachment {
 
 /// A store in memory whose commits can be held up and made to fail.
 final class FakeStore: MessageStore {
-    let base = MemoryStore()
+    let base = MemoryStore(settings: StoreSettings(historyPeriod: .seconds(3600)))
     private let state = Mutex((batches: [[WriteOperation]](), failures: 0))
     private let gate = Mutex<DispatchSemaphore?>(nil)
     private let entered = DispatchSemaphore(value: 0)

@@ -82,7 +82,7 @@ struct IMPBGatewayTests {
 
             _ = try await client.register("ann")
             _ = try await client.logIn("ann")
-            #expect(try await client.ask(6, .friend, IMPB_Friend_msg()).error.type == .common)
+            #expect(try await client.ask(6, .friend, IMPB_Friend_msg()).error.type == .invalidParams)
             #expect(try await client.ask(7, .group, IMPB_Group_cmd()).isSuc == false)
             let unknown = try await client.ask(8, .userInfo, IMPB_User_info_request.with { $0.uid = 99 })
             #expect(unknown.error.code == HermesError.Code.notFound.rawValue)

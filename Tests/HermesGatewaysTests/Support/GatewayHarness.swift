@@ -26,7 +26,12 @@ struct GatewayHarness {
         let store = MemoryStore()
         var accounts = AccountSettings()
         accounts.passwordParameters = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
-        let messenger = Messenger(accountStore: store, messageStore: store, accountSettings: accounts)
+        let messenger = Messenger(
+            accountStore: store,
+            messageStore: store,
+            socialStore: store,
+            accountSettings: accounts
+        )
         let environment = GatewayEnvironment(
             messenger: messenger,
             loops: LoopContexts(group),

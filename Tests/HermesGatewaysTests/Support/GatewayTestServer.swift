@@ -25,6 +25,7 @@ struct GatewayTestServer {
         let messenger = Messenger(
             accountStore: store,
             messageStore: store,
+            socialStore: store,
             accountSettings: AccountSettings(passwordParameters: .init(ln: 1, r: 1, p: 1))
         )
         let environment = GatewayEnvironment(

@@ -1,0 +1,130 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What one account wants of another: one stored row.
+package struct ContactRow: Sendable, Hashable {
+    /// Wants to be contacts: asked, or said yes.
+    package var wants: Bool
+    package var blocks: Bool
+
+    package init(wants: Bool = false, blocks: Bool = false) {
+        self.wants = wants
+        self.blocks = blocks
+    }
+}
+
+/// Two accounts and how they stand to each other: the rules of contacts. Pure; the stores apply it inside a commit.
+///
+/// Everything follows from the two rows; a block clears both sides' ``ContactRow/wants``, so that nothing is left of
+/// what was before once it is lifted.
+package struct ContactPair: Sendable, Hashable {
+    /// Of the one who acts.
+    package var own: ContactRow
+    /// Of the other.
+    package var other: ContactRow
+
+    package init(own: ContactRow = ContactRow(), other: ContactRow = ContactRow()) {
+        self.own = own
+        self.other = other
+    }
+
+    /// As the one who acts sees it; nil: they have nothing to do with each other, or only the other blocks.
+    package var state: ContactState? {
+        if own.blocks { return .blocked }
+        switch (own.wants, other.wants) {
+        case (true, true): return .accepted
+        case (true, false): return .requested
+        case (false, true): return .incoming
+        case (false, false): return nil
+        }
+    }
+
+    /// Applies what the one who acts does.
+    ///
+    /// - Returns: what the other is to be told; nil if nothing changed for it.
+    /// - Throws: `.forbidden` (the other blocks, or one blocks the other oneself), `.notFound` (nothing to answer or end).
+    package mutating func apply(_ command: ContactCommand) throws(HermesError) -> ContactEvent.Kind? {
+        switch command {
+        case .request: try request()
+        case .accept: try accept()
+        case .decline: try decline()
+        case .remove: try remove()
+        case .block: block()
+        case .unblock: unblock()
+        }
+    }
+
+    private mutating func request() throws(HermesError) -> ContactEvent.Kind? {
+        guard !own.blocks else { throw HermesError(.forbidden, "you block this account; unblock it first") }
+        guard !other.blocks else { throw Self.blockedByOther }
+        switch state {
+        case .accepted, .requested, .blocked:
+            return nil
+        case .incoming:
+            // Both asked: that is a yes.
+            own.wants = true
+            return .accepted
+        case nil:
+            own.wants = true
+            return .requested
+        }
+    }
+
+    private mutating func accept() throws(HermesError) -> ContactEvent.Kind? {
+        switch state {
+        case .accepted:
+            return nil
+        case .incoming:
+            own.wants = true
+            return .accepted
+        case .requested, .blocked, nil:
+            throw Self.noRequest
+        }
+    }
+
+    private mutating func decline() throws(HermesError) -> ContactEvent.Kind? {
+        switch state {
+        case .incoming:
+            other.wants = false
+            return .declined
+        case .accepted, .requested, .blocked, nil:
+            throw Self.noRequest
+        }
+    }
+
+    private mutating func remove() throws(HermesError) -> ContactEvent.Kind? {
+        switch state {
+        case .accepted, .requested:
+            own.wants = false
+            other.wants = false
+            return .removed
+        case .incoming:
+            return try decline()
+        case .blocked, nil:
+            throw HermesError(.notFound, "this account is not a contact")
+        }
+    }
+
+    private mutating func block() -> ContactEvent.Kind? {
+        defer {
+            own = ContactRow(wants: false, blocks: true)
+            other.wants = false
+        }
+        switch state {
+        case .accepted, .requested: return .removed
+        case .incoming: return .declined
+        case .blocked, nil: return nil
+        }
+    }
+
+    private mutating func unblock() -> ContactEvent.Kind? {
+        own.blocks = false
+        return nil
+    }
+
+    /// Also what a blocked sender of a message is told.
+    package static let blockedByOther = HermesError(.forbidden, "this account does not accept anything from you")
+    /// What a stranger is told where only contacts may write.
+    package static let notAContact = HermesError(.forbidden, "only contacts can write to each other here; ask first")
+    private static let noRequest = HermesError(.notFound, "this account has not asked to be a contact")
+}

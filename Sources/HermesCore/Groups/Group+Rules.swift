@@ -1,0 +1,200 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The rules of groups. Pure; the stores apply them inside a commit.
+extension Group {
+    /// What a command makes of a group.
+    package struct Outcome: Sendable, Hashable {
+        /// After the change; without members once dissolved.
+        package let group: Group
+        package let isDissolved: Bool
+        /// What to tell whom, in order.
+        package let notices: [Notice]
+    }
+
+    /// An event and whose inboxes it goes to.
+    package struct Notice: Sendable, Hashable {
+        package let event: GroupEvent
+        package let recipients: [UserID]
+    }
+
+    /// A new group.
+    ///
+    /// - Throws: `.tooLarge`.
+    package static func created(
+        _ id: GroupID,
+        name: String,
+        members: [UserID],
+        by creator: UserID,
+        now: Timestamp
+    ) throws(HermesError) -> Outcome {
+        let others = Set(members).subtracting([creator]).map { GroupMember(user: $0) }
+        try checkSize(others.count + 1)
+        let summary = GroupSummary(id: id, name: name, memberCount: others.count + 1, createdAt: now)
+        let group = Group(summary, members: others + [GroupMember(user: creator, role: .owner)])
+        let event = GroupEvent(kind: .created, group: group.summary, by: creator, users: group.users)
+        return Outcome(
+            group: group,
+            isDissolved: false,
+            notices: [Notice(event: event, recipients: group.users)]
+        )
+    }
+
+    /// Who gets a message of `sender`: the sender first, then all others.
+    ///
+    /// - Throws: `.forbidden` for those who are not in it, or muted.
+    package func recipients(ofMessageFrom sender: UserID, now: Timestamp) throws(HermesError) -> [UserID] {
+        let member = try check(sender, is: .member)
+        if member.role < .administrator {
+            guard !summary.isMuted else { throw HermesError(.forbidden, "only administrators may talk in this group") }
+            guard member.mutedUntil <= now else { throw HermesError(.forbidden, "you may not talk in this group yet") }
+        }
+        var recipients = [sender]
+        recipients.reserveCapacity(members.count)
+        for member in members where member.user != sender { recipients.append(member.user) }
+        return recipients
+    }
+
+    /// Applies a command to this group.
+    ///
+    /// - Throws: `.forbidden` (not a member, or the role does not allow it), `.notFound` (no such member), `.tooLarge`,
+    ///   `.invalidArgument`. Then nothing is changed.
+    package func applying(_ command: GroupCommand, by user: UserID) throws(HermesError) -> Outcome {
+        switch command {
+        case .create:
+            throw HermesError(.invalidArgument, "this group is there already")
+        case .change(_, let change):
+            return try changed(change, by: user)
+        case .changeMembers(_, let changes):
+            return try changed(changes, by: user)
+        case .leave:
+            return try left(by: user)
+        case .dissolve:
+            try check(user, is: .owner)
+            return dissolved(by: user)
+        }
+    }
+
+    // MARK: Commands
+
+    private func changed(_ change: GroupChange, by user: UserID) throws(HermesError) -> Outcome {
+        try check(user, is: .administrator)
+        var group = self
+        group.changeSummary { summary in
+            summary.name = change.name ?? summary.name
+            summary.avatarURL = change.avatarURL ?? summary.avatarURL
+            summary.isMuted = change.isMuted ?? summary.isMuted
+        }
+        return outcome(group, group == self ? [] : [(.changed, [], [])], by: user)
+    }
+
+    private func changed(_ changes: MemberChanges, by user: UserID) throws(HermesError) -> Outcome {
+        let actor = try check(user, is: .administrator)
+        var group = self
+        var events: [(GroupEvent.Kind, users: [UserID], alsoTold: [UserID])] = []
+
+        let removed = Set(changes.removed).filter { member($0) != nil }.sorted()
+        for user in removed {
+            guard user != actor.user else { throw HermesError(.invalidArgument, "leave the group instead") }
+            try group.check(actor, isAbove: user)
+            group.remove(user)
+        }
+        if !removed.isEmpty { events.append((.membersRemoved, removed, removed)) }
+
+        let added = Set(changes.added).filter { group.member($0) == nil }.sorted()
+        guard Set(added).isDisjoint(with: removed) else {
+            throw HermesError(.invalidArgument, "the same account cannot come in and go out at once")
+        }
+        for user in added { group.set(GroupMember(user: user)) }
+        try Self.checkSize(group.members.count)
+        if !added.isEmpty { events.append((.membersAdded, added, [])) }
+
+        let before = group
+        for change in changes.roles { try group.apply(change, by: actor) }
+        if group != before { events.append((.changed, [], [])) }
+        return outcome(group, events, by: user)
+    }
+
+    private mutating func apply(_ change: MemberChanges.Role, by actor: GroupMember) throws(HermesError) {
+        guard var member = member(change.user) else {
+            throw HermesError(.notFound, "account \(change.user) is not in this group")
+        }
+        let role = change.role ?? member.role
+        guard role != member.role || change.mutedUntil != member.mutedUntil else { return }
+        // As it is now: an owner who handed the group on in the same request is one no more.
+        let actor = try check(actor.user, is: .administrator)
+        if member.user == actor.user {
+            throw HermesError(.invalidArgument, "you cannot change your own role; hand the group on to somebody else")
+        }
+        try check(actor, isAbove: member.user)
+        if role != member.role {
+            try check(actor.user, is: .owner)
+            // There is one owner: the old one steps down.
+            if role == .owner { set(GroupMember(user: actor.user, role: .administrator)) }
+        }
+        member.role = role
+        member.mutedUntil = change.mutedUntil
+        set(member)
+    }
+
+    private func left(by user: UserID) throws(HermesError) -> Outcome {
+        let member = try check(user, is: .member)
+        if member.role == .owner {
+            guard members.count == 1 else {
+                throw HermesError(.forbidden, "make somebody else the owner first, or dissolve the group")
+            }
+            return dissolved(by: user)
+        }
+        var group = self
+        group.remove(user)
+        return outcome(group, [(.membersRemoved, [user], [user])], by: user)
+    }
+
+    private func dissolved(by user: UserID) -> Outcome {
+        let empty = Group(summary, members: [])
+        let event = GroupEvent(kind: .dissolved, group: empty.summary, by: user)
+        return Outcome(group: empty, isDissolved: true, notices: [Notice(event: event, recipients: users)])
+    }
+
+    private func outcome(
+        _ group: Group,
+        _ events: [(kind: GroupEvent.Kind, users: [UserID], alsoTold: [UserID])],
+        by user: UserID
+    ) -> Outcome {
+        let notices = events.map { event in
+            Notice(
+                event: GroupEvent(kind: event.kind, group: group.summary, by: user, users: event.users),
+                recipients: group.users + event.alsoTold
+            )
+        }
+        return Outcome(group: group, isDissolved: false, notices: notices)
+    }
+
+    // MARK: Checks
+
+    /// Throws unless the user has this role or a higher one.
+    @discardableResult
+    private func check(_ user: UserID, is role: GroupRole) throws(HermesError) -> GroupMember {
+        guard let member = member(user) else { throw Self.notAMember }
+        guard member.role >= role else {
+            throw HermesError(
+                .forbidden,
+                role == .owner ? "only the owner may do this" : "only administrators may do this"
+            )
+        }
+        return member
+    }
+
+    private func check(_ actor: GroupMember, isAbove user: UserID) throws(HermesError) {
+        guard let member = member(user), member.role >= actor.role else { return }
+        throw HermesError(.forbidden, "account \(user) has the same role as you or a higher one")
+    }
+
+    private static func checkSize(_ count: Int) throws(HermesError) {
+        guard count > maxMembers else { return }
+        throw HermesError(.tooLarge, "a group has at most \(maxMembers) members")
+    }
+
+    /// The same for groups that do not exist: who is not in one learns nothing about it.
+    package static let notAMember = HermesError(.forbidden, "you are not a member of this group")
+}

@@ -1,0 +1,89 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Creates, changes and lists groups. Safe to call from anywhere.
+///
+/// Changes go through the same committer as messages: who was removed cannot send once the removal was acknowledged.
+package final class GroupService: Sendable {
+    private let store: any SocialStore
+    private let committer: GroupCommitter
+
+    init(store: any SocialStore, committer: GroupCommitter) {
+        self.store = store
+        self.committer = committer
+    }
+
+    /// Does something with a group; its members are told.
+    ///
+    /// - Returns: the group after it, without members if it is gone.
+    /// - Throws: `.invalidArgument`, `.notFound` (no such account), `.forbidden` (not a member, the role does not allow
+    ///   it, or somebody who is to be added blocks the one who adds), `.tooLarge`, and what the committer throws.
+    @discardableResult
+    package func apply(_ command: GroupCommand, by principal: Principal) async throws(HermesError) -> Group {
+        try Self.check(command)
+        return try await withCheckedContinuation { continuation in
+            committer.submit(
+                .group(command, by: principal.user),
+                .group { continuation.resume(returning: $0) }
+            )
+        }.get()
+    }
+
+    /// A group that `reader` is a member of, and its members' names.
+    ///
+    /// - Throws: `.forbidden`, `.storageUnavailable`.
+    package func group(
+        _ id: GroupID,
+        reader: UserID
+    ) async throws(HermesError) -> (group: Group, names: [UserID: String]) {
+        guard let group = try await store.group(id), group.member(reader) != nil else { throw Group.notAMember }
+        return (group, try await store.names(of: group.users))
+    }
+
+    /// The others in a group, for what is told to those who are connected alone.
+    package func others(in id: GroupID, than user: UserID) async throws(HermesError) -> [UserID] {
+        guard let group = try await store.group(id), group.member(user) != nil else { throw Group.notAMember }
+        return group.users.filter { $0 != user }
+    }
+
+    /// The groups that a user is in, ascending by id.
+    package func groups(of user: UserID, after id: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary] {
+        try await store.groups(of: user, after: id, limit: min(max(1, limit), StoreSettings.maxPageEntries))
+    }
+
+    // MARK: Rules
+
+    private static func check(_ command: GroupCommand) throws(HermesError) {
+        switch command {
+        case .create(let name, let members):
+            try check(name: name)
+            try check(count: members.count)
+        case .change(_, let change):
+            if let name = change.name { try check(name: name) }
+            if let url = change.avatarURL { try Account.check(avatarURL: url) }
+        case .changeMembers(_, let changes):
+            try check(count: changes.added.count)
+            try check(count: changes.removed.count)
+            try check(count: changes.roles.count)
+            for change in changes.roles where change.mutedUntil.rawValue < 0 {
+                throw HermesError(.invalidArgument, "the end of a muting lies before 1970")
+            }
+        case .leave, .dissolve:
+            break
+        }
+    }
+
+    private static func check(count: Int) throws(HermesError) {
+        guard count >= Group.maxMembers else { return }
+        throw HermesError(.tooLarge, "name at most \(Group.maxMembers - 1) accounts at once")
+    }
+
+    private static func check(name: String) throws(HermesError) {
+        guard name.utf8.count <= Group.maxNameBytes, (1...Group.maxNameCharacters).contains(name.count) else {
+            throw HermesError(.invalidArgument, "a group's name has 1 to \(Group.maxNameCharacters) characters")
+        }
+        guard !name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            throw HermesError(.invalidArgument, "a group's name holds no control characters")
+        }
+    }
+}

@@ -1,0 +1,109 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Contacts and groups.
+extension MemoryState {
+    // MARK: Permission
+
+    /// Whose inboxes get the message.
+    func recipients(of append: MessageAppend, now: Timestamp) throws(HermesError) -> [UserID] {
+        let sender = append.sender.user
+        switch append.draft.conversation {
+        case .group(let id):
+            guard let group = groups[id] else { throw Group.notAMember }
+            return try group.recipients(ofMessageFrom: sender, now: now)
+        case .direct:
+            for user in append.recipients where user != sender {
+                let pair = pair(sender, user)
+                guard !pair.other.blocks else { throw ContactPair.blockedByOther }
+                guard !append.requiresContact || pair.state == .accepted else { throw ContactPair.notAContact }
+            }
+            return append.recipients
+        }
+    }
+
+    func checkMembership(of user: UserID, in conversation: ConversationID) throws(HermesError) {
+        guard case .group(let id) = conversation else { return }
+        guard groups[id]?.member(user) != nil else { throw Group.notAMember }
+    }
+
+    // MARK: Contacts
+
+    private func pair(_ user: UserID, _ peer: UserID) -> ContactPair {
+        ContactPair(own: contacts[user]?[peer] ?? ContactRow(), other: contacts[peer]?[user] ?? ContactRow())
+    }
+
+    mutating func apply(
+        _ command: ContactCommand,
+        by principal: Principal,
+        to peer: UserID,
+        message: String,
+        now: Timestamp
+    ) throws(HermesError) -> WriteOutcome {
+        let user = principal.user
+        guard records[user] != nil, records[peer] != nil else { throw Self.noSuchAccount }
+        guard user != peer else { throw HermesError(.invalidArgument, "Nobody is a contact of oneself.") }
+        var pair = pair(user, peer)
+        let kind = try pair.apply(command)
+        contacts[user, default: [:]][peer] = pair.own
+        contacts[peer, default: [:]][user] = pair.other
+        guard let kind else { return .eventAppended([]) }
+        let event = ContactEvent(kind: kind, user: user, nickName: principal.nickName.rawValue, message: message)
+        return .eventAppended(try appendEvent(.contact(event), to: [peer], now: now))
+    }
+
+    func contacts(of user: UserID, after: UserID?, limit: Int) -> [Contact] {
+        let peers = (contacts[user] ?? [:]).keys.filter { peer in after.map { peer > $0 } ?? true }.sorted()
+        var found: [Contact] = []
+        for peer in peers {
+            guard found.count < min(max(limit, 0), StoreSettings.maxPageEntries) else { break }
+            guard let state = pair(user, peer).state, let account = records[peer]?.stored.account else { continue }
+            found.append(Contact(account: account, state: state))
+        }
+        return found
+    }
+
+    // MARK: Groups
+
+    mutating func apply(_ command: GroupCommand, by user: UserID, now: Timestamp) throws(HermesError) -> WriteOutcome {
+        guard records[user] != nil else { throw Self.noSuchAccount }
+        for added in command.added where added != user {
+            guard records[added] != nil else { throw Self.noSuchAccount }
+            guard !pair(user, added).other.blocks else { throw ContactPair.blockedByOther }
+        }
+        let outcome: Group.Outcome
+        if let id = command.group {
+            guard let group = groups[id] else { throw Group.notAMember }
+            outcome = try group.applying(command, by: user)
+        } else {
+            outcome = try create(command, by: user, now: now)
+        }
+        groups[outcome.group.id] = outcome.isDissolved ? nil : outcome.group
+        var deliveries: [InboxDelivery] = []
+        for notice in outcome.notices {
+            deliveries += try appendEvent(.group(notice.event), to: notice.recipients, now: now)
+        }
+        return .groupChanged(outcome.group, deliveries: deliveries)
+    }
+
+    private mutating func create(
+        _ command: GroupCommand,
+        by user: UserID,
+        now: Timestamp
+    ) throws(HermesError) -> Group.Outcome {
+        guard case .create(let name, let members) = command, lastGroup < .max,
+            let id = GroupID(rawValue: lastGroup + 1)
+        else { throw HermesError(.storageUnavailable, "All group numbers are used up.") }
+        let outcome = try Group.created(id, name: name, members: members, by: user, now: now)
+        lastGroup += 1
+        return outcome
+    }
+
+    func groups(of user: UserID, after: GroupID?, limit: Int) -> [GroupSummary] {
+        let found = groups.values.filter { $0.member(user) != nil && $0.id.rawValue > after?.rawValue ?? 0 }
+            .map(\.summary)
+        return Array(
+            found.sorted { $0.id.rawValue < $1.id.rawValue }.prefix(min(max(limit, 0), StoreSettings.maxPageEntries))
+        )
+    }
+}

@@ -1,0 +1,23 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Reads contacts and groups. They change through ``MessageStore/commit(_:now:)`` alone (``WriteOperation/contact(_:by:peer:message:)``,
+/// ``WriteOperation/group(_:by:)``), in one order with the messages whose permission depends on them.
+///
+/// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `SocialStoreConformance` of HermesTestKit.
+package protocol SocialStore: Sendable {
+    /// Those who have a ``ContactState`` for `user`, with an id above `after` (nil: from the first), ascending.
+    func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact]
+
+    /// A group with its members; nil if there is none.
+    func group(_ id: GroupID) async throws(HermesError) -> Group?
+
+    /// The groups that `user` is a member of, with an id above `after` (nil: from the first), ascending.
+    func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary]
+
+    /// Whether `user` is a member.
+    func isMember(_ user: UserID, of group: GroupID) async throws(HermesError) -> Bool
+
+    /// Today's names; accounts that do not exist are left out.
+    func names(of users: [UserID]) async throws(HermesError) -> [UserID: String]
+}

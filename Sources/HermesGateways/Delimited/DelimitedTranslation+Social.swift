@@ -1,0 +1,150 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+
+/// Contacts and groups.
+extension DelimitedTranslation {
+    // MARK: Contacts
+
+    static func contact(_ contact: Contact, isOnline: Bool) -> Hermes_V1_Contact {
+        var answer = Hermes_V1_Contact()
+        answer.uid = UInt32(contact.account.id.rawValue)
+        answer.nickName = contact.account.nickName.rawValue
+        answer.avatarURL = contact.account.avatarURL
+        answer.isOnline = isOnline
+        answer.state =
+            switch contact.state {
+            case .accepted: .accepted
+            case .requested: .requested
+            case .incoming: .incoming
+            case .blocked: .blocked
+            }
+        return answer
+    }
+
+    static func event(_ event: ContactEvent) -> Hermes_V1_ContactEvent {
+        var answer = Hermes_V1_ContactEvent()
+        answer.kind =
+            switch event.kind {
+            case .requested: .requested
+            case .accepted: .accepted
+            case .declined: .declined
+            case .removed: .removed
+            }
+        answer.uid = UInt32(event.user.rawValue)
+        answer.nickName = event.nickName
+        answer.message = event.message
+        return answer
+    }
+
+    // MARK: Groups
+
+    static let badGroupID = HermesError(.invalidArgument, "a group's id is 1 to 2^31-1")
+
+    static func groupID(_ id: UInt32) -> GroupID? { Int32(exactly: id).flatMap(GroupID.init(rawValue:)) }
+
+    static func group(_ summary: GroupSummary) -> Hermes_V1_Group {
+        var answer = Hermes_V1_Group()
+        answer.id = UInt32(summary.id.rawValue)
+        answer.name = summary.name
+        answer.avatarURL = summary.avatarURL
+        answer.muted = summary.isMuted
+        answer.memberCount = UInt32(clamping: summary.memberCount)
+        answer.createdAtMs = summary.createdAt.rawValue
+        return answer
+    }
+
+    static func member(_ member: GroupMember, name: String) -> Hermes_V1_GroupMember {
+        var answer = Hermes_V1_GroupMember()
+        answer.uid = UInt32(member.user.rawValue)
+        answer.nickName = name
+        answer.mutedUntilMs = member.mutedUntil.rawValue
+        answer.role =
+            switch member.role {
+            case .member: .member
+            case .administrator: .administrator
+            case .owner: .owner
+            }
+        return answer
+    }
+
+    static func event(_ event: GroupEvent) -> Hermes_V1_GroupEvent {
+        var answer = Hermes_V1_GroupEvent()
+        answer.kind =
+            switch event.kind {
+            case .created: .created
+            case .changed: .changed
+            case .membersAdded: .membersAdded
+            case .membersRemoved: .membersRemoved
+            case .dissolved: .dissolved
+            }
+        answer.group = group(event.group)
+        answer.byUid = UInt32(event.by.rawValue)
+        answer.uids = event.users.map { UInt32($0.rawValue) }
+        return answer
+    }
+
+    /// A request that changes something; those that read are not for this.
+    static func groupCommand(_ request: Hermes_V1_GroupRequest) throws(HermesError) -> GroupCommand {
+        switch request.request {
+        case .create(let create):
+            return .create(name: create.name, members: try users(create.memberUids))
+        case .change(let change):
+            let changes = GroupChange(
+                name: change.hasName ? change.name : nil,
+                avatarURL: change.hasAvatarURL ? change.avatarURL : nil,
+                isMuted: change.hasMuted ? change.muted : nil
+            )
+            return .change(try group(change.groupID), changes)
+        case .changeMembers(let change):
+            let changes = MemberChanges(
+                added: try users(change.addUids),
+                removed: try users(change.removeUids),
+                roles: try roles(change.changeRoles)
+            )
+            return .changeMembers(try group(change.groupID), changes)
+        case .leave(let selector):
+            return .leave(try group(selector.groupID))
+        case .dissolve(let selector):
+            return .dissolve(try group(selector.groupID))
+        case .get, .list, nil:
+            throw HermesError(.invalidArgument, "this request changes no group")
+        }
+    }
+
+    private static func group(_ id: UInt32) throws(HermesError) -> GroupID {
+        guard let group = groupID(id) else { throw badGroupID }
+        return group
+    }
+
+    /// Checks uids and how many they are.
+    static func users(_ uids: [UInt32]) throws(HermesError) -> [UserID] {
+        guard uids.count < Group.maxMembers else {
+            throw HermesError(.tooLarge, "name at most \(Group.maxMembers - 1) accounts at once")
+        }
+        let users = uids.compactMap { UserID($0) }
+        guard users.count == uids.count else { throw HermesError(.invalidArgument, "a uid is 1 to 2^31-1") }
+        return users
+    }
+
+    private static func roles(_ members: [Hermes_V1_GroupMember]) throws(HermesError) -> [MemberChanges.Role] {
+        let users = try users(members.map(\.uid))
+        var roles: [MemberChanges.Role] = []
+        for (user, member) in zip(users, members) {
+            let role: GroupRole?
+            switch member.role {
+            case .unspecified: role = nil
+            case .member: role = .member
+            case .administrator: role = .administrator
+            case .owner: role = .owner
+            case .UNRECOGNIZED: throw HermesError(.invalidArgument, "the server does not know this role")
+            }
+            roles.append(
+                MemberChanges.Role(user: user, role: role, mutedUntil: Timestamp(rawValue: member.mutedUntilMs))
+            )
+        }
+        return roles
+    }
+}

@@ -1,0 +1,144 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Reads contacts and groups on one connection's snapshot, or on the writer.
+struct SocialReader {
+    let db: Database
+
+    /// Those whom `user` blocks.
+    func blocked(by user: UserID) throws -> Set<UserID> {
+        let query = try PreparedStatement(db, "SELECT peer FROM contact WHERE owner = ? AND blocks = 1")
+        query.bind(user, at: 1)
+        var blocked: Set<UserID> = []
+        try query.forEachRow { row in
+            blocked.insert(try row.user(0))
+            return true
+        }
+        return blocked
+    }
+
+    func pair(_ user: UserID, _ peer: UserID) throws -> ContactPair {
+        ContactPair(own: try row(user, peer), other: try row(peer, user))
+    }
+
+    private func row(_ owner: UserID, _ peer: UserID) throws -> ContactRow {
+        let query = try PreparedStatement(db, "SELECT wants, blocks FROM contact WHERE owner = ? AND peer = ?")
+        query.bind(owner, at: 1)
+        query.bind(peer, at: 2)
+        return try query.first { ContactRow(wants: $0.integer(0) != 0, blocks: $0.integer(1) != 0) } ?? ContactRow()
+    }
+
+    func contacts(of user: UserID, after: UserID?, limit: Int) throws -> [Contact] {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT a.id, a.nick_name, a.nick_key, a.avatar_url, a.is_disabled, a.created_at, c.wants, c.blocks, o.wants, \
+            o.blocks FROM contact c JOIN contact o ON o.owner = c.peer AND o.peer = c.owner JOIN account a ON a.id = c.peer \
+            WHERE c.owner = ? AND c.peer > ? AND (c.wants = 1 OR c.blocks = 1 OR o.wants = 1) ORDER BY c.peer LIMIT ?
+            """
+        )
+        query.bind(user, at: 1)
+        query.bind(Int64(after?.rawValue ?? 0), at: 2)
+        query.bind(Int64(min(max(limit, 0), StoreSettings.maxPageEntries)), at: 3)
+        var contacts: [Contact] = []
+        try query.forEachRow { row in
+            let pair = ContactPair(
+                own: ContactRow(wants: row.integer(6) != 0, blocks: row.integer(7) != 0),
+                other: ContactRow(wants: row.integer(8) != 0, blocks: row.integer(9) != 0)
+            )
+            guard let state = pair.state else { return true }
+            let account = Account(
+                id: try row.user(0),
+                nickName: NickName(stored: row.text(1) ?? "", key: row.text(2) ?? ""),
+                avatarURL: row.text(3) ?? "",
+                isDisabled: row.integer(4) != 0,
+                createdAt: row.timestamp(5)
+            )
+            contacts.append(Contact(account: account, state: state))
+            return true
+        }
+        return contacts
+    }
+
+    func group(_ id: GroupID) throws -> Group? {
+        let members = try members(of: id)
+        let query = try PreparedStatement(
+            db,
+            "SELECT id, name, avatar_url, is_muted, created_at, 0 FROM chat_group WHERE id = ?"
+        )
+        query.bind(Int64(id.rawValue), at: 1)
+        return try query.first { Group(try summary($0), members: members) }
+    }
+
+    private func members(of id: GroupID) throws -> [GroupMember] {
+        let query = try PreparedStatement(
+            db,
+            "SELECT user, role, muted_until FROM group_member WHERE group_id = ? ORDER BY user"
+        )
+        query.bind(Int64(id.rawValue), at: 1)
+        var members: [GroupMember] = []
+        try query.forEachRow { row in
+            guard let role = UInt8(exactly: row.integer(1)).flatMap(GroupRole.init(rawValue:)) else {
+                throw StoreFailure.damagedRow
+            }
+            members.append(GroupMember(user: try row.user(0), role: role, mutedUntil: row.timestamp(2)))
+            return true
+        }
+        return members
+    }
+
+    func groups(of user: UserID, after: GroupID?, limit: Int) throws -> [GroupSummary] {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, \
+            (SELECT count(*) FROM group_member o WHERE o.group_id = g.id) \
+            FROM group_member m JOIN chat_group g ON g.id = m.group_id \
+            WHERE m.user = ? AND m.group_id > ? ORDER BY m.group_id LIMIT ?
+            """
+        )
+        query.bind(user, at: 1)
+        query.bind(Int64(after?.rawValue ?? 0), at: 2)
+        query.bind(Int64(min(max(limit, 0), StoreSettings.maxPageEntries)), at: 3)
+        var groups: [GroupSummary] = []
+        try query.forEachRow { row in
+            groups.append(try summary(row))
+            return true
+        }
+        return groups
+    }
+
+    private func summary(_ row: PreparedStatement) throws -> GroupSummary {
+        guard let id = Int32(exactly: row.integer(0)).flatMap(GroupID.init(rawValue:)) else {
+            throw StoreFailure.damagedRow
+        }
+        return GroupSummary(
+            id: id,
+            name: row.text(1) ?? "",
+            avatarURL: row.text(2) ?? "",
+            isMuted: row.integer(3) != 0,
+            memberCount: Int(row.integer(5)),
+            createdAt: row.timestamp(4)
+        )
+    }
+
+    func isMember(_ user: UserID, of group: GroupID) throws -> Bool {
+        let query = try PreparedStatement(db, "SELECT 1 FROM group_member WHERE group_id = ? AND user = ?")
+        query.bind(Int64(group.rawValue), at: 1)
+        query.bind(user, at: 2)
+        return try query.first { _ in true } ?? false
+    }
+
+    func names(of users: [UserID]) throws -> [UserID: String] {
+        let query = try PreparedStatement(db, "SELECT nick_name FROM account WHERE id = ?")
+        var names: [UserID: String] = [:]
+        for user in users {
+            query.bind(user, at: 1)
+            names[user] = try query.first { $0.text(0) ?? "" }
+        }
+        return names
+    }
+}

@@ -1,0 +1,27 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+package import HermesCore
+
+extension SQLiteStore: SocialStore {
+    package func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact] {
+        try await read { db in try SocialReader(db: db).contacts(of: user, after: after, limit: limit) }
+    }
+
+    package func group(_ id: GroupID) async throws(HermesError) -> Group? {
+        try await read { db in try SocialReader(db: db).group(id) }
+    }
+
+    package func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary] {
+        try await read { db in try SocialReader(db: db).groups(of: user, after: after, limit: limit) }
+    }
+
+    package func isMember(_ user: UserID, of group: GroupID) async throws(HermesError) -> Bool {
+        try await read { db in try SocialReader(db: db).isMember(user, of: group) }
+    }
+
+    package func names(of users: [UserID]) async throws(HermesError) -> [UserID: String] {
+        try await read { db in try SocialReader(db: db).names(of: users) }
+    }
+}

@@ -1,0 +1,182 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Contacts and groups.
+extension BatchWriter {
+    // MARK: Permission
+
+    /// Whose inboxes get a message; all of them are loaded.
+    ///
+    /// - Throws: `HermesError` with the refusal. Nothing is written before.
+    mutating func recipients(of append: MessageAppend) throws -> [UserID] {
+        let sender = append.sender.user
+        switch append.draft.conversation {
+        case .group(let id):
+            guard let group = try loadGroup(id) else { throw Group.notAMember }
+            let recipients = try group.recipients(ofMessageFrom: sender, now: now)
+            for user in recipients {
+                guard try loadInbox(of: user) else { throw StoreFailure.damagedRow }
+            }
+            return recipients
+        case .direct:
+            if let refusal = try refusal(of: append.recipients) { throw refusal }
+            for user in append.recipients where user != sender {
+                // Loaded with the inbox: costs no query.
+                if cache.inboxes[user]?.blocked.contains(sender) == true { throw ContactPair.blockedByOther }
+                guard append.requiresContact else { continue }
+                guard try SocialReader(db: db).pair(sender, user).state == .accepted else {
+                    throw ContactPair.notAContact
+                }
+            }
+            return append.recipients
+        }
+    }
+
+    mutating func isMember(_ user: UserID, of conversation: ConversationID) throws -> Bool {
+        guard case .group(let id) = conversation else { return true }
+        return try loadGroup(id)?.member(user) != nil
+    }
+
+    private mutating func loadGroup(_ id: GroupID) throws -> Group? {
+        if let known = cache.groups[id] { return known }
+        guard let group = try SocialReader(db: db).group(id) else { return nil }
+        cache.groups[id] = group
+        return group
+    }
+
+    // MARK: Contacts
+
+    mutating func apply(
+        _ command: ContactCommand,
+        by principal: Principal,
+        to peer: UserID,
+        message: String
+    ) throws -> WriteOutcome {
+        let user = principal.user
+        if let refusal = try refusal(of: [user, peer]) { return .refused(refusal) }
+        var pair = try SocialReader(db: db).pair(user, peer)
+        let before = pair
+        let kind = try pair.apply(command)
+        if pair != before {
+            try write(pair, of: user, and: peer)
+            if pair.own.blocks {
+                cache.inboxes[user]?.blocked.insert(peer)
+            } else {
+                cache.inboxes[user]?.blocked.remove(peer)
+            }
+        }
+        guard let kind else { return .eventAppended([]) }
+        let event = ContactEvent(kind: kind, user: user, nickName: principal.nickName.rawValue, message: message)
+        return try appendEvent(.contact(event), to: [peer])
+    }
+
+    private func write(_ pair: ContactPair, of user: UserID, and peer: UserID) throws {
+        let isEmpty = pair == ContactPair()
+        for (owner, other, row) in [(user, peer, pair.own), (peer, user, pair.other)] {
+            let statement = try PreparedStatement(
+                db,
+                isEmpty
+                    ? "DELETE FROM contact WHERE owner = ? AND peer = ?"
+                    : "INSERT OR REPLACE INTO contact (owner, peer, wants, blocks) VALUES (?, ?, ?, ?)"
+            )
+            statement.bind(owner, at: 1)
+            statement.bind(other, at: 2)
+            if !isEmpty {
+                statement.bind(row.wants ? 1 : Int64(0), at: 3)
+                statement.bind(row.blocks ? 1 : Int64(0), at: 4)
+            }
+            try statement.run()
+        }
+    }
+
+    // MARK: Groups
+
+    mutating func apply(_ command: GroupCommand, by user: UserID) throws -> WriteOutcome {
+        guard try loadInbox(of: user) else { return .refused(Refusals.noSuchAccount) }
+        for added in command.added where added != user {
+            guard try loadInbox(of: added) else { return .refused(Refusals.noSuchAccount) }
+            guard cache.inboxes[added]?.blocked.contains(user) != true else {
+                return .refused(ContactPair.blockedByOther)
+            }
+        }
+        let outcome: Group.Outcome
+        if let id = command.group {
+            guard let group = try loadGroup(id) else { return .refused(Group.notAMember) }
+            outcome = try group.applying(command, by: user)
+            try write(outcome, before: group)
+        } else {
+            guard case .create(let name, let members) = command else { throw StoreFailure.damagedRow }
+            outcome = try create(name: name, members: members, by: user)
+        }
+        cache.groups[outcome.group.id] = outcome.isDissolved ? nil : outcome.group
+        var deliveries: [InboxDelivery] = []
+        for notice in outcome.notices {
+            // Members have accounts; anything else would leave the group changed and nobody told.
+            guard case .eventAppended(let told) = try appendEvent(.group(notice.event), to: notice.recipients) else {
+                throw StoreFailure.damagedRow
+            }
+            deliveries += told
+        }
+        return .groupChanged(outcome.group, deliveries: deliveries)
+    }
+
+    private func create(name: String, members: [UserID], by user: UserID) throws -> Group.Outcome {
+        // Checked before the number is taken: a refused operation writes nothing.
+        guard let probe = GroupID(rawValue: .max) else { throw StoreFailure.damagedRow }
+        _ = try Group.created(probe, name: name, members: members, by: user, now: now)
+        let insert = try PreparedStatement(
+            db,
+            "INSERT INTO chat_group (name, avatar_url, is_muted, created_at) VALUES (?, '', 0, ?)"
+        )
+        insert.bind(now, at: 2)
+        try insert.bind(name, at: 1) { try insert.run() }
+        guard let id = Int32(exactly: db.lastInsertedRowID).flatMap(GroupID.init(rawValue:)) else {
+            throw StoreFailure.damagedRow
+        }
+        let outcome = try Group.created(id, name: name, members: members, by: user, now: now)
+        for member in outcome.group.members { try write(member, of: id) }
+        return outcome
+    }
+
+    /// Writes what is different.
+    private func write(_ outcome: Group.Outcome, before: Group) throws {
+        let group = outcome.group
+        for member in before.members where group.member(member.user) == nil {
+            let delete = try PreparedStatement(db, "DELETE FROM group_member WHERE group_id = ? AND user = ?")
+            delete.bind(Int64(group.id.rawValue), at: 1)
+            delete.bind(member.user, at: 2)
+            try delete.run()
+        }
+        for member in group.members where before.member(member.user) != member { try write(member, of: group.id) }
+        if outcome.isDissolved {
+            let delete = try PreparedStatement(db, "DELETE FROM chat_group WHERE id = ?")
+            delete.bind(Int64(group.id.rawValue), at: 1)
+            try delete.run()
+        } else if group.summary != before.summary {
+            let update = try PreparedStatement(
+                db,
+                "UPDATE chat_group SET name = ?, avatar_url = ?, is_muted = ? WHERE id = ?"
+            )
+            update.bind(group.summary.isMuted ? 1 : Int64(0), at: 3)
+            update.bind(Int64(group.id.rawValue), at: 4)
+            try update.bind(group.summary.name, at: 1) {
+                try update.bind(group.summary.avatarURL, at: 2) { try update.run() }
+            }
+        }
+    }
+
+    private func write(_ member: GroupMember, of group: GroupID) throws {
+        let insert = try PreparedStatement(
+            db,
+            "INSERT OR REPLACE INTO group_member (group_id, user, role, muted_until) VALUES (?, ?, ?, ?)"
+        )
+        insert.bind(Int64(group.rawValue), at: 1)
+        insert.bind(member.user, at: 2)
+        insert.bind(Int64(member.role.rawValue), at: 3)
+        insert.bind(member.mutedUntil, at: 4)
+        try insert.run()
+    }
+}

@@ -1,0 +1,306 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// What every ``SocialStore`` does, and every ``MessageStore`` where contacts and groups decide.
+package enum SocialStoreConformance {
+    package static var cases: [ConformanceCase] { contacts + groups + groupMessages }
+
+    private static let contacts = [
+        ConformanceCase("A request, an answer and an end reach the other's inbox") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3)
+            try world.contact(.request, 0, 1, message: "hello")
+            try world.contact(.request, 0, 1)
+            try expectEqual(try await world.contacts(0), ["2:requested"])
+            try expectEqual(try await world.contacts(1), ["1:incoming"])
+            let asked = try await world.store.entries(of: world[1].user, after: 0, limit: 9).entries
+            let expected = ContactEvent(kind: .requested, user: world[0].user, nickName: "User1", message: "hello")
+            try expectEqual(asked.map(\.event), [.contact(expected)])
+            try world.contact(.accept, 1, 0)
+            try expectEqual(try await world.contacts(0), ["2:accepted"])
+            try expectEqual(try await world.contacts(1), ["1:accepted"])
+            try world.contact(.remove, 0, 1)
+            try expectEqual(try await world.contacts(0), [])
+            try expectEqual(try await world.contacts(1), [])
+            try expectEqual(try await world.inbox(0), ["1:accepted by 2"])
+            try expectEqual(try await world.inbox(1), ["1:requested by 1", "2:removed by 1"])
+            try expectEqual(try world.refusal(world.contactOperation(.accept, 1, 0)), .notFound)
+            try expectEqual(try await world.inbox(2), [])
+        },
+        ConformanceCase("A blocked sender's messages and requests are refused, at once and until unblocked") {
+            makeStore in
+            let world = try await StoreWorld(makeStore, people: 3)
+            try world.send("a", from: 0, to: 1)
+            try world.contact(.block, 1, 0)
+            try expectEqual(try world.refusal(.append(world.message("b", from: 0, to: 1))), .forbidden)
+            try expectEqual(try world.refusal(world.contactOperation(.request, 0, 1)), .forbidden)
+            try world.send("c", from: 1, to: 0)
+            try world.send("d", from: 2, to: 1)
+            try expectEqual(try await world.contacts(1), ["1:blocked"])
+            try expectEqual(try await world.contacts(0), [], "who is blocked is not told")
+            // After something else has touched the account's rows.
+            _ = try await world.store.open(
+                DeviceDescription(id: StoreWorld.tablet),
+                of: world[1].user,
+                token: nil,
+                now: StoreWorld.now
+            )
+            try expectEqual(try world.refusal(.append(world.message("e", from: 0, to: 1))), .forbidden)
+            try world.contact(.unblock, 1, 0)
+            try world.send("f", from: 0, to: 1)
+            try expectEqual(try await world.inbox(1), ["1:a", "2:c", "3:d", "4:f"])
+            try expectEqual(try await world.contacts(1), [])
+        },
+        ConformanceCase("Within one batch a block counts from its place on") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let outcomes = try world.store.commit(
+                [
+                    .append(world.message("a", from: 0, to: 1)),
+                    world.contactOperation(.block, 1, 0),
+                    .append(world.message("b", from: 0, to: 1)),
+                    world.contactOperation(.unblock, 1, 0),
+                    .append(world.message("c", from: 0, to: 1)),
+                ],
+                now: StoreWorld.now
+            )
+            guard case .refused = outcomes[2] else { throw ConformanceFailure(description: "\(outcomes[2])") }
+            try expectEqual(try await world.inbox(1), ["1:a", "2:c"])
+        },
+        ConformanceCase("Where contacts are required, strangers are refused") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            func append(_ text: String) -> WriteOperation {
+                let message = world.message(text, from: 0, to: 1)
+                return .append(
+                    MessageAppend(
+                        id: message.id,
+                        draft: message.draft,
+                        sender: message.sender,
+                        sentAt: message.sentAt,
+                        expiresAt: message.expiresAt,
+                        recipients: message.recipients,
+                        requiresContact: true
+                    )
+                )
+            }
+            try expectEqual(try world.refusal(append("a")), .forbidden)
+            try world.contact(.request, 0, 1)
+            try expectEqual(try world.refusal(append("b")), .forbidden)
+            try world.contact(.accept, 1, 0)
+            guard case .appended = try world.commit(append("c")) else {
+                throw ConformanceFailure(description: "not appended")
+            }
+        },
+        ConformanceCase("Contacts are listed ascending, page by page, with today's names") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 6)
+            for other in [4, 2, 3, 1, 5] { try world.contact(.request, 0, other) }
+            try world.contact(.remove, 0, 3)
+            let renamed = AccountChange(nickName: StoreWorld.name("Bob"), avatarURL: "https://example.org/b")
+            _ = try await world.store.update(world[1].user, renamed)
+            let first = try await world.store.contacts(of: world[0].user, after: nil, limit: 2)
+            try expectEqual(first.map(\.account.id.rawValue), [2, 3])
+            try expectEqual(first.first?.account.nickName.rawValue, "Bob")
+            try expectEqual(first.first?.account.avatarURL, "https://example.org/b")
+            let rest = try await world.store.contacts(of: world[0].user, after: first.last?.account.id, limit: 9)
+            try expectEqual(rest.map(\.account.id.rawValue), [5, 6])
+            try expectEqual(try await world.store.contacts(of: world[0].user, after: nil, limit: 0), [])
+            let names = try await world.store.names(of: [world[1].user, world[2].user])
+            try expectEqual(names, [world[1].user: "Bob", world[2].user: "User3"])
+        },
+        ConformanceCase("Nobody is a contact of oneself or of nobody") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            guard let stranger = UserID(rawValue: 99) else { return }
+            let operation = WriteOperation.contact(.request, by: world[0], peer: stranger, message: "")
+            try expectEqual(try world.refusal(operation), .notFound)
+            try expectEqual(try world.refusal(world.contactOperation(.request, 0, 0)), .invalidArgument)
+        },
+    ]
+
+    private static let groups = [
+        ConformanceCase("A group is created, changed and dissolved, and its members are told") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 4)
+            let group = try world.create([1, 2])
+            try expectEqual(try await world.store.group(group), try world.group(.change(group, GroupChange())))
+            let changed = GroupChange(name: "new", avatarURL: "https://example.org/g", isMuted: true)
+            let after = try world.group(.change(group, changed))
+            try expectEqual(after.summary.name, "new")
+            try expectEqual(try await world.store.group(group), after)
+            try expectEqual(after.summary.createdAt, StoreWorld.now)
+            let entries = try await world.store.entries(of: world[2].user, after: 1, limit: 9).entries
+            let event = GroupEvent(kind: .changed, group: after.summary, by: world[0].user)
+            try expectEqual(entries.map(\.event), [.group(event)])
+            _ = try world.group(.changeMembers(group, MemberChanges(added: [world[3].user], removed: [world[1].user])))
+            try expectEqual(try await world.store.isMember(world[1].user, of: group), false)
+            try expectEqual(try await world.store.isMember(world[3].user, of: group), true)
+            _ = try world.group(.dissolve(group))
+            try expect(try await world.store.group(group) == nil)
+            try expectEqual(
+                try await world.inbox(1),
+                ["1:created by 1 1 2 3", "2:changed by 1", "3:membersRemoved by 1 2"]
+            )
+            try expectEqual(
+                try await world.inbox(3),
+                ["1:membersRemoved by 1 2", "2:membersAdded by 1 4", "3:dissolved by 1"]
+            )
+            let next = try world.create([])
+            try expect(next.rawValue > group.rawValue, "ids are not used again")
+        },
+        ConformanceCase("A refused change changes nothing") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3)
+            let group = try world.create([1])
+            let before = try await world.store.group(group)
+            guard let stranger = UserID(rawValue: 99) else { return }
+            let changes: [(GroupCommand, Int, HermesError.Code)] = [
+                (.changeMembers(group, MemberChanges(added: [world[2].user, stranger])), 0, .notFound),
+                (.changeMembers(group, MemberChanges(added: [world[2].user])), 1, .forbidden),
+                (.change(group, GroupChange(name: "mine")), 2, .forbidden),
+                (.dissolve(group), 1, .forbidden),
+                (.leave(group), 0, .forbidden),
+                (.create(name: "g", members: [stranger]), 0, .notFound),
+            ]
+            for (command, person, code) in changes {
+                try expectEqual(try world.refusal(.group(command, by: world[person].user)), code, "\(command)")
+            }
+            try expectEqual(try await world.store.group(group), before)
+            try expectEqual(try await world.inbox(1), ["1:created by 1 1 2"])
+            try world.contact(.block, 2, 0)
+            let add = GroupCommand.changeMembers(group, MemberChanges(added: [world[2].user]))
+            try expectEqual(try world.refusal(.group(add, by: world[0].user)), .forbidden, "who blocks is not added")
+        },
+        ConformanceCase("One's groups are listed ascending, page by page") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            for _ in 1...4 { _ = try world.create([1]) }
+            let all = try await world.store.groups(of: world[1].user, after: nil, limit: 9)
+            try expectEqual(all.map(\.memberCount), [2, 2, 2, 2])
+            try expectEqual(all.map(\.id.rawValue), all.map(\.id.rawValue).sorted())
+            _ = try world.group(.leave(all[1].id), by: 1)
+            let page = try await world.store.groups(of: world[1].user, after: all[0].id, limit: 1)
+            try expectEqual(page.map(\.id), [all[2].id])
+            try expectEqual(try await world.store.groups(of: world[0].user, after: nil, limit: 9).count, 4)
+        },
+    ]
+
+    private static let groupMessages = [
+        ConformanceCase("A message reaches each member once, the sender first, numbered within the group") {
+            makeStore in
+            let settings = StoreSettings(historyPeriod: .seconds(3600))
+            let world = try await StoreWorld(makeStore, people: 4, settings: settings)
+            let group = try world.create([1, 2])
+            guard case .appended(let receipt, let deliveries) = try world.commit(world.talk("a", 1, group)) else {
+                throw ConformanceFailure(description: "not appended")
+            }
+            try expectEqual(receipt.conversationSeq, 1)
+            try expectEqual(receipt.inboxSeq, 2)
+            try expectEqual(deliveries.map(\.user.rawValue), [2, 1, 3])
+            guard case .appended(let second, _) = try world.commit(world.talk("b", 2, group)) else { return }
+            try expectEqual(second.conversationSeq, 2)
+            for person in 0...2 { try expectEqual(try await world.inbox(person, after: 1), ["2:a", "3:b"]) }
+            try expectEqual(try await world.inbox(3), [])
+            guard
+                case .eventAppended(let recalled) = try world.commit(
+                    .recall(receipt.messageID, .group(group), by: world[1].user, notBefore: StoreWorld.now)
+                )
+            else { throw ConformanceFailure(description: "not recalled") }
+            try expectEqual(Set(recalled.map(\.user.rawValue)), [1, 2, 3])
+            let history = try await world.store.history(of: .group(group), before: nil, limit: 9)
+            try expectEqual(history.map(\.isRecalled), [true, false])
+        },
+        ConformanceCase("Who was removed neither sends nor gets, within one batch too") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3)
+            let group = try world.create([1, 2])
+            let remove = GroupCommand.changeMembers(group, MemberChanges(removed: [world[1].user]))
+            let outcomes = try world.store.commit(
+                [
+                    world.talk("a", 1, group), .group(remove, by: world[0].user), world.talk("b", 1, group),
+                    world.talk("c", 0, group),
+                ],
+                now: StoreWorld.now
+            )
+            guard case .refused(let error) = outcomes[2], error.code == .forbidden else {
+                throw ConformanceFailure(description: "\(outcomes[2])")
+            }
+            try expectEqual(try await world.inbox(1, after: 1), ["2:a", "3:membersRemoved by 1 2"])
+            try expectEqual(try await world.inbox(2, after: 1), ["2:a", "3:membersRemoved by 1 2", "4:c"])
+            let mark = InboxEvent.readMark(.group(group), by: world[1].user, upTo: 1)
+            try expectEqual(try world.refusal(.appendEvent(mark, recipients: [world[1].user])), .forbidden)
+            guard case .appended(let receipt, _) = outcomes[0] else { return }
+            try expectEqual(
+                try world.refusal(
+                    .recall(receipt.messageID, .group(group), by: world[1].user, notBefore: StoreWorld.now)
+                ),
+                .forbidden
+            )
+            _ = try world.group(.dissolve(group))
+            try expectEqual(try world.refusal(world.talk("d", 0, group)), .forbidden)
+        },
+        ConformanceCase("Muting holds until its end") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let group = try world.create([1])
+            let end = StoreWorld.later(.seconds(10))
+            let mute = MemberChanges.Role(user: world[1].user, role: nil, mutedUntil: end)
+            _ = try world.group(.changeMembers(group, MemberChanges(roles: [mute])))
+            try expectEqual(try world.refusal(world.talk("a", 1, group)), .forbidden)
+            guard case .appended = try world.commit(world.talk("b", 1, group), at: end) else {
+                throw ConformanceFailure(description: "still muted")
+            }
+            _ = try world.group(.change(group, GroupChange(isMuted: true)))
+            try expectEqual(try world.refusal(world.talk("c", 1, group), at: end), .forbidden)
+            guard case .appended = try world.commit(world.talk("d", 0, group), at: end) else {
+                throw ConformanceFailure(description: "the owner is muted")
+            }
+        },
+    ]
+}
+
+extension StoreWorld {
+    fileprivate func contactOperation(
+        _ command: ContactCommand,
+        _ one: Int,
+        _ other: Int,
+        message: String = ""
+    ) -> WriteOperation {
+        .contact(command, by: people[one], peer: people[other].user, message: message)
+    }
+
+    fileprivate func contact(_ command: ContactCommand, _ one: Int, _ other: Int, message: String = "") throws {
+        let outcome = try commit(contactOperation(command, one, other, message: message))
+        guard case .eventAppended = outcome else { throw ConformanceFailure(description: "refused: \(outcome)") }
+    }
+
+    /// Who is on somebody's list, in short: "2:accepted".
+    fileprivate func contacts(_ person: Int) async throws -> [String] {
+        try await store.contacts(of: people[person].user, after: nil, limit: 100)
+            .map { "\($0.account.id):\($0.state)" }
+    }
+
+    /// A group of the first person and these.
+    fileprivate func create(_ others: [Int]) throws -> GroupID {
+        try group(.create(name: "group", members: others.map { people[$0].user })).id
+    }
+
+    fileprivate func group(_ command: GroupCommand, by person: Int = 0) throws -> Group {
+        let outcome = try commit(.group(command, by: people[person].user))
+        guard case .groupChanged(let group, _) = outcome else {
+            throw ConformanceFailure(description: "refused: \(outcome)")
+        }
+        return group
+    }
+
+    /// A message to a group.
+    fileprivate func talk(_ text: String, _ person: Int, _ group: GroupID) -> WriteOperation {
+        .append(
+            MessageAppend(
+                id: Self.nextID(),
+                draft: MessageDraft(
+                    conversation: .group(group),
+                    clientID: nil,
+                    content: MessageContent(bytes: Array(text.utf8))
+                ),
+                sender: people[person],
+                sentAt: Self.now,
+                expiresAt: Self.later(.seconds(3600)),
+                recipients: []
+            )
+        )
+    }
+}
