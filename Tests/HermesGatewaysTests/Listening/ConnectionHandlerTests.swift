@@ -23,6 +23,7 @@ struct ConnectionHandlerTests {
         var isClosed = false
         var authenticates = false
         var holds = false
+        var isGoneAtTheFarewell = false
 
         init(_ connection: Connection) { self.connection = connection }
 
@@ -35,6 +36,7 @@ struct ConnectionHandlerTests {
         func farewell(_ reason: CloseReason) {
             farewells.append(reason.label)
             connection.write { $0.writeString("bye") }
+            if isGoneAtTheFarewell { connection.context?.close(promise: nil) }
         }
 
         func written(_ mark: UInt64) { marks.append(mark) }
@@ -276,5 +278,16 @@ struct ConnectionHandlerTests {
         fixture.connection.loop.post(.ended(fixture.connection, .revoked))
         fixture.channel.embeddedEventLoop.run()
         #expect(fixture.session.farewells.isEmpty)
+    }
+
+    @Test func aPeerThatIsGoneAtTheFarewellIsCountedOnce() throws {
+        let fixture = try Fixture()
+        fixture.session.isGoneAtTheFarewell = true
+        #expect(fixture.connection.listener.openCount == 1)
+        fixture.connection.end(.shuttingDown)
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(10))
+        #expect(fixture.session.isClosed)
+        #expect(fixture.connection.listener.openCount == 0)
+        #expect(fixture.connection.loop.connectionCount == 0)
     }
 }
