@@ -173,6 +173,7 @@ let package = Package(
             dependencies: [
                 "HermesClient",
                 "HermesServer",
+                "HermesSQLite",
                 "HermesWire",
                 nio("NIOCore"),
                 nio("NIOPosix"),

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Musl)
@@ -12,7 +14,7 @@ import Glibc
 /// Keeps a second server away from a data directory: an exclusive `flock` on a file in it, which the system gives back
 /// when the process ends, however it ends.
 final class DirectoryLock: Sendable {
-    private let descriptor: Int32
+    private let descriptor: Mutex<Int32?>
 
     init(directory: String) throws(StoreOpenError) {
         let path = directory + "/hermes.lock"
@@ -35,10 +37,18 @@ final class DirectoryLock: Sendable {
                     : "Cannot be locked (\(String(cString: strerror(reason))))."
             )
         }
-        self.descriptor = descriptor
+        self.descriptor = Mutex(descriptor)
+    }
+
+    /// Lets another server in.
+    func release() {
+        descriptor.withLock { descriptor in
+            if let open = descriptor { close(open) }
+            descriptor = nil
+        }
     }
 
     deinit {
-        close(descriptor)
+        release()
     }
 }

@@ -24,7 +24,7 @@ package final class SQLiteStore: Sendable {
     let settings: StoreSettings
     let logger: Logger
     private let cache = Mutex(WriterCache())
-    /// Held as long as the store lives.
+    /// Held until the store is closed or released.
     private let lock: DirectoryLock
 
     init(pool: DatabasePool, epoch: UInt64, settings: StoreSettings, lock: DirectoryLock, logger: Logger) {
@@ -37,13 +37,13 @@ package final class SQLiteStore: Sendable {
 
     /// Writes the log back into the database file and closes it.
     ///
-    /// Calls in flight end first; later ones fail with `.storageUnavailable`. Another process can open the directory
-    /// once the store is released, too.
+    /// Calls in flight end first; later ones fail with `.storageUnavailable`. Then the directory is free for others.
     package func close() throws(HermesError) {
         do {
             // Fails harmlessly if a reader is still at work: the log stays and the next start goes on with it.
             try? pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try pool.close()
+            lock.release()
         } catch {
             throw StoreFailure.hermesError(error)
         }

@@ -22,7 +22,7 @@ struct BenchCommand: AsyncParsableCommand {
               hermes bench impb --pairs 20 --accounts bench.accounts --json
               hermes bench idle --connections 1000 --accounts bench.accounts
             """,
-        subcommands: [RoomBench.self, DelimitedBench.self, IMPBBench.self, IdleBench.self]
+        subcommands: [RoomBench.self, DelimitedBench.self, IMPBBench.self, IdleBench.self, StoreBench.self]
     )
 }
 

@@ -52,6 +52,10 @@ enum BareLoop {
                 try execute(connection, "BEGIN IMMEDIATE")
                 for message in messages { try statements.insert(message, content, &state) }
                 try statements.update(&state)
+                if state.freshEntries >= BatchWriter.maxFreshEntries {
+                    for sql in BatchWriter.settlingSQL { try execute(connection, sql) }
+                    state.freshEntries = 0
+                }
                 try execute(connection, "COMMIT")
             }
         }
@@ -77,6 +81,7 @@ private struct Item {
 private struct State {
     var heads: [Int64]
     var lastSeqs: [Int64]
+    var freshEntries = 0
     var dirtyUsers: Set<Int> = []
     var dirtyPairs: Set<Int> = []
 
@@ -89,6 +94,7 @@ private struct State {
 private struct Prepared {
     let insertMessage: OpaquePointer
     let insertEntry: OpaquePointer
+    let insertClientID: OpaquePointer
     let updateInbox: OpaquePointer
     let updateConversation: OpaquePointer
     private let connection: OpaquePointer
@@ -103,12 +109,15 @@ private struct Prepared {
         self.connection = connection
         insertMessage = try prepare(Statements.SQL.insertMessage)
         insertEntry = try prepare(Statements.SQL.insertEntry)
+        insertClientID = try prepare(Statements.SQL.insertClientID)
         updateInbox = try prepare(Statements.SQL.updateInbox)
         updateConversation = try prepare(Statements.SQL.updateConversation)
     }
 
     func finalize() {
-        for statement in [insertMessage, insertEntry, updateInbox, updateConversation] { sqlite3_finalize(statement) }
+        for statement in [insertMessage, insertEntry, insertClientID, updateInbox, updateConversation] {
+            sqlite3_finalize(statement)
+        }
     }
 
     func insert(_ item: Item, _ content: [UInt8], _ state: inout State) throws {
@@ -130,12 +139,17 @@ private struct Prepared {
                     sqlite3_bind_blob(insertMessage, 14, deliveries.baseAddress, Int32(deliveries.count), nil)
                     sqlite3_bind_blob(insertMessage, 15, content.baseAddress, Int32(content.count), nil)
                     try step(insertMessage)
+                    sqlite3_bind_int64(insertClientID, 1, Int64(item.sender + 1))
+                    sqlite3_bind_text(insertClientID, 2, clientID.baseAddress, Int32(clientID.count - 1), nil)
+                    sqlite3_bind_int64(insertClientID, 3, item.high)
+                    try step(insertClientID)
                 }
             }
         }
         let key = item.high
         for user in [item.sender, item.receiver] {
             state.heads[user] += 1
+            state.freshEntries += 1
             state.dirtyUsers.insert(user)
             sqlite3_bind_int64(insertEntry, 1, Int64(user + 1))
             sqlite3_bind_int64(insertEntry, 2, state.heads[user])

@@ -58,6 +58,8 @@ package struct StoreBenchmark: Sendable {
     package struct Report: Sendable, CustomStringConvertible {
         package let store: Figures
         package let bare: Figures
+        /// Purging what the store run wrote, once all was acknowledged.
+        package let purge: Figures
 
         /// How much of the bare loop's rate the store reaches, counted in processor time.
         package var ratio: Double { bare.processorTime / store.processorTime }
@@ -71,7 +73,8 @@ package struct StoreBenchmark: Sendable {
                 return "\(name): \(rate) messages/s (slowest twentieth \(slowest)/s, slowest commit \(commit) ms), "
                     + "\(micros) µs of processor time each\n"
             }
-            return line("store", store) + line("bare loop", bare) + "ratio: \(Int(ratio * 100)) %"
+            return line("store", store) + line("bare loop", bare) + line("purge", purge)
+                + "store to bare loop: \(Int(ratio * 100)) % (in processor time)"
         }
     }
 
@@ -82,8 +85,8 @@ package struct StoreBenchmark: Sendable {
         let bare = try await prepare(base + "/bare") { path in
             try BareLoop.run(self, database: path)
         }
-        let store = try await measureStore(base + "/store")
-        return Report(store: store, bare: bare)
+        let (store, purge) = try await measureStore(base + "/store")
+        return Report(store: store, bare: bare, purge: purge)
     }
 
     static let start = Timestamp(rawValue: 1_800_000_000_000)
@@ -127,7 +130,7 @@ package struct StoreBenchmark: Sendable {
         return people
     }
 
-    private func measureStore(_ directory: String) async throws -> Figures {
+    private func measureStore(_ directory: String) async throws -> (commits: Figures, purge: Figures) {
         let store = try open(directory)
         let people = try await makePeople(in: store)
         let content = MessageContent(bytes: Array(repeating: 0x61, count: contentBytes))
@@ -154,7 +157,26 @@ package struct StoreBenchmark: Sendable {
             }
             try stopwatch.measure { _ = try store.commit(operations, now: Self.start) }
         }
+        let purge = try await measurePurge(of: store, people)
         try store.close()
+        return (Figures(stopwatch, batchSize: batchSize), purge)
+    }
+
+    /// Each message has two entries; a purge of twice the batch size deals with one batch.
+    private func measurePurge(of store: SQLiteStore, _ people: [Principal]) async throws -> Figures {
+        for person in people {
+            let device = DeviceDescription(id: person.device)
+            _ = try await store.open(device, of: person.user, token: nil, now: Self.start)
+        }
+        let everything = people.map { WriteOperation.acknowledge($0.user, $0.device, upTo: .max) }
+        _ = try store.commit(everything, now: Self.start)
+        var stopwatch = Stopwatch()
+        var isDone = false
+        while !isDone {
+            let began = stopwatch.start()
+            isDone = try await store.purge(now: Self.start, limit: batchSize * 2) == 0
+            if !isDone { stopwatch.stop(began) }
+        }
         return Figures(stopwatch, batchSize: batchSize)
     }
 }
@@ -165,9 +187,15 @@ struct Stopwatch {
     private(set) var processorSeconds: Double = 0
 
     mutating func measure(_ body: () throws -> Void) rethrows {
-        let processor = clock()
-        let taken = try ContinuousClock().measure(body)
-        batchSeconds.append(taken / .seconds(1))
-        processorSeconds += Double(clock() - processor) / Double(CLOCKS_PER_SEC)
+        let began = start()
+        try body()
+        stop(began)
+    }
+
+    func start() -> (wall: ContinuousClock.Instant, processor: clock_t) { (.now, clock()) }
+
+    mutating func stop(_ began: (wall: ContinuousClock.Instant, processor: clock_t)) {
+        batchSeconds.append((.now - began.wall) / .seconds(1))
+        processorSeconds += Double(clock() - began.processor) / Double(CLOCKS_PER_SEC)
     }
 }

@@ -93,11 +93,15 @@ struct BatchWriter {
 
     /// Moves the fresh rows to the tables where they stay, in the order of those.
     static func settle(_ db: Database) throws {
-        for (table, order) in [("inbox", "user, seq"), ("client_id", "sender, client_id")] {
-            try PreparedStatement(db, "INSERT INTO \(table) SELECT * FROM \(table)_fresh ORDER BY \(order)").run()
-            try PreparedStatement(db, "DELETE FROM \(table)_fresh").run()
-        }
+        for sql in settlingSQL { try PreparedStatement(db, sql).run() }
     }
+
+    static let settlingSQL = [
+        "INSERT INTO inbox SELECT * FROM inbox_fresh ORDER BY user, seq",
+        "DELETE FROM inbox_fresh",
+        "INSERT INTO client_id SELECT * FROM client_id_fresh ORDER BY sender, client_id",
+        "DELETE FROM client_id_fresh",
+    ]
 
     /// So many fresh entries fit into about a hundred pages, and take some 20 ms to move.
     static let maxFreshEntries = 20_000
