@@ -50,7 +50,7 @@ package final class Messenger: Sendable {
         )
     }
 
-    /// Deletes what is delivered or expired; to be called about once a minute.
+    /// Deletes what is delivered or expired; to be called about once a second.
     ///
     /// - Parameters:
     ///   - now: the wall clock.

@@ -62,6 +62,8 @@ struct SQLiteStoreOpeningTests {
         let world = try await StoreWorld(store: directory.openStore())
         guard let store = world.store as? SQLiteStore else { return }
         try store.close()
+        try store.close()
+        try directory.openStore().close()
         await #expect(throws: HermesError.self) { try await store.position(of: world[0].user) }
         #expect(throws: HermesError.self) { try store.commit([], now: StoreWorld.now) }
         #expect(FileManager.default.fileExists(atPath: directory.database + "-wal") == false)

@@ -84,7 +84,7 @@ extension StoreSchema {
                 ) STRICT;
                 CREATE INDEX message_history ON message (conversation, conversation_seq)
                     WHERE content_until > 0 AND content IS NOT NULL;
-                CREATE INDEX message_expiry ON message (expires_at) WHERE refs > 0;
+                CREATE INDEX message_expiry ON message (expires_at) WHERE due IS NULL;
                 CREATE INDEX message_due ON message (due) WHERE due IS NOT NULL;
 
                 -- Two tables are one inbox, and two are one index of client ids: commits write to the small "fresh" ones, whose

@@ -35,7 +35,7 @@ struct Purger {
             "SELECT seq, message FROM \(table) WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
         }
         static let expiredMessages = """
-            SELECT key, deliveries FROM message WHERE refs > 0 AND expires_at <= ? ORDER BY expires_at LIMIT ?
+            SELECT key, deliveries FROM message WHERE due IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
             """
         static let expiredEvents = tables.map { table in
             "SELECT user, seq FROM \(table) WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?"
@@ -51,11 +51,13 @@ struct Purger {
         try deleteExpiredMessages()
         try deleteExpiredEvents()
         for user in users { try updateOldest(of: user) }
-        for (key, count) in released { try release(key, count) }
-        for key in try dueMessages() {
-            try settle(key)
-            count(1)
-        }
+        let released = released.sorted { $0.key < $1.key }
+        let due = try dueMessages()
+        guard !released.isEmpty || !due.isEmpty else { return done }
+        let messages = try MessageReleaser(db: db, settings: settings, now: now)
+        for (key, count) in released { try messages.release(key, references: count) }
+        for key in due { try messages.release(key, references: 0) }
+        count(due.count)
         return done
     }
 
@@ -116,6 +118,8 @@ struct Purger {
             return true
         }
         for (key, deliveries) in found where remaining > 0 {
+            // All of them: whatever else, it is not found here again.
+            released[key] = Int64(Int32.max)
             for (user, seq) in deliveries {
                 for table in Query.tables {
                     let delete = try PreparedStatement(
@@ -127,7 +131,6 @@ struct Purger {
                     delete.bind(key, at: 3)
                     try delete.run()
                     guard db.changesCount > 0 else { continue }
-                    released[key, default: 0] += 1
                     users.insert(user)
                     count(1)
                 }
@@ -168,14 +171,6 @@ struct Purger {
         try update.run()
     }
 
-    private func release(_ key: Int64, _ count: Int64) throws {
-        let update = try PreparedStatement(db, "UPDATE message SET refs = refs - ? WHERE key = ? RETURNING refs")
-        update.bind(count, at: 1)
-        update.bind(key, at: 2)
-        let refs = try update.first { $0.integer(0) }
-        if let refs, refs <= 0 { try settle(key) }
-    }
-
     private func dueMessages() throws -> [Int64] {
         let query = try PreparedStatement(db, Query.dueMessages)
         var keys: [Int64] = []
@@ -186,54 +181,5 @@ struct Purger {
             return true
         }
         return keys
-    }
-
-    /// Decides about a message that no inbox refers to: its content stays for history, or its record for repetitions
-    /// and recalls, or nothing stays.
-    private func settle(_ key: Int64) throws {
-        let query = try PreparedStatement(
-            db,
-            "SELECT content_until, sent_at, content, content_hash, client_id, sender FROM message WHERE key = ?"
-        )
-        query.bind(key, at: 1)
-        let message = try query.first { row in
-            let content = row.isNull(2) ? nil : MessageContent(bytes: row.bytes(2))
-            let clientID = row.text(4)
-            let hash: Int64? =
-                if !row.isNull(3) { row.integer(3) } else if clientID == nil { nil } else { content?.stableHash }
-            return (
-                contentUntil: row.timestamp(0), sentAt: row.timestamp(1), hasContent: content != nil, hash: hash,
-                clientID: clientID, sender: try row.user(5)
-            )
-        }
-        guard let message else { return }
-        if message.hasContent, message.contentUntil > now {
-            let update = try PreparedStatement(db, "UPDATE message SET due = ? WHERE key = ?")
-            update.bind(message.contentUntil, at: 1)
-            update.bind(key, at: 2)
-            try update.run()
-            return
-        }
-        let recordUntil = message.sentAt.advanced(by: settings.recordPeriod)
-        if recordUntil > now {
-            let update = try PreparedStatement(
-                db,
-                "UPDATE message SET content = NULL, content_hash = ?, due = ? WHERE key = ?"
-            )
-            update.bind(message.hash, at: 1)
-            update.bind(recordUntil, at: 2)
-            update.bind(key, at: 3)
-            try update.run()
-        } else {
-            let delete = try PreparedStatement(db, "DELETE FROM message WHERE key = ?")
-            delete.bind(key, at: 1)
-            try delete.run()
-            guard let clientID = message.clientID else { return }
-            for table in ["client_id", "client_id_fresh"] {
-                let release = try PreparedStatement(db, "DELETE FROM \(table) WHERE sender = ? AND client_id = ?")
-                release.bind(message.sender, at: 1)
-                try release.bind(clientID, at: 2) { try release.run() }
-            }
-        }
     }
 }
