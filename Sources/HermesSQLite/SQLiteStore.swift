@@ -23,6 +23,7 @@ package final class SQLiteStore: Sendable {
     let epoch: UInt64
     let settings: StoreSettings
     let logger: Logger
+    private let isOpen = Atomic(true)
     private let cache = Mutex(WriterCache())
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
@@ -38,7 +39,10 @@ package final class SQLiteStore: Sendable {
     /// Writes the log back into the database file and closes it.
     ///
     /// Calls in flight end first; later ones fail with `.storageUnavailable`. Then the directory is free for others.
+    /// Closing it again does nothing.
     package func close() throws(HermesError) {
+        // SQLite's checkpoint does not bear a connection that is closed.
+        guard isOpen.exchange(false, ordering: .acquiringAndReleasing) else { return }
         do {
             // Fails harmlessly if a reader is still at work: the log stays and the next start goes on with it.
             try? pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }

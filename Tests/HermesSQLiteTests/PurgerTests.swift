@@ -14,7 +14,8 @@ struct PurgerTests {
         let directory = try TemporaryDirectory()
         try directory.openStore().close()
         let plan = try await DatabaseQueue(path: directory.database).read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql.replacing("?", with: "1"))").map { $0["detail"] as String }
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql.replacing("?", with: "1"))")
+                .map { $0["detail"] as String }
         }
         #expect(!plan.isEmpty)
         for step in plan {
