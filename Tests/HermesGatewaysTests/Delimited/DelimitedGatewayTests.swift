@@ -141,8 +141,8 @@ struct DelimitedGatewayTests {
             #expect(try await client.next().pong.clientTimeMs == 17)
 
             _ = try await client.register("ann")
-            let contacts = try await client.ask(6, .contact(.with { $0.list = .init() }))
-            #expect(contacts.error.code == HermesError.Code.unsupported.rawValue)
+            let unknown = try await client.ask(6, .contact(.init()))
+            #expect(unknown.error.code == HermesError.Code.unsupported.rawValue)
             let second = try await client.ask(7, .register(.init()))
             #expect(second.error.code == HermesError.Code.alreadyAuthenticated.rawValue)
             let empty = try await client.ask(8, .send(.with { $0.to.uid = 1 }))
