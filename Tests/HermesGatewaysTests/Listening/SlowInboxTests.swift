@@ -21,7 +21,7 @@ import Testing
             let bytes = MessageContent(bytes: try content.wireBytes())
             let conversation = ConversationID.direct(between: ann.principal.user, and: bob.principal.user)
             // Far more than the sockets of both sides hold.
-            let count = 200
+            let count = 120
             for _ in 0..<count {
                 let draft = MessageDraft(conversation: conversation, clientID: nil, content: bytes)
                 _ = try await withCheckedThrowingContinuation { continuation in
@@ -29,7 +29,11 @@ import Testing
                 }
             }
 
-            let peer = try await harness.connect(DelimitedFrameDecoder.self)
+            let peer = try await FramePeer<DelimitedFrameDecoder>.connect(
+                to: harness.listener.port,
+                group: harness.group,
+                receiveBuffer: 16_384
+            )
             try await peer.channel.setOption(.autoRead, value: false).get()
             var login = Hermes_V1_Packet()
             login.id = 1

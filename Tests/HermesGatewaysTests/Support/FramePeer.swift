@@ -18,9 +18,15 @@ final class FramePeer<Decoder: FrameDecoder> {
         decoder = Decoder(maxFrameBytes: 1 << 20)
     }
 
-    static func connect(to port: Int, group: any EventLoopGroup) async throws -> FramePeer {
+    /// - Parameter receiveBuffer: how much the operating system takes for a peer that does not read, in bytes.
+    static func connect(
+        to port: Int,
+        group: any EventLoopGroup,
+        receiveBuffer: Int32 = 131_072
+    ) async throws -> FramePeer {
         let (stream, continuation) = AsyncStream.makeStream(of: ByteBuffer.self)
         let channel = try await ClientBootstrap(group: group)
+            .channelOption(.socketOption(.so_rcvbuf), value: .init(receiveBuffer))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(Collector(continuation))
