@@ -97,6 +97,7 @@ let package = Package(
                 "HermesWire",
                 nio("NIOCore"),
                 nio("NIOPosix"),
+                nio("NIOTLS"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "DequeModule", package: "swift-collections"),

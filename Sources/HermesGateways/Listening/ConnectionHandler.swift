@@ -3,6 +3,7 @@
 
 import HermesWire
 package import NIOCore
+import NIOTLS
 
 /// The one handler in a connection's pipeline (behind TLS): turns bytes into frames for the session, and the
 /// channel's events into those of ``Connection``.
@@ -17,29 +18,41 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private var hasFullLimit: Bool
     /// The beginning of a frame, and what came while the connection was not to be read from; else empty.
     private var unread = ByteBuffer()
+    private var opensWithHandshake: Bool
     private var isCutting = false
     private var isReadWaiting = false
 
     /// A read of this many bytes has most likely left more behind; the largest read is twice as long.
     private static var backlogBytes: Int { 32_768 }
 
-    package init(connection: Connection, session: Session) {
+    /// - Parameter isEncrypted: whether TLS comes first: then the session opens after the handshake, so that nothing is
+    ///   written to a peer that never ends it.
+    package init(connection: Connection, session: Session, isEncrypted: Bool = false) {
         self.connection = connection
         self.session = session
         hasFullLimit = connection.isAuthenticated
         decoder = Session.Decoder(maxFrameBytes: connection.listener.maxFrameBytes(connection.isAuthenticated))
         connection.events = session
+        opensWithHandshake = isEncrypted
     }
 
     package func handlerAdded(context: ChannelHandlerContext) {
         connection.reader = self
         connection.start(context)
-        if context.channel.isActive { session.opened() }
+        if context.channel.isActive, !opensWithHandshake { session.opened() }
     }
 
     package func channelActive(context: ChannelHandlerContext) {
-        session.opened()
+        if !opensWithHandshake { session.opened() }
         context.fireChannelActive()
+    }
+
+    package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if opensWithHandshake, case .handshakeCompleted? = event as? TLSUserEvent, connection.isOpen {
+            opensWithHandshake = false
+            session.opened()
+        }
+        context.fireUserInboundEventTriggered(event)
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) { connection.closed() }

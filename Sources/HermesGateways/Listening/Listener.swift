@@ -107,7 +107,11 @@ package final class Listener: Sendable {
             requiresAuthentication: G.Session.requiresAuthentication
         )
         let session = gateway.makeSession(for: connection)
-        let handler = ConnectionHandler<G.Session>(connection: connection, session: session)
+        let handler = ConnectionHandler<G.Session>(
+            connection: connection,
+            session: session,
+            isEncrypted: tls != nil
+        )
         try channel.pipeline.syncOperations.addHandler(handler)
     }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesCore
 import HermesGateways
 import HermesWire
 import NIOCore
@@ -53,6 +54,21 @@ struct TLSListenerTests {
             #expect(await plain.wire.next() == nil)
             let ann = try await DelimitedTestClient.connect(port: port, authority: files.certificate)
             _ = try await ann.register("ann")
+        }
+    }
+
+    @Test func nothingIsKeptForAPeerThatDoesNotEndTheHandshake() async throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        try await GatewayTestServer.with(tls: files.settings) { server in
+            let port = server.port("liveroom")
+            let silent = try await WireClient<LiveRoomFrameDecoder>.connect(port: port)
+            let viewer = try await WireClient<LiveRoomFrameDecoder>.connect(port: port, authority: files.certificate)
+            let mark = LiveRoomTestFrames.raw(20)
+            try await viewer.write(mark)
+            #expect(await viewer.next() == mark)
+            #expect(await server.environment.loops.topicPlane.subscriberCount(of: RoomName.lobby.topic) == 1)
+            try await silent.close()
         }
     }
 }
