@@ -174,7 +174,6 @@ let package = Package(
             dependencies: [
                 "HermesClient",
                 "HermesServer",
-                "HermesSQLite",
                 "HermesWire",
                 nio("NIOCore"),
                 nio("NIOPosix"),

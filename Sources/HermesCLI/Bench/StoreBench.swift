@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesSQLite
+import HermesServer
 
 /// `hermes bench store`: how fast the store commits, without any network.
 struct StoreBench: AsyncParsableCommand {
@@ -39,13 +39,13 @@ struct StoreBench: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let benchmark = StoreBenchmark(
+        let measurement = StoreMeasurement(
             users: users,
             batches: batches,
             batchSize: batchSize,
             contentBytes: payload,
-            durability: full ? .full : .normal
+            waitsForDisk: full
         )
-        print(try await benchmark.run(in: directory))
+        print(try await measurement.run(in: directory))
     }
 }
