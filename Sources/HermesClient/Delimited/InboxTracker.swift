@@ -79,7 +79,8 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         }
         self.head = max(head, received)
         acknowledged = taken
-        ahead = [:]
+        // What is ahead stays: a receipt of one's own message does not come again, and the message itself must not.
+        ahead = ahead.filter { $0.value.to > received }
         acknowledgeAt = nil
         // The server sends the rest by itself; should it not, it is asked.
         repairAt = self.head > received ? now + Self.repairTimeout : nil

@@ -132,6 +132,15 @@ import Testing
         #expect(probe.delivered == [1, 2, 3, 4])
     }
 
+    @Test func `one's own message that was ahead of a hole stays out of the app's sight after a reconnect`() {
+        var probe = Probe()
+        probe.arrive(1)
+        probe.arrive(3, own: true)
+        probe.tracker.resumed(epoch: 1, serverAcknowledged: 0, head: 3, now: Self.start)
+        probe.arrive(1, 2, 3)
+        #expect(probe.delivered == [1, 2])
+    }
+
     @Test func `another epoch starts anew behind the server's record`() {
         var probe = Probe()
         probe.arrive(1, 2, 3)
