@@ -29,6 +29,8 @@ package final class GroupCommitter: Sendable {
     package struct Limits: Sendable, Hashable {
         /// How many operations may wait before `.overloaded`.
         package var maxWaiting: Int
+        /// How many bytes they may hold, all together.
+        package var maxWaitingBytes: Int
         /// How many operations one commit holds at most.
         package var maxBatch: Int
         /// How long acknowledgements wait for operations to ride along with.
@@ -36,10 +38,12 @@ package final class GroupCommitter: Sendable {
 
         package init(
             maxWaiting: Int = 65_536,
+            maxWaitingBytes: Int = 256 << 20,
             maxBatch: Int = 1024,
             acknowledgementDelay: Duration = .milliseconds(50)
         ) {
             self.maxWaiting = max(1, maxWaiting)
+            self.maxWaitingBytes = max(1, maxWaitingBytes)
             self.maxBatch = max(1, maxBatch)
             self.acknowledgementDelay = acknowledgementDelay
         }
@@ -57,6 +61,12 @@ package final class GroupCommitter: Sendable {
     private struct Pending: Sendable {
         let operation: WriteOperation
         let completion: Completion
+
+        /// What the operation holds in memory, about.
+        var bytes: Int {
+            guard case .append(let message) = operation else { return 512 }
+            return 512 + message.draft.content.bytes.count + 8 * message.recipients.count
+        }
     }
 
     private struct DeviceKey: Sendable, Hashable {
@@ -68,6 +78,8 @@ package final class GroupCommitter: Sendable {
         var waiting: [Pending] = []
         /// Taken by the thread and not completed yet.
         var inProgress = 0
+        /// Of all that waits or is in progress.
+        var bytes = 0
         /// The highest seq of each device.
         var acknowledgements: [DeviceKey: UInt64] = [:]
         /// Taken by the thread and not in the store yet.
@@ -127,8 +139,11 @@ package final class GroupCommitter: Sendable {
         }
         let decision: Decision = monitor.withLock { state in
             if state.isStopping { return .stopping }
-            if state.waiting.count + state.inProgress >= limits.maxWaiting { return .overloaded }
-            state.waiting.append(Pending(operation: operation, completion: completion))
+            guard state.waiting.count + state.inProgress < limits.maxWaiting, state.bytes < limits.maxWaitingBytes
+            else { return .overloaded }
+            let pending = Pending(operation: operation, completion: completion)
+            state.bytes += pending.bytes
+            state.waiting.append(pending)
             defer { state.isThreadIdle = false }
             return .accepted(mustSignal: state.isThreadIdle)
         }
@@ -277,8 +292,10 @@ package final class GroupCommitter: Sendable {
     }
 
     private func count(_ batch: ArraySlice<Pending>, hasFailed: Bool) {
+        let bytes = batch.reduce(0) { $0 + $1.bytes }
         monitor.withLock { state in
             state.inProgress -= batch.count
+            state.bytes -= bytes
             state.statistics.batches += 1
             state.statistics.operations += UInt64(batch.count)
             state.statistics.failedBatches += hasFailed ? 1 : 0

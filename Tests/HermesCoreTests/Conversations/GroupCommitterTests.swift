@@ -87,6 +87,27 @@ import Testing
         await committer.shutdown()
     }
 
+    @Test func refusesWhenWhatWaitsIsTooLarge() async throws {
+        // Each holds half a kilobyte and a little.
+        let committer = committer(GroupCommitter.Limits(maxWaitingBytes: 1024))
+        store.close()
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        try submit(1..<4, to: committer)
+        for result in await results.next(2) {
+            guard case .failure(let error) = result else {
+                Issue.record("was accepted")
+                continue
+            }
+            #expect(error.code == .overloaded)
+        }
+        store.letThrough(10)
+        #expect(clientIDs(await results.next(2)) == ["0", "1"])
+        try submit(4..<5, to: committer)
+        #expect(clientIDs(await results.next(1)) == ["4"])
+        await committer.shutdown()
+    }
+
     @Test func aFailedCommitFailsItsBatchAlone() async throws {
         let committer = committer()
         store.close()
