@@ -28,75 +28,45 @@ package struct Publication: Sendable {
     /// The account it comes from; nil for anonymous publishers and for the server.
     package let sender: UserID?
 
+    /// How surely the publisher wants it handed over.
+    package let qos: QoS
+    /// The publisher's retain flag, for subscribers that want it as published.
+    package let retain: Bool
+    /// What else there is to say; nil for nothing.
+    package let details: PublicationDetails?
+    /// The number of the publishing connection, for subscribers that do not want their own; 0 for nobody's.
+    package let publisher: UInt64
+    /// The form that ``encoded`` has.
+    package let encodedSlot: EncodingSlot?
+    /// A form that is there already: the received bytes.
+    package let encoded: ByteBuffer?
+
     package init(
         topic: TopicName,
         payload: ByteBuffer,
         kind: UInt16,
         dropClass: DropClass = .text,
-        sender: UserID? = nil
+        sender: UserID? = nil,
+        qos: QoS = .atMostOnce,
+        retain: Bool = false,
+        details: PublicationDetails? = nil,
+        publisher: UInt64 = 0,
+        encodedSlot: EncodingSlot? = nil,
+        encoded: ByteBuffer? = nil
     ) {
         self.topic = topic
         self.payload = payload
         self.kind = kind
         self.dropClass = dropClass
         self.sender = sender
+        self.qos = qos
+        self.retain = retain
+        self.details = details
+        self.publisher = publisher
+        self.encodedSlot = encoded == nil ? nil : encodedSlot
+        self.encoded = encoded
     }
 
     /// What it counts for where publications wait: its bytes and what surrounds them.
-    var weight: Int { payload.readableBytes &+ 128 }
-}
-
-/// The form in which one protocol writes publications; one number for each.
-package struct EncodingSlot: Hashable, Sendable {
-    package let rawValue: UInt8
-
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
-
-    /// A whole LiveRoom frame.
-    package static let liveRoom = Self(rawValue: 0)
-    /// A whole Delimited frame.
-    package static let delimited = Self(rawValue: 1)
-    /// What MQTT 3.1.1 subscribers share.
-    package static let mqttV311 = Self(rawValue: 2)
-    /// What MQTT 5 subscribers share.
-    package static let mqttV5 = Self(rawValue: 3)
-}
-
-/// A publication on its way to the subscribers of one loop, with its encodings: each protocol encodes once a loop.
-///
-/// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep it; then it stays as it is.
-package final class Delivery {
-    package private(set) var publication: Publication
-    private var firstSlot: EncodingSlot?
-    private var firstBytes = ByteBuffer()
-    private var others: [(slot: EncodingSlot, bytes: ByteBuffer)] = []
-
-    package init(_ publication: Publication) { self.publication = publication }
-
-    /// The publication in the form of `slot`; `encode` runs for the first subscriber that asks.
-    package func encoded(_ slot: EncodingSlot, by encode: (Publication) -> ByteBuffer) -> ByteBuffer {
-        if firstSlot == slot { return firstBytes }
-        for other in others where other.slot == slot { return other.bytes }
-        let bytes = encode(publication)
-        if firstSlot == nil {
-            firstSlot = slot
-            firstBytes = bytes
-        } else {
-            others.append((slot, bytes))
-        }
-        return bytes
-    }
-
-    /// Makes the object carry another publication; only while nobody else holds it.
-    func reset(to publication: Publication) {
-        self.publication = publication
-        firstSlot = nil
-        if !others.isEmpty { others.removeAll(keepingCapacity: true) }
-    }
-}
-
-/// Whoever gets publications. Called on the shard's loop only.
-package protocol TopicSubscriber: AnyObject {
-    /// Takes a publication. Must not block; may subscribe, unsubscribe and publish.
-    func deliver(_ delivery: Delivery)
+    var weight: Int { payload.readableBytes &+ 128 &+ (details?.weight ?? 0) }
 }

@@ -8,9 +8,9 @@ import Synchronization
 /// State: a `Mutex` around three arrays; nothing is called under it. Interest lies apart, with a flag that costs a load to
 /// look at: a shard takes it before each publication, so that a subscription that was confirmed is never missed.
 final class ShardMailbox: Sendable {
-    /// A shard has got its first subscriber of a topic, or lost its last.
+    /// A shard has got its first subscriber of a topic or filter, or lost its last.
     struct Interest: Sendable {
-        let topic: TopicName
+        let filter: TopicFilter
         let shard: Int
         let isInterested: Bool
     }

@@ -43,6 +43,12 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
         self.hasWildcard = hasWildcard
     }
 
+    /// A filter that was checked before.
+    init(checked rawValue: String, hasWildcard: Bool) {
+        self.rawValue = rawValue
+        self.hasWildcard = hasWildcard
+    }
+
     /// The filter that matches one topic alone.
     package init(_ topic: TopicName) {
         rawValue = topic.rawValue

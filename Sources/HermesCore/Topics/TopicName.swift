@@ -18,6 +18,9 @@ package struct TopicName: Hashable, Sendable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
+    /// A name that was checked before.
+    init(checked rawValue: String) { self.rawValue = rawValue }
+
     /// The topic of a room.
     package init(room: RoomName) {
         rawValue = Self.roomPrefix + room.rawValue

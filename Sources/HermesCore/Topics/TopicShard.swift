@@ -9,21 +9,16 @@
 /// No call waits. Delivering to a local subscriber allocates nothing. A publication reaches the subscribers of a
 /// topic in the order of the ``publish(_:)`` calls of one loop, on every loop.
 package final class TopicShard {
-    /// A topic with members here or interest elsewhere.
-    final class Topic {
-        let name: TopicName
-        /// Dense: the last member takes the place of one that leaves. Each is retained by hand, so that a delivery loop
-        /// touches no reference counts: two atomic operations cost as much as all the rest of a delivery.
-        var members: [Unmanaged<TopicSubscription>] = []
-        /// The other shards that have members.
-        var remoteShards: [Int] = []
-
-        init(name: TopicName) { self.name = name }
-    }
-
     package let index: Int
     private let loop: LoopHandle
-    private var topics: [TopicName: Topic] = [:]
+    /// Topics with members here, interest elsewhere, or publications lately.
+    private var topics: [TopicName: TopicRoute] = [:]
+    /// Filters with wildcards; the value is the place in ``wildcards``.
+    private var tree = TopicTree()
+    private var wildcards: [WildcardMembers?] = []
+    private var freeNumbers: [TopicTree.Value] = []
+    /// Changes with each filter with wildcards, its members and their options.
+    private var generation: UInt64 = 1
     /// One for each shard, its own among them; empty until ``connect(to:)``.
     private var mailboxes: [ShardMailbox] = []
     private var spare: Delivery?
@@ -56,36 +51,64 @@ package final class TopicShard {
     /// Whoever publishes, on any loop, after this returned reaches the subscriber.
     package func subscribe(_ subscriber: some TopicSubscriber, to name: TopicName) -> TopicSubscription {
         assert(loop.isCurrent())
-        let topic = topic(named: name)
-        let subscription = HeldSubscription(subscriber: subscriber, topic: topic, index: topic.members.count)
-        topic.members.append(Unmanaged<TopicSubscription>.passRetained(subscription))
-        if topic.members.count == 1 { announce(name, isInterested: true) }
+        return add(subscriber, to: topic(named: name), options: SubscriptionOptions())
+    }
+
+    /// From now on `subscriber` gets what is published to the topics that the filter matches, until ``unsubscribe(_:)``.
+    ///
+    /// A subscriber has one subscription for each filter; one that asks again gets the other options by setting
+    /// ``TopicSubscription/options``. Where several of its filters match, it gets the publication once. Whoever publishes,
+    /// on any loop, after this returned reaches the subscriber.
+    package func subscribe(
+        _ subscriber: some TopicSubscriber,
+        to filter: TopicFilter,
+        options: SubscriptionOptions
+    ) -> TopicSubscription {
+        assert(loop.isCurrent())
+        return add(subscriber, to: members(of: filter), options: options)
+    }
+
+    private func add(
+        _ subscriber: some TopicSubscriber,
+        to filter: FilterMembers,
+        options: SubscriptionOptions
+    ) -> TopicSubscription {
+        let subscription = HeldSubscription(
+            subscriber: subscriber,
+            filter: filter,
+            index: filter.members.count,
+            options: options
+        )
+        filter.members.append(Unmanaged<TopicSubscription>.passRetained(subscription))
+        filter.membersChanged()
+        if filter.members.count == 1 { announce(filter, isInterested: true) }
         return subscription
     }
 
     /// Ends a subscription; a second time does nothing. No delivery follows, not even of a publication under way.
     package func unsubscribe(_ subscription: TopicSubscription) {
         assert(loop.isCurrent())
-        guard let topic = subscription.topic else { return }
-        subscription.topic = nil
+        guard let filter = subscription.filter else { return }
+        subscription.filter = nil
         subscription.isActive = false
-        guard let last = topic.members.popLast() else { return }
+        guard let last = filter.members.popLast() else { return }
         let own: Unmanaged<TopicSubscription>
-        if subscription.index == topic.members.count {
+        if subscription.index == filter.members.count {
             own = last
         } else {
-            own = topic.members[subscription.index]
-            topic.members[subscription.index] = last
+            own = filter.members[subscription.index]
+            filter.members[subscription.index] = last
             last._withUnsafeGuaranteedRef { $0.index = subscription.index }
         }
+        filter.membersChanged()
         if isDelivering {
             retired.append(own)
         } else {
             Self.letGo(own)
         }
-        if topic.members.isEmpty {
-            announce(topic.name, isInterested: false)
-            if topic.remoteShards.isEmpty { topics[topic.name] = nil }
+        if filter.members.isEmpty {
+            announce(filter, isInterested: false)
+            drop(filter)
         }
     }
 
@@ -100,22 +123,84 @@ package final class TopicShard {
     /// The topics that have subscribers on this loop, with their numbers.
     package func subscriberCounts(withPrefix prefix: String) -> [TopicName: Int] {
         var counts: [TopicName: Int] = [:]
-        for topic in topics.values where !topic.members.isEmpty && topic.name.rawValue.hasPrefix(prefix) {
-            counts[topic.name] = topic.members.count
+        for topic in topics.values where !topic.members.isEmpty && topic.name.hasPrefix(prefix) {
+            counts[topic.topic] = topic.members.count
         }
         return counts
     }
 
-    private func topic(named name: TopicName) -> Topic {
+    private func announce(_ filter: FilterMembers, isInterested: Bool) {
+        let change = ShardMailbox.Interest(
+            filter: TopicFilter(of: filter),
+            shard: index,
+            isInterested: isInterested
+        )
+        for mailbox in mailboxes where mailbox.index != index { mailbox.post(change) }
+    }
+
+    // MARK: Routes
+
+    private func topic(named name: TopicName) -> TopicRoute {
         if let topic = topics[name] { return topic }
-        let topic = Topic(name: name)
+        let topic = TopicRoute(topic: name, shard: self)
         topics[name] = topic
         return topic
     }
 
-    private func announce(_ name: TopicName, isInterested: Bool) {
-        let change = ShardMailbox.Interest(topic: name, shard: index, isInterested: isInterested)
-        for mailbox in mailboxes where mailbox.index != index { mailbox.post(change) }
+    private func members(of filter: TopicFilter) -> FilterMembers {
+        guard filter.hasWildcard else { return topic(named: TopicName(checked: filter.rawValue)) }
+        if let number = tree.value(of: filter), let members = wildcards[Int(number)] { return members }
+        let number = freeNumbers.popLast() ?? TopicTree.Value(wildcards.count)
+        let members = WildcardMembers(filter: filter, number: number, shard: self)
+        if Int(number) == wildcards.count {
+            wildcards.append(members)
+        } else {
+            wildcards[Int(number)] = members
+        }
+        tree.insert(filter, value: number)
+        return members
+    }
+
+    /// Forgets a filter that nobody is interested in.
+    private func drop(_ filter: FilterMembers) {
+        guard filter.isIdle else { return }
+        if let wildcard = filter as? WildcardMembers {
+            tree.remove(TopicFilter(of: wildcard))
+            wildcards[Int(wildcard.number)] = nil
+            freeNumbers.append(wildcard.number)
+        } else if let topic = filter as? TopicRoute {
+            topic.isListed = false
+            topics[topic.topic] = nil
+        }
+    }
+
+    /// Routes must be looked at again.
+    func wildcardsChanged() { generation &+= 1 }
+
+    /// The way to the subscribers of a topic, for a publisher to keep.
+    package func route(to name: TopicName) -> TopicRoute {
+        assert(loop.isCurrent())
+        return topic(named: name)
+    }
+
+    private func current(_ route: TopicRoute) -> TopicRoute {
+        if route.isListed { return route }
+        if let replacement = route.replacement, replacement.isListed { return replacement }
+        let replacement = topic(named: route.topic)
+        route.replacement = replacement
+        return replacement
+    }
+
+    private func refresh(_ route: TopicRoute) {
+        guard route.generation != generation else { return }
+        route.generation = generation
+        var matching: [WildcardMembers] = []
+        tree.forEachMatch(of: route.topic) { if let filter = wildcards[Int($0)] { matching.append(filter) } }
+        if matching.isEmpty {
+            route.resolved = nil
+        } else if route.resolved?.isCurrent(own: route, wildcards: matching) != true {
+            route.resolved = ResolvedRoute(own: route, wildcards: matching)
+        }
     }
 
     // MARK: Publishing
@@ -127,24 +212,50 @@ package final class TopicShard {
     package func publish(_ publication: Publication) -> PublishOutcome {
         assert(loop.isCurrent())
         if mailboxes[index].hasInterest { applyInterest() }
-        guard let topic = topics[publication.topic] else { return PublishOutcome(localCount: 0, isCongested: false) }
-        var isCongested = false
-        for shard in topic.remoteShards {
-            if enqueue(publication, to: shard) { isCongested = true }
+        guard let route = route(of: publication.topic) else {
+            return PublishOutcome(localCount: 0, isCongested: false)
         }
-        let localCount = topic.members.count
-        deliver(publication, to: topic)
-        return PublishOutcome(localCount: localCount, isCongested: isCongested)
+        return publish(publication, along: route)
     }
 
-    private func deliver(_ publication: Publication, to topic: Topic) {
-        guard !topic.members.isEmpty else { return }
+    /// The same as ``publish(_:)``, for a publisher that kept the route of the publication's topic.
+    @discardableResult
+    package func publish(_ publication: Publication, via route: TopicRoute) -> PublishOutcome {
+        assert(loop.isCurrent())
+        if mailboxes[index].hasInterest { applyInterest() }
+        return publish(publication, along: current(route))
+    }
+
+    private func route(of name: TopicName) -> TopicRoute? {
+        if let topic = topics[name] { return topic }
+        return tree.isEmpty ? nil : topic(named: name)
+    }
+
+    private func publish(_ publication: Publication, along route: TopicRoute) -> PublishOutcome {
+        refresh(route)
+        var isCongested = false
+        let shards = route.shards
+        for shard in shards {
+            if enqueue(publication, to: shard) { isCongested = true }
+        }
+        let localCount = route.entries.count
+        deliver(publication, along: route)
+        return PublishOutcome(
+            localCount: localCount,
+            isCongested: isCongested,
+            matchedAnywhere: localCount > 0 || !shards.isEmpty
+        )
+    }
+
+    private func deliver(_ publication: Publication, along route: TopicRoute) {
+        refresh(route)
+        guard !route.entries.isEmpty else { return }
         guard !isDelivering else {
             deferred.append(publication)
             return
         }
         isDelivering = true
-        deliverToMembers(publication, of: topic)
+        deliverToMembers(publication, of: route)
         if !deferred.isEmpty { deliverDeferred() }
         isDelivering = false
         if !retired.isEmpty {
@@ -159,12 +270,14 @@ package final class TopicShard {
         while next < deferred.count {
             let publication = deferred[next]
             next += 1
-            if let topic = topics[publication.topic] { deliverToMembers(publication, of: topic) }
+            guard let route = route(of: publication.topic) else { continue }
+            refresh(route)
+            deliverToMembers(publication, of: route)
         }
         deferred.removeAll(keepingCapacity: next <= 1024)
     }
 
-    private func deliverToMembers(_ publication: Publication, of topic: Topic) {
+    private func deliverToMembers(_ publication: Publication, of route: TopicRoute) {
         var delivery: Delivery
         if let spare {
             delivery = spare
@@ -175,7 +288,9 @@ package final class TopicShard {
         }
         // A snapshot, which costs a reference: members that join during the loop are not in it, members that leave are
         // not active any more and stay alive until the end (`retired`); only then is the array copied.
-        let members = topic.members
+        let resolved = route.resolved
+        let members = route.entries
+        defer { withExtendedLifetime(resolved) {} }
         members.withUnsafeBufferPointer { members in
             for member in members { member._withUnsafeGuaranteedRef { $0.deliver(delivery) } }
         }
@@ -211,13 +326,14 @@ package final class TopicShard {
 
     private func applyInterest() {
         for change in mailboxes[index].takeInterest() {
+            let filter = members(of: change.filter)
             if change.isInterested {
-                let topic = topic(named: change.topic)
-                if !topic.remoteShards.contains(change.shard) { topic.remoteShards.append(change.shard) }
-            } else if let topic = topics[change.topic] {
-                topic.remoteShards.removeAll { $0 == change.shard }
-                if topic.members.isEmpty && topic.remoteShards.isEmpty { topics[change.topic] = nil }
+                if !filter.remoteShards.contains(change.shard) { filter.remoteShards.append(change.shard) }
+            } else {
+                filter.remoteShards.removeAll { $0 == change.shard }
             }
+            filter.membersChanged()
+            drop(filter)
         }
     }
 
@@ -229,7 +345,7 @@ package final class TopicShard {
             switch item {
             case .handedOver(let publications):
                 for publication in publications {
-                    if let topic = topics[publication.topic] { deliver(publication, to: topic) }
+                    if let route = route(of: publication.topic) { deliver(publication, along: route) }
                     mailboxes[index].completed(publication.weight)
                 }
             case .publish(let publication):
@@ -249,40 +365,19 @@ package struct PublishOutcome: Sendable, Hashable {
     /// Another loop is far behind: the publisher should stop reading for a while.
     package let isCongested: Bool
 
-    package init(localCount: Int, isCongested: Bool) {
+    /// Somebody, on this loop or another, has a subscription that matches.
+    package let matchedAnywhere: Bool
+
+    package init(localCount: Int, isCongested: Bool, matchedAnywhere: Bool = false) {
         self.localCount = localCount
         self.isCongested = isCongested
+        self.matchedAnywhere = matchedAnywhere
     }
 }
 
-/// One subscriber's hold on one topic; ended by ``TopicShard/unsubscribe(_:)``. Owner: the shard's loop.
-package class TopicSubscription {
-    fileprivate final var topic: TopicShard.Topic?
-    fileprivate final var index: Int
-    fileprivate final var isActive = true
-
-    fileprivate init(topic: TopicShard.Topic, index: Int) {
-        self.topic = topic
-        self.index = index
+extension TopicFilter {
+    /// The filter whose members these are.
+    init(of members: FilterMembers) {
+        self.init(checked: members.name, hasWildcard: members is WildcardMembers)
     }
-
-    fileprivate func deliver(_ delivery: Delivery) {}
-
-    fileprivate func letGo() {}
-}
-
-/// A subscription that knows the type of its subscriber, and keeps it alive until it ends.
-private final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
-    private let subscriber: Unmanaged<Subscriber>
-
-    init(subscriber: Subscriber, topic: TopicShard.Topic, index: Int) {
-        self.subscriber = .passRetained(subscriber)
-        super.init(topic: topic, index: index)
-    }
-
-    override func deliver(_ delivery: Delivery) {
-        if isActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(delivery) } }
-    }
-
-    override func letGo() { subscriber.release() }
 }

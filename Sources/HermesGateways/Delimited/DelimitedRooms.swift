@@ -133,7 +133,7 @@ extension DelimitedSession: TopicSubscriber {
         if connection.loop.topics.publish(publication).isCongested { connection.slowDown() }
     }
 
-    package func deliver(_ delivery: Delivery) {
+    package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         let frame = delivery.encoded(.delimited, by: DelimitedRoomTranslation.frame)
         guard frame.readableBytes > 0 else { return }
         connection.write(delivery.publication.dropClass, frame: frame)

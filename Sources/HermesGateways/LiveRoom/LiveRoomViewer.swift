@@ -37,7 +37,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
 
     // MARK: What the room says
 
-    package func deliver(_ delivery: Delivery) {
+    package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         let frame = delivery.encoded(.liveRoom, by: LiveRoomTranslation.frame(of:))
         connection.write(delivery.publication.dropClass, frame: frame)
     }

@@ -83,10 +83,13 @@ struct QueueLoop {
 /// Notes the payload of what it gets.
 final class RecordingSubscriber: TopicSubscriber {
     var received: [String] = []
+    /// What the subscriptions said that the deliveries were for.
+    var options: [SubscriptionOptions] = []
     var onDelivery: ((Delivery) -> Void)?
 
-    func deliver(_ delivery: Delivery) {
+    func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         received.append(String(buffer: delivery.publication.payload))
+        options.append(subscription.options)
         onDelivery?(delivery)
     }
 }

@@ -1,0 +1,81 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// One subscriber's hold on one topic or filter; ended by ``TopicShard/unsubscribe(_:)``. Owner: the shard's loop.
+package class TopicSubscription {
+    /// What was asked for; changing it takes effect from the next publication on, and misses none.
+    ///
+    /// Unchecked, because it is read for each delivery and all access is on one loop.
+    @exclusivity(unchecked)
+    package final var options: SubscriptionOptions {
+        didSet { filter?.membersChanged() }
+    }
+
+    /// Where it is a member; nil after its end.
+    @exclusivity(unchecked)
+    final var filter: FilterMembers?
+    /// Its place there.
+    @exclusivity(unchecked)
+    final var index: Int
+    @exclusivity(unchecked)
+    final var isActive = true
+
+    init(filter: FilterMembers?, index: Int, options: SubscriptionOptions) {
+        self.filter = filter
+        self.index = index
+        self.options = options
+    }
+
+    /// Whose it is: two with the same identity are one subscriber's.
+    var subscriberIdentity: ObjectIdentifier { ObjectIdentifier(self) }
+
+    func deliver(_ delivery: Delivery) {}
+
+    /// One subscription that stands for several of the same subscriber, itself among them.
+    func merged(_ parts: [TopicSubscription], options: SubscriptionOptions) -> TopicSubscription { self }
+
+    /// Lets go of the subscriber.
+    func letGo() {}
+}
+
+/// A subscription that knows the type of its subscriber, and keeps it alive until it ends.
+final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
+    private let subscriber: Unmanaged<Subscriber>
+
+    init(subscriber: Subscriber, filter: FilterMembers, index: Int, options: SubscriptionOptions) {
+        self.subscriber = .passRetained(subscriber)
+        super.init(filter: filter, index: index, options: options)
+    }
+
+    override var subscriberIdentity: ObjectIdentifier {
+        ObjectIdentifier(subscriber._withUnsafeGuaranteedRef { $0 })
+    }
+
+    override func deliver(_ delivery: Delivery) {
+        if isActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(delivery, for: self) } }
+    }
+
+    override func merged(_ parts: [TopicSubscription], options: SubscriptionOptions) -> TopicSubscription {
+        MergedSubscription(subscriber: subscriber, parts: parts, options: options)
+    }
+
+    override func letGo() { subscriber.release() }
+}
+
+/// What a route has in place of several subscriptions of one subscriber. Does not keep the subscriber alive: its parts do
+/// as long as one of them is active.
+private final class MergedSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
+    private let subscriber: Unmanaged<Subscriber>
+    private let parts: [TopicSubscription]
+
+    init(subscriber: Unmanaged<Subscriber>, parts: [TopicSubscription], options: SubscriptionOptions) {
+        self.subscriber = subscriber
+        self.parts = parts
+        super.init(filter: nil, index: 0, options: options)
+    }
+
+    override func deliver(_ delivery: Delivery) {
+        guard parts.contains(where: \.isActive) else { return }
+        subscriber._withUnsafeGuaranteedRef { $0.deliver(delivery, for: self) }
+    }
+}
