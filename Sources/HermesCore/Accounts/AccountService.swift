@@ -132,18 +132,74 @@ package final class AccountService: Sendable {
             let (account, _, hash) = try await check(token: text, address: address)
             try await makeRoom(for: device.id, of: account.id)
             return try await open(account, device, isNewToken: false, tokenHash: hash, stamp: stamp)
+        case .passwordOrToken(let nickName, let secret):
+            let (account, hash) = try await check(nickName: nickName, secret: secret, address: address)
+            try await makeRoom(for: device.id, of: account.id)
+            return try await open(account, device, isNewToken: false, tokenHash: hash, stamp: stamp)
         case .claim(let user):
-            guard let stored = try await store.find(.id(user)) else { throw try refused(address: address) }
-            try checkEnabled(stored.account)
+            let account = try await check(claim: user, address: address)
             try await checkClaim(of: device, of: user)
-            return try await open(
-                stored.account,
-                device,
-                isNewToken: false,
-                tokenHash: nil,
-                stamp: stamp
-            )
+            return try await open(account, device, isNewToken: false, tokenHash: nil, stamp: stamp)
         }
+    }
+
+    /// Checks a credential and opens no device: for clients that are none.
+    ///
+    /// - Throws: as ``logIn(_:device:address:)``.
+    package func verify(_ credential: Credential, address: String?) async throws(HermesError) -> Account {
+        let address = address.map(LoginThrottle.addressKey)
+        switch credential {
+        case .password(let nickName, let password):
+            return try await check(nickName: nickName, password: password, address: address)
+        case .token(let text), .tokenOfAnyDevice(let text):
+            return try await check(token: text, address: address).0
+        case .passwordOrToken(let nickName, let secret):
+            return try await check(nickName: nickName, secret: secret, address: address).0
+        case .claim(let user):
+            return try await check(claim: user, address: address)
+        }
+    }
+
+    /// Runs a check that is made elsewhere; its failures count against the address as those of logins do.
+    ///
+    /// A check that succeeds is never delayed, for the address may be shared: it must not be possible to guess.
+    package func limitingFailures<Value: Sendable>(
+        of address: String?,
+        _ check: () async throws(HermesError) -> Value
+    ) async throws(HermesError) -> Value {
+        do throws(HermesError) {
+            return try await check()
+        } catch {
+            guard error.code == .invalidToken || error.code == .wrongCredentials else { throw error }
+            let address = address.map(LoginThrottle.addressKey)
+            try begin(account: nil, address: address)
+            throttle.withLock { $0.failed(address: address, now: time.uptime()) }
+            throw error
+        }
+    }
+
+    private func check(claim user: UserID, address: String?) async throws(HermesError) -> Account {
+        guard let stored = try await store.find(.id(user)) else { throw try refused(address: address) }
+        try checkEnabled(stored.account)
+        return stored.account
+    }
+
+    /// The token is looked up first and counts as no failure: a password may look like one.
+    private func check(
+        nickName: String,
+        secret: String,
+        address: String?
+    ) async throws(HermesError) -> (Account, TokenHash?) {
+        if secret.utf8.count == AccessToken.bytes, let hash = TokenHash(ofToken: secret),
+            let owner = try await store.owner(of: hash), let stored = try await store.find(.id(owner.user))
+        {
+            guard let name = try? NickName(nickName), name == stored.account.nickName else {
+                throw try refused(address: address)
+            }
+            try checkEnabled(stored.account)
+            return (stored.account, hash)
+        }
+        return (try await check(nickName: nickName, password: secret, address: address), nil)
     }
 
     private func check(nickName: String, password: String, address: String?) async throws(HermesError) -> Account {

@@ -8,6 +8,9 @@ package enum Credential: Sendable, CustomStringConvertible {
     /// A token of any of the account's devices, which lets this device in as itself: for protocols that have neither a
     /// login by password nor tokens of their own (QSIOP, LiveRoom).
     case tokenOfAnyDevice(String)
+    /// A password, or in its place a token of any of the account's devices, which lets this device in as itself: for
+    /// protocols with one field for both and no way to hand out a token (MQTT).
+    case passwordOrToken(nickName: String, secret: String)
     /// Nothing but the claim to be this account: for QSIOP where the configuration believes it.
     case claim(UserID)
 
@@ -15,6 +18,7 @@ package enum Credential: Sendable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .password(let nickName, _): "password of \(nickName)"
+        case .passwordOrToken(let nickName, _): "password or token of \(nickName)"
         case .token, .tokenOfAnyDevice: "token"
         case .claim(let user): "claim to be \(user)"
         }

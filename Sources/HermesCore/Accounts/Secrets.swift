@@ -26,6 +26,8 @@ package struct AccessToken: Sendable {
 
     /// Longer texts are no tokens.
     package static let maxBytes = 128
+    /// The length of a token's text.
+    package static let bytes = 43
 
     /// Makes a token from the system's secure random numbers.
     package init() {

@@ -1,0 +1,105 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The rules as they are for one client. Asked on event loops: it takes no lock and does not wait.
+package final class BoundTopicRules: Sendable {
+    private let publish: [BoundTopicPattern]
+    private let subscribe: [BoundTopicPattern]
+    private let publishClaims: [BoundTopicPattern]?
+    private let subscribeClaims: [BoundTopicPattern]?
+    /// Whether only built-in rules are left, which let names outside the reserved spaces pass.
+    private let areBuiltInAlone: Bool
+
+    init(_ rules: [TopicRules.Rule], _ builtIn: [TopicRules.Rule], for identity: ClientIdentity) {
+        func bound(_ rules: [TopicRules.Rule], _ action: TopicAction) -> [BoundTopicPattern] {
+            rules.compactMap { rule in
+                guard rule.actions.contains(action), rule.subject.includes(identity) else { return nil }
+                return rule.pattern.bound(
+                    userName: identity.userName,
+                    clientID: identity.clientID,
+                    isDenial: rule.isDenial
+                )
+            }
+        }
+        func claims(_ filters: [TopicFilter]?) -> [BoundTopicPattern]? {
+            filters?.map { BoundTopicPattern(levels: BoundTopicPattern.levels(of: $0), isDenial: false) }
+        }
+        let ownPublish = bound(rules, .publish)
+        let ownSubscribe = bound(rules, .subscribe)
+        publish = ownPublish + bound(builtIn, .publish)
+        subscribe = ownSubscribe + bound(builtIn, .subscribe)
+        publishClaims = claims(identity.claims?.publish)
+        subscribeClaims = claims(identity.claims?.subscribe)
+        areBuiltInAlone = ownPublish.isEmpty && ownSubscribe.isEmpty && identity.claims == nil
+    }
+
+    /// Whether the client may do something; see ``TopicRules/allows(_:_:for:)``.
+    package func allows(_ action: TopicAction, _ topicOrFilter: String) -> Bool {
+        guard !topicOrFilter.isEmpty else { return false }
+        if Self.hasWildcard(topicOrFilter) || topicOrFilter.utf8.starts(with: Self.sharePrefix.utf8) {
+            return action == .subscribe && access(toSubscribe: topicOrFilter) == .all
+        }
+        if areBuiltInAlone, let first = topicOrFilter.utf8.first,
+            first != UInt8(ascii: "$"), first != UInt8(ascii: "h"), first != UInt8(ascii: "u")
+        {
+            return true
+        }
+        switch action {
+        case .publish: return Self.decides(publish, publishClaims, topicOrFilter)
+        case .subscribe: return Self.decides(subscribe, subscribeClaims, topicOrFilter)
+        }
+    }
+
+    /// How much of what a filter matches the client may read.
+    ///
+    /// - Parameter filter: a topic filter, or a shared subscription `$share/<group>/<filter>`.
+    /// - Returns: `.none` also for what is no filter.
+    package func access(toSubscribe filter: String) -> SubscriptionAccess {
+        var text = filter[...]
+        if text.utf8.starts(with: Self.sharePrefix.utf8) {
+            let parts = text.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
+            guard parts.count == 3 else { return .none }
+            text = parts[2]
+        }
+        guard let filter = TopicFilter(String(text)) else { return .none }
+        let levels = BoundTopicPattern.levels(of: filter)
+        let byRules = Self.access(subscribe, levels)
+        guard let claims = subscribeClaims else { return byRules }
+        if claims.contains(where: { $0.covers(levels) }) { return byRules }
+        return claims.contains(where: { $0.overlaps(levels) }) ? min(byRules, .some) : .none
+    }
+
+    private static let sharePrefix = "$share/"
+
+    private static func hasWildcard(_ text: String) -> Bool {
+        text.utf8.contains { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }
+    }
+
+    private static func decides(
+        _ patterns: [BoundTopicPattern],
+        _ claims: [BoundTopicPattern]?,
+        _ topic: String
+    ) -> Bool {
+        guard let first = patterns.first(where: { $0.matches(topic) }), !first.isDenial else { return false }
+        guard let claims else { return true }
+        return claims.contains { $0.matches(topic) }
+    }
+
+    private static func access(
+        _ patterns: [BoundTopicPattern],
+        _ filter: [BoundTopicPattern.Level]
+    ) -> SubscriptionAccess {
+        var isAllowedSomewhere = false
+        var isDeniedSomewhere = false
+        for pattern in patterns {
+            switch (pattern.isDenial, pattern.covers(filter)) {
+            case (true, true): return isAllowedSomewhere ? .some : .none
+            case (false, true): return isDeniedSomewhere ? .some : .all
+            case (true, false): if pattern.overlaps(filter) { isDeniedSomewhere = true }
+            case (false, false): if pattern.overlaps(filter) { isAllowedSomewhere = true }
+            }
+        }
+        // What no rule allows is denied.
+        return isAllowedSomewhere ? .some : .none
+    }
+}

@@ -1,0 +1,144 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// Finds out who an MQTT client is: by account and password or token, by a token of somebody else's (JWT), by its
+/// certificate, or nobody.
+package struct MQTTAuthenticator: Sendable {
+    /// What a client was found to be.
+    package struct Outcome: Sendable {
+        package let identity: ClientIdentity
+        /// The login of the client's device; nil without an account, and where the client id is no ``DeviceID``.
+        package let login: Login?
+    }
+
+    /// What clients' devices are called in the account's list.
+    private static let platform = "MQTT"
+
+    private let accounts: AccountService
+    private let verifier: (any TokenVerifier)?
+    private let time: any TimeSource
+    private let isAnonymousAllowed: Bool
+
+    /// - Parameters:
+    ///   - accounts: checks names, passwords and tokens, and delays those who fail.
+    ///   - verifier: checks tokens of others; nil: there are none.
+    ///   - time: tells the time.
+    ///   - isAnonymousAllowed: whether a client needs to be anybody.
+    package init(
+        accounts: AccountService,
+        verifier: (any TokenVerifier)? = nil,
+        time: any TimeSource,
+        isAnonymousAllowed: Bool
+    ) {
+        self.accounts = accounts
+        self.verifier = verifier
+        self.time = time
+        self.isAnonymousAllowed = isAnonymousAllowed
+    }
+
+    /// Finds out who a client is.
+    ///
+    /// - Parameters:
+    ///   - userName: of the CONNECT packet. Beside a token of somebody else's it may be anything.
+    ///   - password: of the CONNECT packet: a password, an access token, or a JWT.
+    ///   - clientID: of the CONNECT packet, or assigned by the server.
+    ///   - certificateIdentity: the name in the client's certificate, if that is to be believed.
+    ///   - address: the peer's address without port, for limits; nil for local callers.
+    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.notAuthenticated`, `.accountDisabled`, `.loginDelayed`,
+    ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
+    package func identify(
+        userName: String?,
+        password: ByteBuffer?,
+        clientID: String,
+        certificateIdentity: String?,
+        address: String?
+    ) async throws(HermesError) -> ClientIdentity {
+        try await logIn(
+            userName: userName,
+            password: password,
+            clientID: clientID,
+            certificateIdentity: certificateIdentity,
+            address: address
+        ).identity
+    }
+
+    /// As ``identify(userName:password:clientID:certificateIdentity:address:)``, with the login of the device.
+    package func logIn(
+        userName: String?,
+        password: ByteBuffer?,
+        clientID: String,
+        certificateIdentity: String?,
+        address: String?
+    ) async throws(HermesError) -> Outcome {
+        if let certificateIdentity {
+            return try await trusted(VerifiedToken(subject: certificateIdentity), clientID: clientID, address: address)
+        }
+        guard let password else {
+            guard userName == nil else { throw Self.wrongCredentials }
+            guard isAnonymousAllowed else {
+                throw HermesError(.notAuthenticated, "this server needs a user name and a password")
+            }
+            return Outcome(identity: ClientIdentity(clientID: clientID), login: nil)
+        }
+        guard let secret = String(validating: password.readableBytesView, as: UTF8.self) else {
+            throw Self.wrongCredentials
+        }
+        if let verifier, verifier.isToken(secret) {
+            let token = try await accounts.limitingFailures(of: address) { () async throws(HermesError) in
+                try await verifier.verify(secret, now: time.now())
+            }
+            return try await trusted(token, clientID: clientID, address: address)
+        }
+        guard let userName else { throw Self.wrongCredentials }
+        return try await logIn(
+            .passwordOrToken(nickName: userName, secret: secret),
+            clientID: clientID,
+            address: address
+        )
+    }
+
+    private static var wrongCredentials: HermesError { HermesError(.wrongCredentials, "wrong name or password") }
+
+    private func logIn(
+        _ credential: Credential,
+        clientID: String,
+        address: String?
+    ) async throws(HermesError) -> Outcome {
+        guard let device = DeviceID(clientID) else {
+            let account = try await accounts.verify(credential, address: address)
+            return Outcome(identity: ClientIdentity(userName: account.nickName.key, clientID: clientID), login: nil)
+        }
+        let description = DeviceDescription(id: device, name: clientID, platform: Self.platform)
+        let login = try await accounts.logIn(credential, device: description, address: address)
+        let identity = ClientIdentity(
+            principal: login.principal,
+            userName: login.principal.nickName.key,
+            clientID: clientID
+        )
+        return Outcome(identity: identity, login: login)
+    }
+
+    /// A name that was proved elsewhere: that of an account if there is one of this name, else a name alone.
+    private func trusted(
+        _ token: VerifiedToken,
+        clientID: String,
+        address: String?
+    ) async throws(HermesError) -> Outcome {
+        let name: NickName
+        do throws(HermesError) {
+            name = try NickName(token.subject)
+        } catch {
+            throw HermesError(.invalidToken, "the name that was proved cannot be a user name: \(error.message)")
+        }
+        var outcome = Outcome(identity: ClientIdentity(userName: name.key, clientID: clientID), login: nil)
+        if let account = try await accounts.account(.nickName(name)) {
+            outcome = try await logIn(.claim(account.id), clientID: clientID, address: address)
+        }
+        var identity = outcome.identity
+        identity.claims = token.claims
+        identity.expiresAt = token.expiresAt
+        return Outcome(identity: identity, login: outcome.login)
+    }
+}

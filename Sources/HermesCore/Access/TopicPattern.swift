@@ -1,0 +1,112 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A topic filter of a rule, in which `%u` stands for the client's user name and `%c` for its client id.
+package struct TopicPattern: Sendable, Hashable {
+    enum Piece: Sendable, Hashable {
+        case text(String)
+        case userName
+        case clientID
+    }
+
+    enum Level: Sendable, Hashable {
+        /// Made of several pieces, at least one of which is no text.
+        case pieces([Piece])
+        case bound(BoundTopicPattern.Level)
+    }
+
+    let levels: [Level]
+
+    /// Why a text is no pattern.
+    package struct Refusal: Error, Sendable, Hashable {
+        package let reason: String
+    }
+
+    /// Reads a pattern: a topic filter with `%u` and `%c` as levels or parts of levels; `%%` is a percent sign.
+    package init(_ text: String) throws(Refusal) {
+        guard TopicFilter(text) != nil else { throw Refusal(reason: "\"\(text)\" is not a topic filter") }
+        var levels: [Level] = []
+        for level in text.split(separator: "/", omittingEmptySubsequences: false) {
+            levels.append(try Self.level(level))
+        }
+        self.levels = levels
+    }
+
+    private static func level(_ text: Substring) throws(Refusal) -> Level {
+        if text == "+" { return .bound(.anyOne) }
+        if text == "#" { return .bound(.rest) }
+        var pieces: [Piece] = []
+        var literal = ""
+        var rest = text[...]
+        while let percent = rest.firstIndex(of: "%") {
+            literal += rest[..<percent]
+            rest = rest[rest.index(after: percent)...]
+            switch rest.popFirst() {
+            case "%": literal += "%"
+            case "u":
+                pieces += [.text(literal), .userName]
+                literal = ""
+            case "c":
+                pieces += [.text(literal), .clientID]
+                literal = ""
+            case .some, nil: throw Refusal(reason: "after % comes u, c or another % in \"\(text)\"")
+            }
+        }
+        literal += rest
+        guard !pieces.isEmpty else { return .bound(.text(literal)) }
+        return .pieces(pieces + [.text(literal)])
+    }
+
+    /// Whether the pattern is another one for each client.
+    var dependsOnClientID: Bool {
+        levels.contains { if case .pieces(let pieces) = $0 { pieces.contains(.clientID) } else { false } }
+    }
+
+    /// Puts the names of a client in place of the placeholders.
+    ///
+    /// A name that is missing or holds `/`, `+`, `#` or U+0000 widens nothing: what would be allowed with it is not, and what
+    /// would be denied is denied for every name in its place.
+    ///
+    /// - Returns: nil if the pattern says nothing about this client.
+    func bound(userName: String?, clientID: String, isDenial: Bool) -> BoundTopicPattern? {
+        var result: [BoundTopicPattern.Level] = []
+        result.reserveCapacity(levels.count)
+        for level in levels {
+            switch level {
+            case .bound(let level): result.append(level)
+            case .pieces(let pieces):
+                if let text = Self.text(of: pieces, userName: userName, clientID: clientID) {
+                    result.append(.text(text))
+                } else if isDenial {
+                    result.append(.anyOne)
+                } else {
+                    return nil
+                }
+            }
+        }
+        return BoundTopicPattern(levels: result, isDenial: isDenial)
+    }
+
+    private static func text(of pieces: [Piece], userName: String?, clientID: String) -> String? {
+        var text = ""
+        for piece in pieces {
+            switch piece {
+            case .text(let literal): text += literal
+            case .userName:
+                guard let userName, isPlain(userName) else { return nil }
+                text += userName
+            case .clientID:
+                guard isPlain(clientID) else { return nil }
+                text += clientID
+            }
+        }
+        return text
+    }
+
+    private static func isPlain(_ name: String) -> Bool {
+        !name.isEmpty
+            && name.utf8.allSatisfy {
+                $0 != 0 && $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "#")
+            }
+    }
+}

@@ -1,0 +1,128 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension TopicRules {
+    /// What is wrong with a rule file, and where.
+    package struct SyntaxError: Error, Sendable, Hashable, CustomStringConvertible {
+        /// From 1.
+        package let line: Int
+        /// For people.
+        package let reason: String
+
+        package var description: String { "line \(line): \(reason)" }
+    }
+
+    /// The largest rule file, in bytes.
+    package static let maxBytes = 1 << 20
+    /// The most rules of a file: each connection keeps those that concern it.
+    package static let maxRules = 10_000
+
+    /// Reads a rule file: one rule a line, empty lines and lines that begin with `#` left out.
+    ///
+    /// A rule is `allow|deny [all|anonymous|user NAME|client ID] read|write|readwrite FILTER`; names and filters with spaces
+    /// stand in double quotes.
+    package init(parsing text: String) throws(SyntaxError) {
+        guard text.utf8.count <= Self.maxBytes else {
+            throw SyntaxError(line: 1, reason: "the file is larger than \(Self.maxBytes) bytes")
+        }
+        var rules: [Rule] = []
+        let scalars = text.unicodeScalars.drop { $0 == "\u{FEFF}" }
+        for (index, line) in scalars.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            do throws(Problem) {
+                guard let rule = try Self.rule(Substring(line)) else { continue }
+                guard rules.count < Self.maxRules else { throw Problem("more than \(Self.maxRules) rules") }
+                rules.append(rule)
+            } catch {
+                throw SyntaxError(line: index + 1, reason: error.reason)
+            }
+        }
+        self.init(rules: rules)
+    }
+
+    private struct Problem: Error {
+        let reason: String
+        init(_ reason: String) { self.reason = reason }
+    }
+
+    private static func rule(_ line: Substring) throws(Problem) -> Rule? {
+        var words = Words(rest: line)
+        guard let permission = try words.next(), !permission.hasPrefix("#") else { return nil }
+        let isDenial: Bool
+        switch permission {
+        case "allow": isDenial = false
+        case "deny": isDenial = true
+        default: throw Problem("a rule begins with allow or deny, not with \"\(shown(permission))\"")
+        }
+        var word = try words.next()
+        var subject = Subject.all
+        switch word {
+        case "all":
+            word = try words.next()
+        case "anonymous":
+            subject = .anonymous
+            word = try words.next()
+        case "user":
+            guard let name = try words.next() else { throw Problem("after user comes a name") }
+            do throws(HermesError) { subject = .user(try NickName(name).key) } catch { throw Problem(error.message) }
+            word = try words.next()
+        case "client":
+            guard let id = try words.next(), !id.isEmpty else { throw Problem("after client comes a client id") }
+            subject = .client(id)
+            word = try words.next()
+        default: break
+        }
+        let actions: Set<TopicAction>
+        switch word {
+        case "read": actions = [.subscribe]
+        case "write": actions = [.publish]
+        case "readwrite": actions = [.publish, .subscribe]
+        case let other:
+            throw Problem("read, write or readwrite is expected, not \"\(shown(other ?? "the end of the line"))\"")
+        }
+        guard let filter = try words.next() else { throw Problem("the topic filter is missing") }
+        if let extra = try words.next() {
+            throw Problem("\"\(shown(extra))\" is too much; put what holds spaces in double quotes")
+        }
+        do throws(TopicPattern.Refusal) {
+            return Rule(isDenial: isDenial, subject: subject, actions: actions, pattern: try TopicPattern(filter))
+        } catch {
+            throw Problem(error.reason)
+        }
+    }
+
+    private static func shown(_ word: String) -> String {
+        String(
+            String.UnicodeScalarView(
+                word.unicodeScalars.prefix(40).filter { $0.properties.generalCategory != .control }
+            )
+        )
+    }
+
+    /// Cuts a line at its spaces and tabs; a word that begins with a double quote ends with the next one.
+    private struct Words {
+        var rest: Substring
+
+        mutating func next() throws(Problem) -> String? {
+            var scalars = rest.unicodeScalars.drop(while: Self.isSpace)
+            guard let first = scalars.first else {
+                rest = ""
+                return nil
+            }
+            guard first == "\"" else {
+                let word = scalars.prefix { !Self.isSpace($0) }
+                rest = Substring(scalars[word.endIndex...])
+                return String(word)
+            }
+            scalars.removeFirst()
+            guard let end = scalars.firstIndex(of: "\"") else { throw Problem("the closing double quote is missing") }
+            let after = scalars[scalars.index(after: end)...]
+            guard after.first.map(Self.isSpace) ?? true else { throw Problem("after a double quote comes a space") }
+            rest = Substring(after)
+            return String(scalars[..<end])
+        }
+
+        private static func isSpace(_ scalar: Unicode.Scalar) -> Bool {
+            scalar == " " || scalar == "\t" || scalar == "\r"
+        }
+    }
+}

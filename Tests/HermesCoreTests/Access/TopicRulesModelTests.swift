@@ -1,0 +1,123 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Testing
+
+/// Random rules against the definition: each topic by itself, each filter by all topics that it matches.
+@Suite struct TopicRulesModelTests {
+    private static let names = ["a", "b", "", "user", "hermes", "$SYS", "anna"]
+    private static let filterLevels = names + ["+", "+", "#"]
+    private static let patternLevels = filterLevels + ["%u", "%c", "%u%c"]
+
+    /// Every topic of at most three levels of these names.
+    private static let topics: [String] = {
+        var all: [String] = []
+        var layer = [""]
+        for depth in 0..<3 {
+            layer = layer.flatMap { prefix in names.map { depth == 0 ? $0 : "\(prefix)/\($0)" } }
+            all += layer
+        }
+        return all.filter { TopicName($0) != nil }
+    }()
+
+    private struct Line {
+        var isDenial: Bool
+        var subject: String
+        var action: String
+        var pattern: String
+
+        func concerns(_ identity: ClientIdentity, _ action: TopicAction) -> Bool {
+            guard self.action == "readwrite" || self.action == (action == .publish ? "write" : "read") else {
+                return false
+            }
+            switch subject {
+            case "", "all": return true
+            case "anonymous": return identity.userName == nil
+            case "user anna": return identity.userName == "anna"
+            default: return identity.clientID == "a"
+            }
+        }
+
+        func matches(_ topic: TopicName, _ identity: ClientIdentity) -> Bool {
+            var text = pattern
+            if text.contains("%u"), identity.userName == nil {
+                guard isDenial else { return false }
+                text = text.split(separator: "/", omittingEmptySubsequences: false)
+                    .map { $0.contains("%u") ? "+" : String($0) }.joined(separator: "/")
+            }
+            text = text.replacing("%u", with: identity.userName ?? "").replacing("%c", with: identity.clientID)
+            guard let filter = TopicFilter(text) else { return false }
+            let first = topic.rawValue.split(separator: "/", omittingEmptySubsequences: false).first ?? ""
+            if text.hasPrefix("+") || text.hasPrefix("#") {
+                let isReserved = first.hasPrefix("$") || first == "hermes" || first == "user"
+                if isReserved && !isDenial { return false }
+                // A denial also reaches what begins with a dollar.
+                if isReserved, let plain = TopicName("x" + topic.rawValue) { return filter.matches(plain) }
+            }
+            return filter.matches(topic)
+        }
+    }
+
+    private static let builtIn = [
+        Line(isDenial: false, subject: "", action: "write", pattern: "hermes/v1/up"),
+        Line(isDenial: true, subject: "", action: "readwrite", pattern: "hermes/#"),
+        Line(isDenial: false, subject: "", action: "readwrite", pattern: "user/%u/#"),
+        Line(isDenial: true, subject: "", action: "readwrite", pattern: "user/#"),
+        Line(isDenial: false, subject: "", action: "read", pattern: "$SYS/#"),
+        Line(isDenial: false, subject: "", action: "readwrite", pattern: "#"),
+    ]
+
+    private static func text(of levels: [String], using random: inout SeededGenerator) -> String {
+        (0..<Int.random(in: 1...4, using: &random)).map { _ in levels.randomElement(using: &random) ?? "a" }
+            .joined(separator: "/")
+    }
+
+    @Test(arguments: 1...40)
+    func `rules decide as they are defined, and no filter lets through what a rule denies`(seed: Int) throws {
+        var random = SeededGenerator(state: UInt64(seed))
+        var lines: [Line] = []
+        while lines.count < Int.random(in: 0...6, using: &random) {
+            let pattern = Self.text(of: Self.patternLevels, using: &random)
+            guard TopicFilter(pattern) != nil else { continue }
+            lines.append(
+                Line(
+                    isDenial: Bool.random(using: &random),
+                    subject: ["", "all", "anonymous", "user anna", "client a"].randomElement(using: &random) ?? "",
+                    action: ["read", "write", "readwrite"].randomElement(using: &random) ?? "read",
+                    pattern: pattern
+                )
+            )
+        }
+        let file = lines.map { "\($0.isDenial ? "deny" : "allow") \($0.subject) \($0.action) \($0.pattern)" }
+        let rules = try TopicRules(parsing: file.joined(separator: "\n"))
+        for identity in [
+            ClientIdentity(clientID: "a"), ClientIdentity(userName: "anna", clientID: "b"),
+            ClientIdentity(userName: "b", clientID: "a"),
+        ] {
+            let bound = rules.bound(to: identity)
+            var readable: Set<String> = []
+            for action in TopicAction.allCases {
+                let concerned = (lines + Self.builtIn).filter { $0.concerns(identity, action) }
+                for topic in Self.topics {
+                    let name = try #require(TopicName(topic))
+                    let isAllowed = concerned.first { $0.matches(name, identity) }.map { !$0.isDenial } ?? false
+                    #expect(bound.allows(action, topic) == isAllowed, "\(action) \(topic) \(identity) \(file)")
+                    if action == .subscribe, isAllowed { readable.insert(topic) }
+                }
+            }
+            for _ in 0..<60 {
+                guard let filter = TopicFilter(Self.text(of: Self.filterLevels, using: &random)) else { continue }
+                let matched = Self.topics.filter { TopicName($0).map(filter.matches) ?? false }
+                switch bound.access(toSubscribe: filter.rawValue) {
+                case .all: #expect(matched.allSatisfy(readable.contains), "\(filter) \(identity) \(file)")
+                case .none: #expect(!matched.contains(where: readable.contains), "\(filter) \(identity) \(file)")
+                case .some: break
+                }
+                #expect(
+                    bound.allows(.subscribe, filter.rawValue) == (bound.access(toSubscribe: filter.rawValue) == .all)
+                )
+            }
+        }
+    }
+}
