@@ -17,6 +17,10 @@ package struct EncodingSlot: Hashable, Sendable {
     package static let mqttV311 = Self(rawValue: 2)
     /// What MQTT 5 subscribers share.
     package static let mqttV5 = Self(rawValue: 3)
+    /// What MQTT 3.1.1 subscribers share of a message with QoS 1 or 2: all but the header's flags and the identifier.
+    package static let mqttV311Acknowledged = Self(rawValue: 4)
+    /// The same for MQTT 5.
+    package static let mqttV5Acknowledged = Self(rawValue: 5)
 }
 
 /// A publication on its way to the subscribers of one loop, with its encodings: each protocol encodes once a loop.
@@ -24,12 +28,19 @@ package struct EncodingSlot: Hashable, Sendable {
 /// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep it; then it stays as it is.
 package final class Delivery {
     package private(set) var publication: Publication
+    /// As the publication says.
+    package private(set) var qos: QoS
+    /// As the publication says.
+    package private(set) var publisher: UInt64
+    private var isKept = false
     private var firstSlot: EncodingSlot?
     private var firstBytes = ByteBuffer()
     private var others: [(slot: EncodingSlot, bytes: ByteBuffer)] = []
 
     package init(_ publication: Publication) {
         self.publication = publication
+        qos = publication.qos
+        publisher = publication.publisher
         firstSlot = publication.encodedSlot
         firstBytes = publication.encoded ?? ByteBuffer()
     }
@@ -48,9 +59,21 @@ package final class Delivery {
         return bytes
     }
 
+    /// The publication for those who keep it: with a payload of its own, so that the bytes around it can go.
+    package func kept() -> Publication {
+        if !isKept {
+            publication = publication.owned()
+            isKept = true
+        }
+        return publication
+    }
+
     /// Makes the object carry another publication; only while nobody else holds it.
     func reset(to publication: Publication) {
         self.publication = publication
+        qos = publication.qos
+        publisher = publication.publisher
+        isKept = false
         firstSlot = publication.encodedSlot
         firstBytes = publication.encoded ?? ByteBuffer()
         if !others.isEmpty { others.removeAll(keepingCapacity: true) }

@@ -67,6 +67,21 @@ package struct Publication: Sendable {
         self.encoded = encoded
     }
 
+    /// The same with a copy of the payload, and without other forms of it.
+    package func owned() -> Publication {
+        Publication(
+            topic: topic,
+            payload: ByteBuffer(bytes: payload.readableBytesView),
+            kind: kind,
+            dropClass: dropClass,
+            sender: sender,
+            qos: qos,
+            retain: retain,
+            details: details,
+            publisher: publisher
+        )
+    }
+
     /// What it counts for where publications wait: its bytes and what surrounds them.
     var weight: Int { payload.readableBytes &+ 128 &+ (details?.weight ?? 0) }
 }

@@ -23,19 +23,23 @@ package struct SubscriptionOptions: Hashable, Sendable {
     /// Set for a durable session: the live path hands over only what is delivered at QoS 0 in the end; the rest comes
     /// through the store.
     package var isLiveAtMostOnceOnly: Bool
+    /// The subscriber may not have all that matches: it looks at each topic.
+    package var isFiltered: Bool
 
     package init(
         qos: QoS = .atMostOnce,
         noLocal: Bool = false,
         retainAsPublished: Bool = false,
         identifiers: [UInt32] = [],
-        isLiveAtMostOnceOnly: Bool = false
+        isLiveAtMostOnceOnly: Bool = false,
+        isFiltered: Bool = false
     ) {
         self.identifiers = identifiers
         self.qos = qos
         self.noLocal = noLocal
         self.retainAsPublished = retainAsPublished
         self.isLiveAtMostOnceOnly = isLiveAtMostOnceOnly
+        self.isFiltered = isFiltered
     }
 
     /// What holds where two subscriptions of one subscriber match: it gets the publication once, with the higher QoS and
@@ -46,5 +50,6 @@ package struct SubscriptionOptions: Hashable, Sendable {
         noLocal = noLocal && other.noLocal
         retainAsPublished = retainAsPublished || other.retainAsPublished
         isLiveAtMostOnceOnly = isLiveAtMostOnceOnly && other.isLiveAtMostOnceOnly
+        isFiltered = isFiltered && other.isFiltered
     }
 }

@@ -8,8 +8,43 @@ package class TopicSubscription {
     /// Unchecked, because it is read for each delivery and all access is on one loop.
     @exclusivity(unchecked)
     package final var options: SubscriptionOptions {
-        didSet { filter?.membersChanged() }
+        didSet {
+            traits = Traits(options)
+            filter?.membersChanged()
+        }
     }
+
+    /// What is looked at for each delivery, without touching the rest of the options.
+    @exclusivity(unchecked)
+    private final var traits: Traits
+
+    private struct Traits: OptionSet {
+        let rawValue: UInt8
+        static let noLocal = Self(rawValue: 4)
+        static let isLiveAtMostOnceOnly = Self(rawValue: 8)
+        static let isPlain = Self(rawValue: 16)
+
+        init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        init(_ options: SubscriptionOptions) {
+            var bits = options.qos.rawValue
+            if options.noLocal { bits |= Self.noLocal.rawValue }
+            if options.isLiveAtMostOnceOnly { bits |= Self.isLiveAtMostOnceOnly.rawValue }
+            if options.identifiers.isEmpty, !options.retainAsPublished, !options.isFiltered {
+                bits |= Self.isPlain.rawValue
+            }
+            rawValue = bits
+        }
+    }
+
+    /// ``SubscriptionOptions/qos``.
+    package final var qos: QoS { QoS(rawValue: traits.rawValue & 3) ?? .atMostOnce }
+    /// ``SubscriptionOptions/noLocal``.
+    package final var noLocal: Bool { traits.contains(.noLocal) }
+    /// ``SubscriptionOptions/isLiveAtMostOnceOnly``.
+    package final var isLiveAtMostOnceOnly: Bool { traits.contains(.isLiveAtMostOnceOnly) }
+    /// Nothing of the publication depends on this subscription: no identifiers, no retain flag, no filter.
+    package final var isPlain: Bool { traits.contains(.isPlain) }
 
     /// Where it is a member; nil after its end.
     @exclusivity(unchecked)
@@ -24,6 +59,7 @@ package class TopicSubscription {
         self.filter = filter
         self.index = index
         self.options = options
+        traits = Traits(options)
     }
 
     /// Whose it is: two with the same identity are one subscriber's.

@@ -1,0 +1,64 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// Where the parts of a received PUBLISH lie: read without making strings or slices.
+///
+/// Checks all that can be checked without looking at text: that lengths fit, the flags, the packet identifier. The topic's
+/// text and the properties are for whoever needs them (``MQTTPublish`` checks all).
+package struct MQTTPublishHead: Sendable {
+    package let flags: UInt8
+    /// Index in the bytes, and length.
+    package let topicStart: Int
+    package let topicBytes: Int
+    /// 0 with QoS 0.
+    package let packetID: UInt16
+    /// How many bytes properties take, their length not counted; 0 in 3.1.1.
+    package let propertyBytes: Int
+    package let payloadStart: Int
+
+    package var qos: MQTTQoS { MQTTQoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce }
+    package var isRetained: Bool { flags & 0b0001 != 0 }
+    package var isDuplicate: Bool { flags & 0b1000 != 0 }
+
+    /// - Throws: as ``MQTTPacket/init(_:version:)``.
+    package init(_ frame: MQTTPublishFrame, version: MQTTVersion) throws(MQTTPacketError) {
+        let bytes = frame.bytes
+        let start = bytes.readerIndex
+        let end = bytes.writerIndex
+        var index = start + frame.headerBytes
+        guard let header = bytes.getInteger(at: start, as: UInt8.self),
+            let topicBytes = bytes.getInteger(at: index, as: UInt16.self)
+        else { throw .malformed("the topic name is missing") }
+        flags = header & 0x0F
+        guard flags & 0b0110 != 0b0110 else { throw .malformed("the QoS is 3 [MQTT-3.3.1-4]") }
+        guard flags & 0b1110 != 0b1000 else {
+            throw .malformed("a QoS 0 message is marked as duplicate [MQTT-3.3.1-2]")
+        }
+        topicStart = index + 2
+        self.topicBytes = Int(topicBytes)
+        index = topicStart + Int(topicBytes)
+        if flags & 0b0110 != 0 {
+            guard let id = bytes.getInteger(at: index, as: UInt16.self) else {
+                throw .malformed("the packet identifier is missing")
+            }
+            guard id != 0 else { throw .protocolError("a packet identifier is 0 [MQTT-2.2.1-3]") }
+            packetID = id
+            index += 2
+        } else {
+            packetID = 0
+        }
+        if version == .v5 {
+            guard case .value(let length, let prefix) = MQTTVariableByteInteger.peek(bytes, at: index) else {
+                throw .malformed("the property length is not a variable byte integer (1.5.5)")
+            }
+            propertyBytes = length
+            index += prefix + length
+        } else {
+            propertyBytes = 0
+        }
+        guard index <= end else { throw .malformed("the packet is shorter than its lengths say") }
+        payloadStart = index
+    }
+}
