@@ -7,14 +7,15 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
     /// Whether it has a wildcard; one without is matched by hash.
     package let hasWildcard: Bool
 
-    /// The deepest filter that is taken: keeps the work of one match within bounds.
+    /// The deepest filter with wildcards that is taken unless told otherwise: keeps what one filter costs within bounds.
     package static let maxLevels = 128
 
     /// Checks a filter that came from outside (without `$share/…`, which is not part of it).
     ///
-    /// - Returns: nil for what is empty, longer than ``TopicName/maxBytes``, deeper than ``maxLevels``, holds U+0000, or
-    ///   has a wildcard that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
-    package init?(_ rawValue: String) {
+    /// - Parameter maxLevels: how deep a filter with wildcards may be; one without is as deep as topics are.
+    /// - Returns: nil for what is empty, longer than ``TopicName/maxBytes``, too deep, holds U+0000, or has a wildcard
+    ///   that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
+    package init?(_ rawValue: String, maxLevels: Int = TopicFilter.maxLevels) {
         let bytes = rawValue.utf8
         guard !bytes.isEmpty, bytes.count <= TopicName.maxBytes else { return nil }
         var levels = 1
@@ -38,7 +39,7 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
                 levelBytes += 1
             }
         }
-        guard levels <= Self.maxLevels else { return nil }
+        guard !hasWildcard || levels <= maxLevels else { return nil }
         self.rawValue = rawValue
         self.hasWildcard = hasWildcard
     }
@@ -56,6 +57,10 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String { rawValue }
+
+    package static func == (left: Self, right: Self) -> Bool { left.rawValue.hasBytes(of: right.rawValue) }
+
+    package func hash(into hasher: inout Hasher) { rawValue.hashBytes(into: &hasher) }
 
     /// Whether the filter matches a topic, by the text of the standard (4.7): the slow reference for ``TopicTree``.
     package func matches(_ topic: TopicName) -> Bool {

@@ -36,4 +36,8 @@ package struct TopicName: Hashable, Sendable, CustomStringConvertible {
     }
 
     package var description: String { rawValue }
+
+    package static func == (left: Self, right: Self) -> Bool { left.rawValue.hasBytes(of: right.rawValue) }
+
+    package func hash(into hasher: inout Hasher) { rawValue.hashBytes(into: &hasher) }
 }

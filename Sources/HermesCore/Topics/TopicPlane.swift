@@ -13,12 +13,13 @@ package final class TopicPlane: Sendable {
     /// - Parameters:
     ///   - loops: all event loops that connections live on; at least one.
     ///   - maxBacklogBytes: how much may wait for one loop from the others before publications to it are left out.
-    package init(loops: [LoopHandle], maxBacklogBytes: Int = 64 << 20) {
+    ///   - limits: how much each shard may keep to be quicker.
+    package init(loops: [LoopHandle], maxBacklogBytes: Int = 64 << 20, limits: TopicLimits = TopicLimits()) {
         precondition(!loops.isEmpty, "a topic plane needs an event loop")
         var shards: [TopicShard] = []
         var mailboxes: [ShardMailbox] = []
         for (index, loop) in loops.enumerated() {
-            let shard = TopicShard(index: index, loop: loop)
+            let shard = TopicShard(index: index, loop: loop, limits: limits)
             shards.append(shard)
             let confined = LoopConfined(shard, loop: loop)
             mailboxes.append(ShardMailbox(index: index, shard: confined, maxBacklog: maxBacklogBytes))

@@ -62,8 +62,8 @@ package class TopicSubscription {
         traits = Traits(options)
     }
 
-    /// Whose it is: two with the same identity are one subscriber's.
-    var subscriberIdentity: ObjectIdentifier { ObjectIdentifier(self) }
+    /// Whose it is: two with the same address are one subscriber's.
+    var subscriberAddress: UInt { 0 }
 
     func deliver(_ delivery: Delivery) {}
 
@@ -83,9 +83,7 @@ final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
         super.init(filter: filter, index: index, options: options)
     }
 
-    override var subscriberIdentity: ObjectIdentifier {
-        ObjectIdentifier(subscriber._withUnsafeGuaranteedRef { $0 })
-    }
+    override var subscriberAddress: UInt { UInt(bitPattern: subscriber.toOpaque()) }
 
     override func deliver(_ delivery: Delivery) {
         if isActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(delivery, for: self) } }

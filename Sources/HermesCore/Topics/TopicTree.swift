@@ -3,16 +3,17 @@
 
 /// Finds the filters that match a topic: an index of filters, each with a number that the owner chose.
 ///
-/// A trie over the levels of the filters. All edges lie in one hash table keyed by (node, level), level texts are kept once,
-/// and nodes are records in one array, so that a million filters cost tens of bytes each and no object. A match looks
-/// at a node at most once; it takes time in proportion to the nodes that match a beginning of the topic.
+/// A trie over the levels of the filters. Nodes are records in one array, all edges lie in one hash table, level texts
+/// are kept once, so that a million filters cost tens of bytes each and no object. A match works on the bytes of the
+/// topic, allocates nothing that grows with it, and looks at a node at most once: it takes time in proportion to the
+/// nodes that match a beginning of the topic.
 package struct TopicTree: Sendable {
     /// What the owner keeps for a filter, for example an index into an array of subscriber lists.
     package typealias Value = UInt32
 
     private struct Node {
         var parent: UInt32
-        /// The level that leads here; ``Level/plus`` for `+`.
+        /// The level that leads here; ``plusLevel`` for `+`.
         var level: UInt32
         /// The node behind `+`; ``none`` if there is none.
         var plus: UInt32 = TopicTree.none
@@ -22,26 +23,24 @@ package struct TopicTree: Sendable {
         var value: UInt32 = TopicTree.none
         /// The value of the filter that goes on with `#` from here.
         var multiLevelValue: UInt32 = TopicTree.none
-    }
 
-    private struct Level {
-        var text: String
-        var useCount: UInt32
+        /// Whether there are edges other than `plus`.
+        var hasNamedChildren: Bool { childCount > (plus == TopicTree.none ? 0 : 1) }
     }
 
     private static let none = UInt32.max
     private static let root: UInt32 = 0
     /// The number of no level text: `+`.
     private static let plusLevel = UInt32.max
-    /// The number of a level that stands in no filter.
-    private static let unknownLevel = UInt32.max - 1
 
     private var nodes: [Node] = [Node(parent: TopicTree.none, level: TopicTree.none)]
     private var freeNodes: [UInt32] = []
-    private var edges: [UInt64: UInt32] = [:]
-    private var levels: [Level] = []
-    private var freeLevels: [UInt32] = []
-    private var levelNumbers: [String: UInt32] = [:]
+    /// Nodes by parent and level, which lie in the nodes.
+    private var edges = HashIndex()
+    private var levels = LevelTexts()
+    private let seed = UInt64.random(in: .min ... .max)
+    /// The deepest node there was since the tree was empty.
+    private var depth = 0
     /// How many filters there are.
     package private(set) var count = 0
 
@@ -50,13 +49,11 @@ package struct TopicTree: Sendable {
     package var isEmpty: Bool { count == 0 }
 
     /// How many records are in use, of all kinds; for tests and statistics.
-    package var footprint: Int {
-        nodes.count - freeNodes.count + edges.count + levels.count - freeLevels.count + levelNumbers.count
-    }
+    package var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count }
 
     /// The value of a filter; nil if it is not in the tree.
     package func value(of filter: TopicFilter) -> Value? {
-        guard let (node, isMultiLevel) = find(filter) else { return nil }
+        guard let (node, isMultiLevel) = filter.rawValue.withBytes({ find($0) }) else { return nil }
         let value = isMultiLevel ? nodes[Int(node)].multiLevelValue : nodes[Int(node)].value
         return value == Self.none ? nil : value
     }
@@ -68,15 +65,7 @@ package struct TopicTree: Sendable {
     @discardableResult
     package mutating func insert(_ filter: TopicFilter, value: Value) -> Value? {
         precondition(value != Self.none, "UInt32.max stands for no value")
-        var node = Self.root
-        var isMultiLevel = false
-        for text in Self.split(filter.rawValue) {
-            if text == "#" {
-                isMultiLevel = true
-            } else {
-                node = child(of: node, at: text)
-            }
-        }
+        let (node, isMultiLevel) = filter.rawValue.withBytes { makePath($0) }
         let old: Value
         if isMultiLevel {
             old = nodes[Int(node)].multiLevelValue
@@ -95,7 +84,7 @@ package struct TopicTree: Sendable {
     /// - Returns: the value it had; nil if it was not in the tree.
     @discardableResult
     package mutating func remove(_ filter: TopicFilter) -> Value? {
-        guard let (node, isMultiLevel) = find(filter) else { return nil }
+        guard let (node, isMultiLevel) = filter.rawValue.withBytes({ find($0) }) else { return nil }
         let old: Value
         if isMultiLevel {
             old = nodes[Int(node)].multiLevelValue
@@ -107,6 +96,7 @@ package struct TopicTree: Sendable {
         guard old != Self.none else { return nil }
         count -= 1
         prune(from: node)
+        if count == 0 { depth = 0 }
         return old
     }
 
@@ -115,72 +105,131 @@ package struct TopicTree: Sendable {
     /// A topic that begins with `$` is not matched by a wildcard in the first level [MQTT-4.7.2-1].
     package func forEachMatch(of topic: TopicName, _ visit: (Value) -> Void) {
         guard count > 0 else { return }
-        // The nodes that match the topic up to the present level.
-        var current: [UInt32] = [Self.root]
-        var next: [UInt32] = []
-        let bytes = topic.rawValue.utf8
-        let isReserved = bytes.first == UInt8(ascii: "$")
-        var isFirst = true
-        for text in Self.split(topic.rawValue) {
-            let level = levelNumbers[String(text)] ?? Self.unknownLevel
-            for node in current {
-                let record = nodes[Int(node)]
-                let mayUseWildcard = !(isFirst && isReserved)
-                if record.multiLevelValue != Self.none && mayUseWildcard { visit(record.multiLevelValue) }
-                guard record.childCount > 0 else { continue }
-                if record.plus != Self.none && mayUseWildcard { next.append(record.plus) }
-                if level != Self.unknownLevel, let child = edges[Self.edge(node, level)] { next.append(child) }
+        topic.rawValue.withBytes { bytes in
+            // Level numbers of the topic as far as the tree goes, and a stack: a node adds one to it net, at most.
+            let size = depth + 2
+            withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 3 * size) { scratch in
+                let names = UnsafeMutableBufferPointer(rebasing: scratch[..<size])
+                let stack = UnsafeMutableBufferPointer(rebasing: scratch[size...])
+                nodes.withUnsafeBufferPointer { walk(bytes, nodes: $0, names: names, stack: stack, visit) }
             }
-            isFirst = false
-            guard !next.isEmpty else { return }
-            swap(&current, &next)
-            next.removeAll(keepingCapacity: true)
         }
-        for node in current {
+    }
+
+    /// Depth first. `names` gets the numbers of the topic's levels, each when the first node asks for it.
+    @inline(__always)
+    private func walk(
+        _ topic: UnsafeBufferPointer<UInt8>,
+        nodes: UnsafeBufferPointer<Node>,
+        names: UnsafeMutableBufferPointer<UInt32>,
+        stack: UnsafeMutableBufferPointer<UInt32>,
+        _ visit: (Value) -> Void
+    ) {
+        var reader = LevelReader(topic)
+        var namedCount = 0
+        var levelCount = Int.max
+        let isReserved = topic.first == UInt8(ascii: "$")
+        stack[0] = Self.root
+        stack[1] = 0
+        var top = 2
+        while top > 0 {
+            top &-= 2
+            let node = stack[top]
+            let level = Int(stack[top &+ 1])
             let record = nodes[Int(node)]
-            if record.value != Self.none { visit(record.value) }
-            // "sport/#" also matches "sport" (4.7.1.2).
-            if record.multiLevelValue != Self.none { visit(record.multiLevelValue) }
+            if level == levelCount {
+                if record.value != Self.none { visit(record.value) }
+                // "sport/#" also matches "sport" (4.7.1.2).
+                if record.multiLevelValue != Self.none { visit(record.multiLevelValue) }
+                continue
+            }
+            let mayUseWildcard = level > 0 || !isReserved
+            if record.multiLevelValue != Self.none && mayUseWildcard { visit(record.multiLevelValue) }
+            guard record.childCount > 0 else { continue }
+            if level == namedCount {
+                let text = reader.next() ?? UnsafeBufferPointer(rebasing: topic[..<0])
+                names[level] = levels.number(of: text) ?? Self.none
+                namedCount &+= 1
+                if reader.isAtEnd { levelCount = namedCount }
+            }
+            if record.plus != Self.none && mayUseWildcard {
+                stack[top] = record.plus
+                stack[top &+ 1] = UInt32(level &+ 1)
+                top &+= 2
+            }
+            let name = names[level]
+            if name != Self.none, record.hasNamedChildren, let child = self.child(of: node, level: name, in: nodes) {
+                stack[top] = child
+                stack[top &+ 1] = UInt32(level &+ 1)
+                top &+= 2
+            }
         }
     }
 
     // MARK: Nodes
 
-    private static func split(_ text: String) -> [Substring] {
-        text.split(separator: "/", omittingEmptySubsequences: false)
+    private func hash(_ node: UInt32, _ level: UInt32) -> UInt32 {
+        var mixed = (UInt64(node) << 32 | UInt64(level)) ^ seed
+        mixed = (mixed ^ (mixed >> 33)) &* 0xff51_afd7_ed55_8ccd
+        mixed = (mixed ^ (mixed >> 33)) &* 0xc4ce_b9fe_1a85_ec53
+        return UInt32(truncatingIfNeeded: mixed >> 32)
     }
 
-    private static func edge(_ node: UInt32, _ level: UInt32) -> UInt64 { UInt64(node) << 32 | UInt64(level) }
+    @inline(__always)
+    private func child(of node: UInt32, level: UInt32, in nodes: UnsafeBufferPointer<Node>) -> UInt32? {
+        edges.find(hash(node, level)) { nodes[Int($0)].parent == node && nodes[Int($0)].level == level }
+    }
 
-    private func find(_ filter: TopicFilter) -> (node: UInt32, isMultiLevel: Bool)? {
+    private func child(of node: UInt32, level: UInt32) -> UInt32? {
+        nodes.withUnsafeBufferPointer { child(of: node, level: level, in: $0) }
+    }
+
+    private static func isWildcard(_ text: UnsafeBufferPointer<UInt8>, _ wildcard: Unicode.Scalar) -> Bool {
+        text.count == 1 && text[0] == UInt8(ascii: wildcard)
+    }
+
+    private func find(_ filter: UnsafeBufferPointer<UInt8>) -> (node: UInt32, isMultiLevel: Bool)? {
         var node = Self.root
-        for text in Self.split(filter.rawValue) {
-            if text == "#" { return (node, true) }
-            let next: UInt32
-            if text == "+" {
-                next = nodes[Int(node)].plus
+        var reader = LevelReader(filter)
+        while let text = reader.next() {
+            if Self.isWildcard(text, "#") { return (node, true) }
+            if Self.isWildcard(text, "+") {
+                let next = nodes[Int(node)].plus
+                guard next != Self.none else { return nil }
+                node = next
             } else {
-                guard let level = levelNumbers[String(text)] else { return nil }
-                next = edges[Self.edge(node, level)] ?? Self.none
+                guard let level = levels.number(of: text), let next = child(of: node, level: level) else { return nil }
+                node = next
             }
-            guard next != Self.none else { return nil }
-            node = next
         }
         return (node, false)
     }
 
-    private mutating func child(of node: UInt32, at text: Substring) -> UInt32 {
-        if text == "+" {
-            if nodes[Int(node)].plus != Self.none { return nodes[Int(node)].plus }
-            let child = makeNode(parent: node, level: Self.plusLevel)
-            nodes[Int(node)].plus = child
-            return child
+    private mutating func makePath(_ filter: UnsafeBufferPointer<UInt8>) -> (node: UInt32, isMultiLevel: Bool) {
+        var node = Self.root
+        var reader = LevelReader(filter)
+        var level = 0
+        while let text = reader.next() {
+            if Self.isWildcard(text, "#") { return (node, true) }
+            node = Self.isWildcard(text, "+") ? makePlus(of: node) : makeChild(of: node, at: text)
+            level += 1
+            depth = max(depth, level)
         }
-        let level = levelNumber(of: text)
-        if let child = edges[Self.edge(node, level)] { return child }
-        levels[Int(level)].useCount += 1
+        return (node, false)
+    }
+
+    private mutating func makePlus(of node: UInt32) -> UInt32 {
+        if nodes[Int(node)].plus != Self.none { return nodes[Int(node)].plus }
+        let child = makeNode(parent: node, level: Self.plusLevel)
+        nodes[Int(node)].plus = child
+        return child
+    }
+
+    private mutating func makeChild(of node: UInt32, at text: UnsafeBufferPointer<UInt8>) -> UInt32 {
+        if let level = levels.number(of: text), let child = child(of: node, level: level) { return child }
+        let level = levels.use(text)
         let child = makeNode(parent: node, level: level)
-        edges[Self.edge(node, level)] = child
+        edges.insert(child, hash: hash(node, level))
         return child
     }
 
@@ -203,37 +252,12 @@ package struct TopicTree: Sendable {
             if record.level == Self.plusLevel {
                 nodes[Int(record.parent)].plus = Self.none
             } else {
-                edges[Self.edge(record.parent, record.level)] = nil
-                release(level: record.level)
+                edges.remove(node, hash: hash(record.parent, record.level))
+                levels.release(record.level)
             }
             nodes[Int(record.parent)].childCount -= 1
             freeNodes.append(node)
             node = record.parent
         }
-    }
-
-    // MARK: Level texts
-
-    private mutating func levelNumber(of text: Substring) -> UInt32 {
-        let text = String(text)
-        if let number = levelNumbers[text] { return number }
-        let number: UInt32
-        if let free = freeLevels.popLast() {
-            number = free
-            levels[Int(free)] = Level(text: text, useCount: 0)
-        } else {
-            number = UInt32(levels.count)
-            levels.append(Level(text: text, useCount: 0))
-        }
-        levelNumbers[text] = number
-        return number
-    }
-
-    private mutating func release(level: UInt32) {
-        levels[Int(level)].useCount -= 1
-        guard levels[Int(level)].useCount == 0 else { return }
-        levelNumbers[levels[Int(level)].text] = nil
-        levels[Int(level)].text = ""
-        freeLevels.append(level)
     }
 }

@@ -48,9 +48,9 @@ final class ManualLoops {
     let loops: [Loop]
     let plane: TopicPlane
 
-    init(_ count: Int, maxBacklogBytes: Int = 64 << 20) {
+    init(_ count: Int, maxBacklogBytes: Int = 64 << 20, limits: TopicLimits = TopicLimits()) {
         loops = (0..<count).map { _ in Loop() }
-        plane = TopicPlane(loops: loops.map(\.handle), maxBacklogBytes: maxBacklogBytes)
+        plane = TopicPlane(loops: loops.map(\.handle), maxBacklogBytes: maxBacklogBytes, limits: limits)
     }
 
     subscript(_ index: Int) -> Loop { loops[index] }

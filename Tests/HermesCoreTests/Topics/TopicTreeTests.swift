@@ -54,9 +54,56 @@ import Testing
         #expect(tree.footprint == TopicTree().footprint, "nothing is left behind")
     }
 
-    @Test(arguments: ["", "a/#/b", "a+", "+a", "#a", "a/b#", "a\0", String(repeating: "/", count: 128)])
+    @Test(arguments: ["", "a/#/b", "a+", "+a", "#a", "a/b#", "a\0", String(repeating: "/", count: 128) + "+"])
     func `what is no filter is refused`(text: String) {
         #expect(TopicFilter(text) == nil)
+    }
+
+    @Test func `a topic is as deep as its bytes allow, and costs no more than the filters reach`() throws {
+        let deep = String(repeating: "/", count: 32_000)
+        let topic = try #require(TopicName(deep))
+        #expect(try #require(TopicFilter(deep)).matches(topic))
+        let wildcard = deep + "#"
+        #expect(TopicFilter(wildcard) == nil)
+        var tree = TopicTree()
+        tree.insert(try #require(TopicFilter(wildcard, maxLevels: 40_000)), value: 1)
+        tree.insert(try #require(TopicFilter("#")), value: 2)
+        tree.insert(try #require(TopicFilter("+/+/#")), value: 3)
+        tree.insert(try #require(TopicFilter("+/+")), value: 4)
+        tree.insert(try #require(TopicFilter(deep, maxLevels: 40_000)), value: 5)
+        #expect(matches(of: topic, in: tree) == [1, 2, 3, 5])
+        #expect(matches(of: try #require(TopicName("/")), in: tree) == [2, 3, 4])
+    }
+
+    @Test func `names are compared byte by byte`() throws {
+        let composed = "caf\u{e9}"
+        let decomposed = "cafe\u{301}"
+        #expect(composed == decomposed, "to Swift's strings they are the same")
+        #expect(TopicName(composed) != TopicName(decomposed))
+        #expect(TopicFilter(composed) != TopicFilter(decomposed))
+        var tree = TopicTree()
+        tree.insert(try #require(TopicFilter(composed + "/+")), value: 1)
+        tree.insert(try #require(TopicFilter(decomposed + "/+")), value: 2)
+        #expect(matches(of: try #require(TopicName(composed + "/a")), in: tree) == [1])
+        #expect(matches(of: try #require(TopicName(decomposed + "/a")), in: tree) == [2])
+    }
+
+    @Test func `many filters come and go, and nothing is left behind`() throws {
+        var tree = TopicTree()
+        let filters = try (0..<20_000).map { number in
+            let texts = ["+/\(number)/a", "device/\(number % 100)/\(number)/#", "x\(number)/+/+"]
+            return try #require(TopicFilter(texts[number % 3]))
+        }
+        for (number, filter) in filters.enumerated() { tree.insert(filter, value: UInt32(number)) }
+        #expect(tree.count == filters.count)
+        for number in 0..<1_000 {
+            let topic = "device/\(number % 100)/\(number)/b"
+            let expected = number % 3 == 1 ? [UInt32(number)] : []
+            #expect(matches(of: try #require(TopicName(topic)), in: tree) == expected)
+        }
+        for filter in filters.reversed() { #expect(tree.remove(filter) != nil) }
+        #expect(tree.isEmpty)
+        #expect(tree.footprint == TopicTree().footprint)
     }
 
     private func matches(of topic: TopicName, in tree: TopicTree) -> [UInt32] {
@@ -67,7 +114,7 @@ import Testing
 }
 
 /// The same random numbers in every run.
-private struct TreeRandom: RandomNumberGenerator {
+struct TreeRandom: RandomNumberGenerator {
     var state: UInt64
 
     mutating func next() -> UInt64 {

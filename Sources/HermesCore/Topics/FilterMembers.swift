@@ -1,0 +1,64 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who subscribes to one filter: on this loop by name, on others by shard. Owner: the shard's loop.
+package class FilterMembers {
+    /// The filter; for a topic its name.
+    final let name: String
+    /// Dense: the last member takes the place of one that leaves. Each is retained by hand, so that a delivery loop
+    /// touches no reference counts: two atomic operations cost as much as all the rest of a delivery.
+    final var members: [Unmanaged<TopicSubscription>] = []
+    /// The other shards that have members.
+    final var remoteShards = ShardSet()
+    /// Changes with the members and their options.
+    final var version: UInt32 = 0
+
+    init(name: String) { self.name = name }
+
+    final var isIdle: Bool { members.isEmpty && remoteShards.isEmpty }
+
+    /// Members, their options or the other shards are not what routes were made from.
+    func membersChanged() { version &+= 1 }
+
+    final func add(_ subscription: TopicSubscription) {
+        members.append(Unmanaged<TopicSubscription>.passRetained(subscription))
+        membersChanged()
+    }
+
+    /// Takes a subscription out; the caller releases it.
+    final func remove(_ subscription: TopicSubscription) -> Unmanaged<TopicSubscription>? {
+        guard let last = members.popLast() else { return nil }
+        membersChanged()
+        let index = subscription.index
+        guard index < members.count else { return last }
+        let own = members[index]
+        members[index] = last
+        last._withUnsafeGuaranteedRef { $0.index = index }
+        return own
+    }
+}
+
+/// The members of a filter with wildcards.
+final class WildcardMembers: FilterMembers {
+    /// The value in the tree.
+    let number: TopicTree.Value
+    private let shard: TopicShard
+
+    init(filter: TopicFilter, number: TopicTree.Value, shard: TopicShard) {
+        self.number = number
+        self.shard = shard
+        super.init(name: filter.rawValue)
+    }
+
+    override func membersChanged() {
+        super.membersChanged()
+        shard.wildcardsChanged()
+    }
+}
+
+extension TopicFilter {
+    /// The filter whose members these are.
+    init(of members: FilterMembers) {
+        self.init(checked: members.name, hasWildcard: members is WildcardMembers)
+    }
+}

@@ -1,0 +1,60 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which topics of a shard are kept, or keep what they resolved to, only because they were used lately: bounded in number
+/// and bytes. The oldest goes first, unless it was used since it was looked at.
+struct RouteCache {
+    private var routes: [TopicRoute] = []
+    private var hand = 0
+    private var bytes = 0
+    private let limits: TopicLimits
+
+    init(limits: TopicLimits) { self.limits = limits }
+
+    var count: Int { routes.count }
+
+    /// Keeps a route or counts it anew.
+    ///
+    /// - Returns: the routes that must go for it.
+    mutating func keep(_ route: TopicRoute) -> [TopicRoute] {
+        let weight = route.weight
+        if !route.isCached { routes.append(route) }
+        bytes += Int(weight) - Int(route.cachedWeight)
+        route.cachedWeight = weight
+        route.wasUsed = true
+        guard routes.count > limits.maxCachedRoutes || bytes > limits.maxCachedBytes else { return [] }
+        var evicted: [TopicRoute] = []
+        // Each look at a route either clears its mark or removes it: two rounds at most.
+        while routes.count > 1 && (routes.count > limits.maxCachedRoutes || bytes > limits.maxCachedBytes) {
+            if hand >= routes.count { hand = 0 }
+            let candidate = routes[hand]
+            if candidate.wasUsed && candidate !== route {
+                candidate.wasUsed = false
+                hand += 1
+            } else if candidate === route {
+                hand += 1
+            } else {
+                routes.swapAt(hand, routes.count - 1)
+                routes.removeLast()
+                bytes -= Int(candidate.cachedWeight)
+                candidate.cachedWeight = 0
+                evicted.append(candidate)
+            }
+        }
+        return evicted
+    }
+}
+
+/// How much a shard may keep to be quicker.
+package struct TopicLimits: Sendable, Hashable {
+    /// Topics without subscribers of their own that are kept because they were published to, and topics that several
+    /// filters match.
+    package var maxCachedRoutes: Int
+    /// What those may occupy, in bytes, roughly.
+    package var maxCachedBytes: Int
+
+    package init(maxCachedRoutes: Int = 16_384, maxCachedBytes: Int = 64 << 20) {
+        self.maxCachedRoutes = maxCachedRoutes
+        self.maxCachedBytes = maxCachedBytes
+    }
+}

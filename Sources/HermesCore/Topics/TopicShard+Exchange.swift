@@ -1,0 +1,104 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What goes to the shards of other loops, and comes from there.
+extension TopicShard {
+    /// Called once, before the shard is in use.
+    func connect(to mailboxes: [ShardMailbox]) {
+        self.mailboxes = mailboxes
+        inbox = mailboxes[index]
+        outgoing = Array(repeating: [], count: mailboxes.count)
+    }
+
+    /// Tells the others that this shard has its first member of a filter, or has none any more.
+    func announce(_ filter: FilterMembers, isInterested: Bool) {
+        guard mailboxes.count > 1 else { return }
+        let change = ShardMailbox.Interest(filter: TopicFilter(of: filter), shard: index, isInterested: isInterested)
+        for mailbox in mailboxes where mailbox.index != index { mailbox.post(change) }
+    }
+
+    /// - Returns: whether one of the shards is far behind.
+    func enqueue(_ publication: Publication, to shards: ShardSet) -> Bool {
+        var isCongested = false
+        shards.forEachShard { if enqueue(publication, to: $0) { isCongested = true } }
+        return isCongested
+    }
+
+    private func enqueue(_ publication: Publication, to shard: Int) -> Bool {
+        let mailbox = mailboxes[shard]
+        guard !mailbox.isFull else {
+            droppedCount &+= 1
+            return true
+        }
+        outgoing[shard].append(publication)
+        if !isFlushScheduled {
+            isFlushScheduled = true
+            let confined = mailboxes[index].shard
+            loop.execute { confined.value.flush() }
+        }
+        return mailbox.isCongested
+    }
+
+    private func flush() {
+        isFlushScheduled = false
+        for shard in outgoing.indices where !outgoing[shard].isEmpty {
+            mailboxes[shard].post(outgoing[shard])
+            outgoing[shard] = []
+        }
+    }
+
+    /// Takes what other shards said about their interest; before each publication, so that none is missed.
+    @inline(__always)
+    func takeInterest() {
+        if let inbox, inbox.hasInterest { apply(inbox.takeInterest()) }
+    }
+
+    private func apply(_ changes: [ShardMailbox.Interest]) {
+        for change in changes {
+            let filter = members(of: change.filter)
+            if change.isInterested {
+                filter.remoteShards.insert(change.shard)
+            } else {
+                filter.remoteShards.remove(change.shard)
+            }
+            filter.membersChanged()
+            dropIfIdle(filter)
+        }
+    }
+
+    /// Takes what other threads posted.
+    func drain() {
+        guard let inbox else { return }
+        takeInterest()
+        for item in inbox.takeMail() {
+            switch item {
+            case .handedOver(let publications):
+                deliver(handedOver: publications)
+                for publication in publications { inbox.completed(publication.weight) }
+            case .publish(let publication):
+                publish(publication)
+                inbox.completed(publication.weight)
+            case .work(let work):
+                work(self)
+            }
+        }
+    }
+
+    private func deliver(handedOver publications: [Publication]) {
+        // What is handed over together often goes to one topic.
+        var last: TopicRoute?
+        for publication in publications {
+            let route: TopicRoute
+            if let last, last.isListed, last.name.hasBytes(of: publication.topic.rawValue) {
+                route = last
+            } else if let found = existingRoute(to: publication.topic) {
+                route = found
+            } else {
+                continue
+            }
+            last = route
+            refresh(route)
+            if !route.entries.isEmpty { deliver(publication, along: route) }
+        }
+    }
+}

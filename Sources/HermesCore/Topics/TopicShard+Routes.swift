@@ -1,0 +1,76 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// From names and filters to who subscribes to them.
+extension TopicShard {
+    /// The way to the subscribers of a topic, for a publisher to keep.
+    package func route(to name: TopicName) -> TopicRoute {
+        assert(loop.isCurrent())
+        takeInterest()
+        let route = topic(named: name)
+        refresh(route)
+        return route
+    }
+
+    /// The topic's entry, which is made if there is none.
+    func topic(named name: TopicName) -> TopicRoute { topics.entry(for: name).route }
+
+    /// The topic's entry; nil if nobody can have subscribed.
+    func existingRoute(to name: TopicName) -> TopicRoute? {
+        tree.isEmpty ? topics.find(name) : topic(named: name)
+    }
+
+    /// Brings a route up to date with the subscriptions.
+    @inline(__always)
+    func refresh(_ route: TopicRoute) {
+        route.wasUsed = true
+        if route.generation != generation { resolve(route) }
+    }
+
+    private func resolve(_ route: TopicRoute) {
+        route.generation = generation
+        var matching: [WildcardMembers] = []
+        tree.forEachMatch(of: route.topic) { if let filter = wildcards[Int($0)] { matching.append(filter) } }
+        if matching.isEmpty {
+            route.resolved = nil
+        } else if route.resolved?.isCurrent(own: route, wildcards: matching) != true {
+            route.resolved = ResolvedRoute(own: route, wildcards: matching)
+        }
+        guard route.isCached || route.isIdle || route.resolved != nil else { return }
+        for evicted in cache.keep(route) {
+            evicted.resolved = nil
+            evicted.generation = 0
+            dropIfIdle(evicted)
+        }
+    }
+
+    /// Routes must be looked at again.
+    func wildcardsChanged() { generation &+= 1 }
+
+    /// Who subscribes to a filter; an entry is made if there is none.
+    func members(of filter: TopicFilter) -> FilterMembers {
+        guard filter.hasWildcard else { return topic(named: TopicName(checked: filter.rawValue)) }
+        if let number = tree.value(of: filter), let members = wildcards[Int(number)] { return members }
+        let number = freeNumbers.popLast() ?? TopicTree.Value(wildcards.count)
+        let members = WildcardMembers(filter: filter, number: number, shard: self)
+        if Int(number) == wildcards.count {
+            wildcards.append(members)
+        } else {
+            wildcards[Int(number)] = members
+        }
+        tree.insert(filter, value: number)
+        return members
+    }
+
+    /// Forgets a filter or topic that nobody is interested in.
+    func dropIfIdle(_ filter: FilterMembers) {
+        guard filter.isIdle else { return }
+        if let topic = filter as? TopicRoute {
+            if !topic.isCached { topics.remove(topic) }
+        } else if let wildcard = filter as? WildcardMembers {
+            tree.remove(TopicFilter(of: wildcard))
+            wildcards[Int(wildcard.number)] = nil
+            freeNumbers.append(wildcard.number)
+        }
+    }
+}
