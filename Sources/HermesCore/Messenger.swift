@@ -8,8 +8,13 @@ package final class Messenger: Sendable {
     package let contacts: ContactService
     package let groups: GroupService
     package let sessions: SessionRegistry
+    /// Sessions that outlive their connections, and what is retained.
+    package let durable: DurableSessions
+    /// What is retained; the same as `durable.retained`.
+    package var retained: RetainedMessages { durable.retained }
     package let time: any TimeSource
     private let messageStore: any MessageStore
+    private let sessionStore: any SessionStore
 
     /// Assembles the services over their stores.
     ///
@@ -17,19 +22,24 @@ package final class Messenger: Sendable {
     ///   - accountStore: keeps accounts, devices and tokens.
     ///   - messageStore: keeps inboxes and conversations; usually the same object.
     ///   - socialStore: tells about contacts and groups; must be the same object as `messageStore`, or look into it.
+    ///   - sessionStore: keeps durable sessions and retained publications.
     ///   - accountSettings: the rules for accounts and logins.
     ///   - messageSettings: the limits and times of messages.
+    ///   - durableSettings: the limits of durable sessions.
     ///   - time: tells the time.
     package init(
         accountStore: any AccountStore,
         messageStore: any MessageStore,
         socialStore: any SocialStore,
+        sessionStore: any SessionStore,
         accountSettings: AccountSettings = AccountSettings(),
         messageSettings: MessageSettings = MessageSettings(),
+        durableSettings: DurableSettings = DurableSettings(),
         time: any TimeSource = SystemTime()
     ) {
         self.time = time
         self.messageStore = messageStore
+        self.sessionStore = sessionStore
         sessions = SessionRegistry(time: time)
         messages = MessageService(
             store: messageStore,
@@ -40,6 +50,7 @@ package final class Messenger: Sendable {
         )
         contacts = ContactService(store: socialStore, committer: messages.committer)
         groups = GroupService(store: socialStore, committer: messages.committer)
+        durable = DurableSessions(store: sessionStore, time: time, settings: durableSettings)
         accounts = AccountService(
             store: accountStore,
             messages: messageStore,
@@ -50,19 +61,29 @@ package final class Messenger: Sendable {
         )
     }
 
-    /// Deletes what is delivered or expired; to be called about once a second.
+    /// Reads what a server must know before anybody connects; to be called once.
+    package func load() async throws(HermesError) { try await durable.load() }
+
+    /// Ends sessions whose time is over and deletes what is delivered or expired; to be called about once a second.
     ///
     /// - Parameters:
     ///   - now: the wall clock.
     ///   - batch: how much one step deletes, so that writers get their turn between steps.
-    ///   - maxSteps: how many steps one call takes.
+    ///   - maxSteps: how many steps one call takes in each store.
     /// - Returns: how much was deleted.
     /// - Throws: `.storageUnavailable`; the next call goes on.
     @discardableResult
     package func housekeeping(now: Timestamp, batch: Int = 1000, maxSteps: Int = 100) async throws(HermesError) -> Int {
+        durable.expire(now: now)
+        retained.expire(now: now)
         var sum = 0
         for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
             let count = try await messageStore.purge(now: now, limit: batch)
+            sum += count
+            if count == 0 { break }
+        }
+        for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
+            let count = try await sessionStore.purgeSessions(now: now, limit: batch)
             sum += count
             if count == 0 { break }
         }
@@ -71,6 +92,7 @@ package final class Messenger: Sendable {
 
     /// Commits what waits and refuses what comes; the last step, after the listeners have closed.
     package func shutdown() async {
+        await durable.shutdown()
         await messages.shutdown()
     }
 }

@@ -44,6 +44,7 @@ extension HermesServer {
             accountStore: store.accounts,
             messageStore: store.messages,
             socialStore: store.social,
+            sessionStore: store.sessions,
             accountSettings: AccountSettings(settings)
         )
         let response = await Administration(messenger: messenger, store: store.messages).perform(request)

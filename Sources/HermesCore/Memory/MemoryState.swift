@@ -76,6 +76,10 @@ struct MemoryState {
     var contacts: [UserID: [UserID: ContactRow]] = [:]
     var groups: [GroupID: Group] = [:]
     var lastGroup: Int32 = 0
+    var durable: [DurableSessionID: Session] = [:]
+    var durableKeys: [SessionKey: DurableSessionID] = [:]
+    var lastDurable: Int64 = 0
+    var retained: [TopicName: StoredPublication] = [:]
 
     init(epoch: UInt64, settings: StoreSettings) {
         self.epoch = epoch

@@ -124,3 +124,32 @@ extension MemoryStore: SocialStore {
         }
     }
 }
+
+extension MemoryStore: SessionStore {
+    package func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
+        try run { (state) throws(HermesError) in try state.commit(operations, now: now) }
+    }
+
+    package func sessions() async throws(HermesError) -> [StoredSession] {
+        try run { (state) throws(HermesError) in state.storedSessions() }
+    }
+
+    package func queued(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try run { (state) throws(HermesError) in
+            state.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+        }
+    }
+
+    package func retained() async throws(HermesError) -> [StoredPublication] {
+        try run { (state) throws(HermesError) in Array(state.retained.values) }
+    }
+
+    package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+        try run { (state) throws(HermesError) in state.purgeSessions(now: now, limit: limit) }
+    }
+}

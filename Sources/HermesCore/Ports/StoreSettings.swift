@@ -12,15 +12,24 @@ package struct StoreSettings: Sendable, Hashable {
     package var recordPeriod: Duration
     /// How long entries that are not messages stay for devices that do not fetch them.
     package var eventPeriod: Duration
+    /// How many publications wait for one durable session at most, those that are not acknowledged among them. Further
+    /// ones are dropped.
+    package var maxQueuedMessages: Int
+    /// How many bytes wait for one durable session at most (``StoredPublication/weight``).
+    package var maxQueuedBytes: Int
 
     package init(
         historyPeriod: Duration = .zero,
         recordPeriod: Duration = .seconds(24 * 3600),
-        eventPeriod: Duration = .seconds(30 * 24 * 3600)
+        eventPeriod: Duration = .seconds(30 * 24 * 3600),
+        maxQueuedMessages: Int = 100_000,
+        maxQueuedBytes: Int = 64 << 20
     ) {
         self.historyPeriod = historyPeriod
         self.recordPeriod = recordPeriod
         self.eventPeriod = eventPeriod
+        self.maxQueuedMessages = max(1, maxQueuedMessages)
+        self.maxQueuedBytes = max(1, maxQueuedBytes)
     }
 
     /// The most entries or messages of one page, whatever the caller asks for.

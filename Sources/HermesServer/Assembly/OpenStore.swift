@@ -10,6 +10,7 @@ struct OpenStore: Sendable {
     let accounts: any AccountStore
     let messages: any MessageStore
     let social: any SocialStore
+    let sessions: any SessionStore
     /// Writes everything back and lets go of the data directory.
     let close: @Sendable () throws -> Void
 
@@ -25,7 +26,7 @@ struct OpenStore: Sendable {
         switch settings.store {
         case .memory:
             let store = memory ?? MemoryStore(settings: kept)
-            return OpenStore(accounts: store, messages: store, social: store, close: {})
+            return OpenStore(accounts: store, messages: store, social: store, sessions: store, close: {})
         case .sqlite:
             do throws(StoreOpenError) {
                 let store = try SQLiteStore.open(
@@ -34,7 +35,13 @@ struct OpenStore: Sendable {
                     settings: kept,
                     logger: logger
                 )
-                return OpenStore(accounts: store, messages: store, social: store, close: { try store.close() })
+                return OpenStore(
+                    accounts: store,
+                    messages: store,
+                    social: store,
+                    sessions: MemoryStore(settings: kept),
+                    close: { try store.close() }
+                )
             } catch {
                 throw ServerFailure(error)
             }

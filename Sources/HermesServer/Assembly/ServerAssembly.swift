@@ -64,11 +64,13 @@ package final class ServerAssembly: Sendable {
             accountStore: store.accounts,
             messageStore: store.messages,
             socialStore: store.social,
+            sessionStore: store.sessions,
             accountSettings: AccountSettings(settings),
             messageSettings: MessageSettings(settings),
             time: time
         )
         do throws(ServerFailure) {
+            try await load(messenger)
             let environment = GatewayEnvironment(
                 messenger: messenger,
                 loops: LoopContexts(group),
@@ -172,6 +174,15 @@ package final class ServerAssembly: Sendable {
             services.append(WatchdogService(patience: settings.shutdownDeadline + .seconds(10), logger: logger))
         }
         return services
+    }
+
+    /// Reads what has to be known before the first connection comes.
+    private static func load(_ messenger: Messenger) async throws(ServerFailure) {
+        do throws(HermesError) {
+            try await messenger.load()
+        } catch {
+            throw ServerFailure(.diskFailed, "the sessions could not be read: \(error.message)")
+        }
     }
 
     private static func control(

@@ -12,6 +12,7 @@ import Testing
             accountStore: store,
             messageStore: store,
             socialStore: store,
+            sessionStore: store,
             accountSettings: AccountSettings(passwordParameters: PasswordTests.cheap),
             messageSettings: MessageSettings(commit: GroupCommitter.Limits(acknowledgementDelay: .seconds(3600))),
             time: ManualTime()

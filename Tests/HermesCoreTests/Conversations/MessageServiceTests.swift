@@ -10,7 +10,13 @@ import Testing
     private let messenger: Messenger
 
     init() async throws {
-        messenger = Messenger(accountStore: store.base, messageStore: store, socialStore: store.base, time: time)
+        messenger = Messenger(
+            accountStore: store.base,
+            messageStore: store,
+            socialStore: store.base,
+            sessionStore: store.base,
+            time: time
+        )
         try await addAccounts(3, to: store.base)
     }
 

@@ -30,6 +30,7 @@ struct GatewayHarness {
             accountStore: store,
             messageStore: store,
             socialStore: store,
+            sessionStore: store,
             accountSettings: accounts
         )
         let environment = GatewayEnvironment(

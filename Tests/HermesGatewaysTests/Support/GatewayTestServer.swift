@@ -26,6 +26,7 @@ struct GatewayTestServer {
             accountStore: store,
             messageStore: store,
             socialStore: store,
+            sessionStore: store,
             accountSettings: AccountSettings(passwordParameters: .init(ln: 1, r: 1, p: 1))
         )
         let environment = GatewayEnvironment(

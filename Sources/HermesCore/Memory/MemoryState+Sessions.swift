@@ -1,0 +1,191 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Durable sessions and retained publications.
+extension MemoryState {
+    /// A durable session with its queue.
+    struct Session {
+        var stored: StoredSession
+        var subscriptions: [String: SubscriptionOptions] = [:]
+        /// Ascending.
+        var queue: [QueuedPublication] = []
+        var released: Set<UInt64> = []
+        var received: Set<UInt16> = []
+
+        mutating func remove(_ isGone: (QueuedPublication) -> Bool) {
+            queue.removeAll { queued in
+                guard isGone(queued) else { return false }
+                stored.queuedBytes -= queued.publication.weight
+                return true
+            }
+            stored.queuedCount = queue.count + released.count
+        }
+    }
+
+    mutating func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
+        try checkRoom(for: 0)
+        var outcomes: [SessionOutcome] = []
+        for operation in operations {
+            do throws(HermesError) {
+                outcomes.append(try apply(operation))
+            } catch {
+                outcomes.append(.refused(error))
+            }
+        }
+        return outcomes
+    }
+
+    private mutating func apply(_ operation: SessionOperation) throws(HermesError) -> SessionOutcome {
+        switch operation {
+        case .open(let key, let clean, let expiry):
+            return .opened(open(key, clean: clean, expiry: expiry))
+        case .remove(let id):
+            remove(id)
+            return .done
+        case .publish(let publication, let targets, let received, let retains):
+            return .published(publish(publication, to: targets, received: received, retains: retains))
+        case .retain(let publication):
+            retain(publication)
+            return .done
+        case .close(let id, let sentUpTo, let expiresAt):
+            return try change(id) { session in
+                session.stored.isOnline = false
+                session.stored.sentUpTo = min(max(session.stored.sentUpTo, sentUpTo), session.stored.head)
+                session.stored.expiresAt = expiresAt
+            }
+        case .subscribe(let id, let subscriptions):
+            return try change(id) { session in
+                for added in subscriptions { session.subscriptions[added.filter] = added.options }
+            }
+        case .unsubscribe(let id, let filters):
+            return try change(id) { session in
+                for filter in filters { session.subscriptions[filter] = nil }
+            }
+        case .completed(let id, let seqs):
+            let seqs = Set(seqs)
+            return try change(id) { session in
+                session.released.subtract(seqs)
+                session.remove { seqs.contains($0.seq) }
+            }
+        case .released(let id, let seq):
+            return try change(id) { session in
+                guard session.queue.contains(where: { $0.seq == seq }) else { return }
+                session.released.insert(seq)
+                session.remove { $0.seq == seq }
+            }
+        case .receivedReleased(let id, let packetID):
+            return try change(id) { $0.received.remove(packetID) }
+        }
+    }
+
+    private mutating func change(
+        _ id: DurableSessionID,
+        _ body: (inout Session) -> Void
+    ) throws(HermesError) -> SessionOutcome {
+        guard var session = durable[id] else { throw Self.noSuchSession }
+        durable[id] = nil
+        body(&session)
+        durable[id] = session
+        return .done
+    }
+
+    private mutating func open(_ key: SessionKey, clean: Bool, expiry: Duration?) -> StoredSession {
+        if clean, let old = durableKeys[key] { remove(old) }
+        let id: DurableSessionID
+        let wasPresent: Bool
+        if let known = durableKeys[key] {
+            id = known
+            wasPresent = true
+        } else {
+            lastDurable += 1
+            id = DurableSessionID(rawValue: lastDurable)
+            wasPresent = false
+            durableKeys[key] = id
+        }
+        var session = durable[id] ?? Session(stored: StoredSession(id: id, key: key))
+        session.stored.isOnline = true
+        session.stored.expiry = expiry
+        session.stored.expiresAt = nil
+        durable[id] = session
+        var opened = stored(session)
+        opened.wasPresent = wasPresent
+        opened.released = session.released.sorted()
+        opened.received = session.received.sorted()
+        return opened
+    }
+
+    private mutating func remove(_ id: DurableSessionID) {
+        guard let session = durable.removeValue(forKey: id) else { return }
+        durableKeys[session.stored.key] = nil
+    }
+
+    private mutating func publish(
+        _ publication: StoredPublication,
+        to targets: [PublicationTarget],
+        received: ReceivedPacket?,
+        retains: Bool
+    ) -> [UInt64] {
+        if let received { durable[received.session]?.received.insert(received.packetID) }
+        if retains { retain(publication) }
+        return targets.map { target in
+            guard let stored = durable[target.session]?.stored, stored.queuedCount < settings.maxQueuedMessages,
+                stored.queuedBytes < settings.maxQueuedBytes
+            else { return 0 }
+            let seq = stored.head + 1
+            durable[target.session]?.stored.head = seq
+            durable[target.session]?.stored.queuedCount += 1
+            durable[target.session]?.stored.queuedBytes += publication.weight
+            durable[target.session]?.queue.append(
+                QueuedPublication(
+                    seq: seq,
+                    qos: target.qos,
+                    identifiers: target.identifiers,
+                    retain: target.retain,
+                    publication: publication
+                )
+            )
+            return seq
+        }
+    }
+
+    private mutating func retain(_ publication: StoredPublication) {
+        retained[publication.topic] = publication.isEmpty ? nil : publication
+    }
+
+    private func stored(_ session: Session) -> StoredSession {
+        var stored = session.stored
+        stored.subscriptions = session.subscriptions.map { DurableSubscription(filter: $0.key, options: $0.value) }
+        return stored
+    }
+
+    func storedSessions() -> [StoredSession] { durable.values.map { stored($0) } }
+
+    func queued(of id: DurableSessionID, after seq: UInt64, limit: Int, maxBytes: Int) -> [QueuedPublication] {
+        var page: [QueuedPublication] = []
+        var bytes = 0
+        for queued in durable[id]?.queue ?? [] where queued.seq > seq {
+            guard page.count < limit, bytes < maxBytes else { break }
+            bytes += queued.publication.weight
+            page.append(queued)
+        }
+        return page
+    }
+
+    mutating func purgeSessions(now: Timestamp, limit: Int) -> Int {
+        var done = 0
+        for (id, session) in durable where done < limit {
+            let expired = session.queue.lazy.filter { $0.publication.hasExpired(at: now) }
+            let seqs = Set(expired.map(\.seq).prefix(limit - done))
+            guard !seqs.isEmpty else { continue }
+            done += seqs.count
+            durable[id]?.remove { seqs.contains($0.seq) }
+        }
+        for (topic, publication) in retained where done < limit && publication.hasExpired(at: now) {
+            retained[topic] = nil
+            done += 1
+        }
+        return done
+    }
+
+    private static let noSuchSession = HermesError(.notFound, "There is no such session.")
+}

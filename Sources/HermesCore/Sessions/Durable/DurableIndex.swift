@@ -1,0 +1,99 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which durable sessions a topic concerns: their filters in a ``TopicTree``.
+struct DurableIndex {
+    private struct Entry {
+        var members: [DurableSessionID: SubscriptionOptions] = [:]
+        var groups: [String: Group] = [:]
+
+        var isEmpty: Bool { members.isEmpty && groups.isEmpty }
+    }
+
+    private struct Group {
+        var members: [DurableSessionID: SubscriptionOptions] = [:]
+        let turn = DurableGroup.Turn()
+    }
+
+    private var tree = TopicTree()
+    private var entries: [Entry] = []
+    private var free: [UInt32] = []
+
+    var isEmpty: Bool { tree.isEmpty }
+
+    /// - Returns: false if the filter is none.
+    @discardableResult
+    mutating func insert(_ id: DurableSessionID, _ subscription: DurableSubscription) -> Bool {
+        guard let (group, filter) = Self.parse(subscription.filter) else { return false }
+        let index: UInt32
+        if let known = tree.value(of: filter) {
+            index = known
+        } else if let reused = free.popLast() {
+            index = reused
+            tree.insert(filter, value: index)
+        } else {
+            index = UInt32(entries.count)
+            entries.append(Entry())
+            tree.insert(filter, value: index)
+        }
+        if let group {
+            entries[Int(index)].groups[group, default: Group()].members[id] = subscription.options
+        } else {
+            entries[Int(index)].members[id] = subscription.options
+        }
+        return true
+    }
+
+    mutating func remove(_ id: DurableSessionID, _ filterText: String) {
+        guard let (group, filter) = Self.parse(filterText), let index = tree.value(of: filter) else { return }
+        if let group {
+            entries[Int(index)].groups[group]?.members[id] = nil
+            if entries[Int(index)].groups[group]?.members.isEmpty == true { entries[Int(index)].groups[group] = nil }
+        } else {
+            entries[Int(index)].members[id] = nil
+        }
+        guard entries[Int(index)].isEmpty else { return }
+        tree.remove(filter)
+        entries[Int(index)] = Entry()
+        free.append(index)
+    }
+
+    /// One target for each session and each group, whatever number of its filters match.
+    func targets(of topic: TopicName, load: (DurableSessionID) -> DurableLoad?) -> [DurableTarget] {
+        var merged: [DurableSessionID: SubscriptionOptions] = [:]
+        var targets: [DurableTarget] = []
+        tree.forEachMatch(of: topic) { index in
+            let entry = entries[Int(index)]
+            if merged.isEmpty {
+                merged = entry.members
+            } else {
+                merged.merge(entry.members) { one, other in
+                    var union = one
+                    union.formUnion(other)
+                    return union
+                }
+            }
+            for (name, group) in entry.groups {
+                let members = group.members.sorted { $0.key < $1.key }.compactMap { id, options in
+                    load(id).map { DurableMember(session: id, options: options, load: $0) }
+                }
+                targets.append(.group(DurableGroup(name: name, members: members, turn: group.turn)))
+            }
+        }
+        for (id, options) in merged {
+            guard let load = load(id) else { continue }
+            targets.append(.session(DurableMember(session: id, options: options, load: load)))
+        }
+        return targets
+    }
+
+    /// "$share/name/filter" is the group `name` and the filter; anything else a filter of one's own.
+    private static func parse(_ text: String) -> (group: String?, filter: TopicFilter)? {
+        let prefix = "$share/"
+        guard text.utf8.starts(with: prefix.utf8) else { return TopicFilter(text).map { (nil, $0) } }
+        let rest = text.utf8.dropFirst(prefix.utf8.count)
+        guard let slash = rest.firstIndex(of: UInt8(ascii: "/")), slash > rest.startIndex else { return nil }
+        guard let filter = TopicFilter(String(text[text.utf8.index(after: slash)...])) else { return nil }
+        return (String(text[rest.startIndex..<slash]), filter)
+    }
+}

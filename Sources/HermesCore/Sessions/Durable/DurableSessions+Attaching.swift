@@ -1,0 +1,116 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+extension DurableSessions {
+    /// Gives a connection the session of its key, alone: a connection that has it is told ``DurableAttachment/replaced()``
+    /// and detaches first.
+    ///
+    /// Also for sessions that end with their connection (`expiry` zero): nothing of those is stored, but they take the
+    /// key over and end a durable session that was there, if `clean`.
+    ///
+    /// - Parameters:
+    ///   - key: whose session.
+    ///   - clean: begin anew, whatever is there.
+    ///   - expiry: how long the session stays after the connection; zero: it ends with it; nil: for ever.
+    ///   - attachment: the connection.
+    ///   - completion: called exactly once. After success (and only then) the attachment must detach, once, whatever
+    ///     happened meanwhile. Errors: `.forbidden` (yet another connection has taken over while this one waited, and
+    ///     this one was told ``DurableAttachment/replaced()``), `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
+    package func attach(
+        _ key: SessionKey,
+        clean: Bool,
+        expiry: Duration?,
+        attachment: any DurableAttachment,
+        completion: @escaping @Sendable (Result<DurableOpening, HermesError>) -> Void
+    ) {
+        let applicant = DurableState.Applicant(
+            attachment: attachment,
+            clean: clean,
+            expiry: expiry.map { max($0, .zero) },
+            completion: completion
+        )
+        perform(shared.state.withLock { $0.attach(key, applicant) })
+    }
+
+    /// Leaves the session; nothing of another attachment is touched.
+    ///
+    /// - Parameters:
+    ///   - id: of the opening.
+    ///   - attachment: the one that had it.
+    ///   - sentUpTo: the newest seq that may have reached the client.
+    ///   - expiry: how long the session stays from now; zero: it ends now; nil: for ever.
+    package func detach(
+        _ id: DurableSessionID,
+        _ attachment: any DurableAttachment,
+        sentUpTo: UInt64,
+        expiry: Duration?
+    ) {
+        let expiresAt = expiry.map { time.now().advanced(by: max($0, .zero)) }
+        let ends = expiry.map { $0 <= .zero } ?? false
+        let actions = shared.state.withLock {
+            $0.detach(id, attachment, sentUpTo: sentUpTo, expiresAt: expiresAt, ends: ends)
+        }
+        perform(actions)
+        if ends && id.isStored { shared.moveGeneration() }
+    }
+
+    /// Ends sessions whose time without a connection is over; to be called about once a second.
+    func expire(now: Timestamp, limit: Int = 1000) {
+        let actions = shared.state.withLock { $0.expire(now: now, limit: limit) }
+        guard !actions.isEmpty else { return }
+        perform(actions)
+        shared.moveGeneration()
+    }
+
+    /// Reads all sessions and all that is retained; to be called once, before anybody attaches.
+    ///
+    /// A session that was online when the process ended has none of its publications confirmed: all of them may have been
+    /// sent; it has its whole expiry from now.
+    package func load() async throws(HermesError) {
+        retained.load(try await store.retained())
+        let now = time.now()
+        let sessions = try await store.sessions()
+        var closing: [SessionOperation] = []
+        shared.state.withLock { state in
+            for session in sessions {
+                let expiresAt = session.isOnline ? session.expiry.map { now.advanced(by: $0) } : session.expiresAt
+                state.load(session, expiresAt: expiresAt)
+                guard session.isOnline else { continue }
+                closing.append(.close(session.id, sentUpTo: session.head, expiresAt: expiresAt))
+            }
+        }
+        shared.moveGeneration()
+        for start in stride(from: 0, to: closing.count, by: 1000) {
+            _ = try store.commit(Array(closing[start..<min(start + 1000, closing.count)]), now: now)
+        }
+    }
+
+    private func perform(_ actions: [DurableState.Action]) {
+        for action in actions {
+            switch action {
+            case .replace(let attachment):
+                attachment.replaced()
+            case .submit(.remove(let id)):
+                committer.submit(.remove(id), isUrgent: true) { [shared] result in
+                    if case .success = result { shared.state.withLock { $0.removed(id) } }
+                }
+            case .submit(let operation):
+                committer.submit(operation, isUrgent: true)
+            case .open(let key, let operation):
+                committer.submit(operation) { [self] result in
+                    let actions = shared.state.withLock { $0.opened(key, result) }
+                    shared.moveGeneration()
+                    perform(actions)
+                }
+            case .succeed(let applicant, let opening):
+                applicant.completion(.success(opening))
+            case .fail(let applicant, let error):
+                applicant.completion(.failure(error))
+            case .ended(let key):
+                shared.ended.withLock { $0 }(key)
+            }
+        }
+    }
+}

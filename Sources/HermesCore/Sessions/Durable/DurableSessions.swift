@@ -1,0 +1,265 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Durable sessions: who has which, what is queued for them, and that all of it is in the store before it is
+/// acknowledged. Safe to call from anywhere.
+///
+/// Completions run on the committer's thread (or at once, on the caller's, if there is nothing to store or it is refused)
+/// and must not block. Operations of one caller are committed and completed in the order of its calls.
+/// State: a `Mutex` around ``DurableState``; nothing is called under it.
+package final class DurableSessions: Sendable {
+    /// What was done so far, and what is there.
+    package struct Statistics: Sendable, Hashable {
+        package let sessions: Int
+        package let online: Int
+        /// Publications that were dropped because a queue was full.
+        package let dropped: UInt64
+        package let commits: GroupCommitter.Statistics
+    }
+
+    /// What loops may look at without the lock.
+    final class Shared: Sendable {
+        let state: Mutex<DurableState>
+        let generation = Atomic<UInt64>(1)
+        let hasSubscriptions = Atomic(false)
+        let ended = Mutex<@Sendable (SessionKey) -> Void>({ _ in })
+
+        init(maxSessions: Int) { state = Mutex(DurableState(maxSessions: maxSessions)) }
+
+        /// Subscriptions, or the sessions that have some, have changed.
+        func moveGeneration() {
+            let has = state.withLock { !$0.index.isEmpty }
+            hasSubscriptions.store(has, ordering: .releasing)
+            generation.add(1, ordering: .releasing)
+        }
+
+        func committed(_ operations: [SessionOperation], _ outcomes: [SessionOutcome]) {
+            for (attachment, publications) in state.withLock({ $0.committed(operations, outcomes) }) {
+                attachment.committed(publications)
+            }
+        }
+    }
+
+    /// Retained publications; they change through ``publish(_:targets:from:packetID:retains:completion:)`` and
+    /// ``retain(_:)``.
+    package let retained: RetainedMessages
+    let store: any SessionStore
+    let time: any TimeSource
+    let settings: DurableSettings
+    let shared: Shared
+    let committer: SessionCommitter
+    let reads: ReadGate
+
+    /// Creates the service and starts its committer, which ends with ``shutdown()``.
+    package init(store: any SessionStore, time: any TimeSource, settings: DurableSettings = DurableSettings()) {
+        let shared = Shared(maxSessions: settings.maxSessions)
+        self.store = store
+        self.time = time
+        self.settings = settings
+        self.shared = shared
+        retained = RetainedMessages(maxMessages: settings.maxRetainedMessages, maxBytes: settings.maxRetainedBytes)
+        committer = SessionCommitter(store: store, time: time, limits: settings.commit) { operations, outcomes in
+            shared.committed(operations, outcomes)
+        }
+        reads = ReadGate(maxRunning: settings.maxConcurrentReads, maxWaiting: settings.maxWaitingReads)
+    }
+
+    package var statistics: Statistics {
+        let commits = committer.statistics
+        return shared.state.withLock { state in
+            Statistics(
+                sessions: state.records.count,
+                online: state.records.values.lazy.filter { $0.attachment != nil }.count,
+                dropped: state.dropped,
+                commits: commits
+            )
+        }
+    }
+
+    /// Has `handler` called for each session that has ended without a connection: its time is over, or another
+    /// connection began anew. One handler; it replaces the one before. Called on any thread.
+    package func whenEnded(_ handler: @escaping @Sendable (SessionKey) -> Void) {
+        shared.ended.withLock { $0 = handler }
+    }
+
+    /// Commits what waits and refuses what comes.
+    package func shutdown() async { await committer.shutdown() }
+
+    // MARK: Publishing
+
+    /// Whether any durable session is subscribed to anything.
+    package var hasSubscriptions: Bool { shared.hasSubscriptions.load(ordering: .acquiring) }
+
+    /// Moves when the answer of ``targets(of:)`` may have changed; never 0.
+    package var generation: UInt64 { shared.generation.load(ordering: .acquiring) }
+
+    /// Who gets what is published to a topic; to be kept until ``generation`` moves.
+    package func targets(of topic: TopicName) -> [DurableTarget] {
+        guard hasSubscriptions else { return [] }
+        return shared.state.withLock { state in state.index.targets(of: topic) { state.records[$0]?.load } }
+    }
+
+    /// Stores a publication for all who are to get it at least once, and for its topic if it retains.
+    ///
+    /// - Parameters:
+    ///   - publication: what was published, with the publisher's QoS.
+    ///   - targets: of its topic; those who take it at most once get it by the live path alone.
+    ///   - publisher: the publisher's own durable session, for "no local" and for `packetID`.
+    ///   - packetID: with QoS 2, the packet id to remember until ``receivedReleased(_:_:)``.
+    ///   - retains: whether it stays for its topic; an empty payload removes what is there.
+    ///   - completion: called exactly once. Success means committed; then attachments get it. Errors: `.overloaded`,
+    ///     `.storageUnavailable`, `.shuttingDown`: nothing was stored.
+    package func publish(
+        _ publication: StoredPublication,
+        targets: [DurableTarget],
+        from publisher: DurableSessionID? = nil,
+        packetID: UInt16? = nil,
+        retains: Bool = false,
+        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
+    ) {
+        let targets = targets.compactMap { $0.target(of: publication, from: publisher) }
+        let received = publisher.flatMap { publisher in
+            packetID.flatMap { publisher.isStored ? ReceivedPacket(session: publisher, packetID: $0) : nil }
+        }
+        // Where there is no room it is delivered and not retained.
+        let retains = retains && retained.begin(publication)
+        guard !targets.isEmpty || received != nil || retains else { return completion(.success(())) }
+        let retained = retained
+        committer.submit(.publish(publication, targets: targets, received: received, retains: retains)) { result in
+            if retains { retained.finish(publication, isStored: result.isSuccess) }
+            completion(result.map { _ in })
+        }
+    }
+
+    /// Keeps a publication for its topic, or removes what is there if the payload is empty.
+    ///
+    /// - Parameter completion: success means committed.
+    package func retain(
+        _ publication: StoredPublication,
+        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void = { _ in }
+    ) {
+        guard retained.begin(publication) else { return completion(.failure(Self.retainedFull)) }
+        let retained = retained
+        committer.submit(.retain(publication)) { result in
+            retained.finish(publication, isStored: result.isSuccess)
+            completion(result.map { _ in })
+        }
+    }
+
+    // MARK: What a session's connection does
+
+    /// Adds subscriptions, replacing those with the same filter. They hold when `completion` is called with success.
+    package func subscribe(
+        _ id: DurableSessionID,
+        _ subscriptions: [DurableSubscription],
+        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
+    ) {
+        guard id.isStored, !subscriptions.isEmpty else { return completion(.success(())) }
+        let shared = shared
+        committer.submit(.subscribe(id, subscriptions)) { result in
+            if result.isSuccess {
+                shared.state.withLock { $0.subscribe(id, subscriptions) }
+                shared.moveGeneration()
+            }
+            completion(result.map { _ in })
+        }
+    }
+
+    /// Takes subscriptions back, by their filters. Nothing more is queued for them when `completion` is called.
+    package func unsubscribe(
+        _ id: DurableSessionID,
+        _ filters: [String],
+        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
+    ) {
+        guard id.isStored, !filters.isEmpty else { return completion(.success(())) }
+        let shared = shared
+        committer.submit(.unsubscribe(id, filters)) { result in
+            if result.isSuccess {
+                shared.state.withLock { $0.unsubscribe(id, filters) }
+                shared.moveGeneration()
+            }
+            completion(result.map { _ in })
+        }
+    }
+
+    /// The client has taken these to the end (PUBACK, PUBCOMP, or PUBREC with a refusal). Lazily: losing one costs a
+    /// repetition.
+    package func acknowledged(_ id: DurableSessionID, _ seqs: [UInt64]) {
+        guard id.isStored, !seqs.isEmpty else { return }
+        committer.complete(id, seqs)
+    }
+
+    /// The client has received a publication (PUBREC). Its release may be sent when `completion` is called with success.
+    package func released(
+        _ id: DurableSessionID,
+        _ seq: UInt64,
+        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
+    ) {
+        guard id.isStored else { return completion(.success(())) }
+        committer.submit(.released(id, seq)) { completion($0.map { _ in }) }
+    }
+
+    /// The client has released a packet id it had published with (PUBREL).
+    package func receivedReleased(_ id: DurableSessionID, _ packetID: UInt16) {
+        guard id.isStored else { return }
+        committer.submit(.receivedReleased(id, packetID))
+    }
+
+    /// Reads what waits in a session's queue behind `seq`, without what has expired. `completion` runs off the event loops.
+    package func queued(
+        of id: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        completion: @escaping @Sendable (Result<DurablePage, HermesError>) -> Void
+    ) {
+        let isAccepted = reads.run { [self] in
+            do throws(HermesError) {
+                completion(.success(try await page(of: id, after: seq, limit: max(1, limit))))
+            } catch {
+                completion(.failure(error))
+            }
+        }
+        if !isAccepted { completion(.failure(Self.tooManyReads)) }
+    }
+
+    private func page(of id: DurableSessionID, after seq: UInt64, limit: Int) async throws(HermesError) -> DurablePage {
+        var after = seq
+        while true {
+            let head = shared.state.withLock { $0.records[id]?.head ?? 0 }
+            let found = try await store.queued(of: id, after: after, limit: limit, maxBytes: settings.maxPageBytes)
+            let now = time.now()
+            let expired = found.filter { $0.publication.hasExpired(at: now) }
+            if !expired.isEmpty { acknowledged(id, expired.map(\.seq)) }
+            let alive = expired.isEmpty ? found : found.filter { !$0.publication.hasExpired(at: now) }
+            let last = found.last?.seq ?? after
+            let bytes = found.reduce(0) { $0 + $1.publication.weight }
+            let isAtEnd = found.count < limit && bytes < settings.maxPageBytes
+            guard alive.isEmpty && !isAtEnd else {
+                return DurablePage(publications: alive, upTo: isAtEnd ? max(head, last) : last, isAtEnd: isAtEnd)
+            }
+            after = last
+        }
+    }
+
+    private static let tooManyReads = HermesError(
+        .overloaded,
+        "too many want to read at once; try again shortly",
+        retryAfter: .seconds(1)
+    )
+    private static let retainedFull = HermesError(
+        .overloaded,
+        "The server retains as many publications as it may. Remove some.",
+        retryAfter: .seconds(60)
+    )
+}
+
+extension Result {
+    fileprivate var isSuccess: Bool {
+        switch self {
+        case .success: true
+        case .failure: false
+        }
+    }
+}

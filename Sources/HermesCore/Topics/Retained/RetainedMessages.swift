@@ -1,0 +1,169 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// The newest retained publication of each topic. Safe to call from anywhere.
+///
+/// What was published is seen at once, before it is in the store; if it cannot be stored, what the store has is seen
+/// again. So what is seen is what the store has as soon as nothing is on its way.
+/// State: a `Mutex`; nothing is called under it.
+package final class RetainedMessages: Sendable {
+    private struct Entry {
+        let topic: TopicName
+        var seen: StoredPublication?
+        /// What the store has.
+        var stored: StoredPublication?
+        /// How many are on their way into the store.
+        var pending = 0
+    }
+
+    private struct State {
+        var tree = RetainedTree()
+        var entries: [Entry?] = []
+        var free: [UInt32] = []
+        var count = 0
+        var bytes = 0
+        var refused: UInt64 = 0
+        /// How many entries may expire some day.
+        var mortalCount = 0
+    }
+
+    package struct Statistics: Sendable, Hashable {
+        /// How many topics have one.
+        package let count: Int
+        /// The bytes of all.
+        package let bytes: Int
+        /// How many were not retained because there were too many.
+        package let refused: UInt64
+    }
+
+    private let maxMessages: Int
+    private let maxBytes: Int
+    private let state = Mutex(State())
+
+    package init(maxMessages: Int, maxBytes: Int) {
+        self.maxMessages = maxMessages
+        self.maxBytes = maxBytes
+    }
+
+    package var statistics: Statistics {
+        state.withLock { Statistics(count: $0.count, bytes: $0.bytes, refused: $0.refused) }
+    }
+
+    /// The retained publication of one topic.
+    package func publication(of topic: TopicName) -> StoredPublication? {
+        state.withLock { state in state.tree.value(of: topic).flatMap { state.entries[Int($0)]?.seen } }
+    }
+
+    /// What a filter matches, in no order; without what has expired.
+    package func matching(_ filter: TopicFilter, now: Timestamp, limit: Int = .max) -> [StoredPublication] {
+        state.withLock { state in
+            var found: [StoredPublication] = []
+            guard limit > 0, state.count > 0 else { return found }
+            func take(_ value: RetainedTree.Value) -> Bool {
+                guard let seen = state.entries[Int(value)]?.seen, !seen.hasExpired(at: now) else { return true }
+                found.append(seen)
+                return found.count < limit
+            }
+            if filter.hasWildcard {
+                state.tree.forEachMatch(of: filter, take)
+            } else if let topic = TopicName(filter.rawValue), let value = state.tree.value(of: topic) {
+                _ = take(value)
+            }
+            return found
+        }
+    }
+
+    /// Fills in what the store has, at the start.
+    func load(_ publications: [StoredPublication]) {
+        state.withLock { state in
+            for publication in publications where !publication.isEmpty {
+                Self.change(publication.topic, &state) { entry in
+                    entry.seen = publication
+                    entry.stored = publication
+                }
+            }
+        }
+    }
+
+    /// Makes a publication seen that is about to be stored; an empty one removes what is there.
+    ///
+    /// - Returns: false if there is no room; then it must not be stored. Otherwise ``finish(_:isStored:)`` must follow.
+    func begin(_ publication: StoredPublication) -> Bool {
+        state.withLock { state in
+            let seen = publication.isEmpty ? nil : publication
+            let old = state.tree.value(of: publication.topic).flatMap { state.entries[Int($0)]?.seen }
+            if let seen {
+                let bytes = state.bytes - (old?.weight ?? 0) + seen.weight
+                guard state.count + (old == nil ? 1 : 0) <= maxMessages, bytes <= maxBytes else {
+                    state.refused += 1
+                    return false
+                }
+            }
+            Self.change(publication.topic, &state) { entry in
+                entry.seen = seen
+                entry.pending += 1
+            }
+            return true
+        }
+    }
+
+    /// The store has, or has not, what ``begin(_:)`` was told; in the order of the commits.
+    func finish(_ publication: StoredPublication, isStored: Bool) {
+        state.withLock { state in
+            Self.change(publication.topic, &state) { entry in
+                if isStored { entry.stored = publication.isEmpty ? nil : publication }
+                entry.pending -= 1
+                if entry.pending <= 0 { entry.seen = entry.stored }
+            }
+        }
+    }
+
+    /// Forgets what has expired; the store does so by itself.
+    func expire(now: Timestamp) {
+        state.withLock { state in
+            guard state.mortalCount > 0 else { return }
+            for entry in state.entries {
+                guard let entry, entry.pending == 0, let seen = entry.seen, seen.hasExpired(at: now) else { continue }
+                Self.change(entry.topic, &state) { entry in
+                    entry.seen = nil
+                    entry.stored = nil
+                }
+            }
+        }
+    }
+
+    private static func change(_ topic: TopicName, _ state: inout State, _ body: (inout Entry) -> Void) {
+        let known = state.tree.value(of: topic)
+        var entry = known.flatMap { state.entries[Int($0)] } ?? Entry(topic: topic)
+        let old = entry.seen
+        body(&entry)
+        state.bytes += (entry.seen?.weight ?? 0) - (old?.weight ?? 0)
+        state.count += (entry.seen == nil ? 0 : 1) - (old == nil ? 0 : 1)
+        state.mortalCount += (entry.seen.isMortal ? 1 : 0) - (old.isMortal ? 1 : 0)
+        let isNeeded = entry.seen != nil || entry.stored != nil || entry.pending > 0
+        switch (known, isNeeded) {
+        case (let known?, true):
+            state.entries[Int(known)] = entry
+        case (let known?, false):
+            state.tree.remove(topic)
+            state.entries[Int(known)] = nil
+            state.free.append(known)
+        case (nil, true):
+            if let free = state.free.popLast() {
+                state.entries[Int(free)] = entry
+                state.tree.insert(topic, value: free)
+            } else {
+                state.entries.append(entry)
+                state.tree.insert(topic, value: UInt32(state.entries.count - 1))
+            }
+        case (nil, false):
+            break
+        }
+    }
+}
+
+extension StoredPublication? {
+    fileprivate var isMortal: Bool { self?.details?.expiresAt != nil }
+}

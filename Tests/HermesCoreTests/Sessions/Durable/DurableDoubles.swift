@@ -1,0 +1,155 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import HermesCore
+
+/// A connection that notes what it is told.
+final class RecordingConnection: DurableAttachment {
+    private let state = Mutex((replaced: 0, batches: [[QueuedPublication]]()))
+    let replacements = Collector<Void>()
+    let deliveries = Collector<[QueuedPublication]>()
+
+    var replacedCount: Int { state.withLock { $0.replaced } }
+    var batches: [[QueuedPublication]] { state.withLock { $0.batches } }
+
+    func replaced() {
+        state.withLock { $0.replaced += 1 }
+        replacements.add(())
+    }
+
+    func committed(_ publications: [QueuedPublication]) {
+        state.withLock { $0.batches.append(publications) }
+        deliveries.add(publications)
+    }
+}
+
+/// A store in memory whose commits can be held up and made to fail.
+final class FakeSessionStore: SessionStore {
+    let base: MemoryStore
+    private let failures = Mutex(0)
+    private let gate = Mutex<DispatchSemaphore?>(nil)
+    private let log = Mutex<[[SessionOperation]]>([])
+
+    init(_ settings: StoreSettings = StoreSettings()) { base = MemoryStore(settings: settings) }
+
+    var commits: [[SessionOperation]] { log.withLock { $0 } }
+
+    /// The next commits fail.
+    func fail(_ count: Int) { failures.withLock { $0 = count } }
+
+    /// From now on each commit waits for a ``letThrough(_:)``.
+    func close() { gate.withLock { $0 = DispatchSemaphore(value: 0) } }
+
+    func letThrough(_ count: Int = 1) {
+        let gate = gate.withLock { $0 }
+        for _ in 0..<count { gate?.signal() }
+    }
+
+    func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
+        gate.withLock { $0 }?.wait()
+        log.withLock { $0.append(operations) }
+        let mustFail = failures.withLock { failures in
+            defer { failures = max(0, failures - 1) }
+            return failures > 0
+        }
+        if mustFail { throw HermesError(.storageUnavailable, "full") }
+        return try base.commit(operations, now: now)
+    }
+
+    func sessions() async throws(HermesError) -> [StoredSession] { try await base.sessions() }
+
+    func queued(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try await base.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+    }
+
+    func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
+
+    func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+        try await base.purgeSessions(now: now, limit: limit)
+    }
+}
+
+extension DurableSessions {
+    func attached(
+        _ clientID: String,
+        clean: Bool = false,
+        expiry: Duration? = .seconds(60),
+        _ connection: RecordingConnection = RecordingConnection()
+    ) async throws -> (opening: DurableOpening, connection: RecordingConnection) {
+        let key = SessionKey(owner: "ann", clientID: clientID)
+        let opening = try await asking { completion in
+            self.attach(key, clean: clean, expiry: expiry, attachment: connection, completion: completion)
+        }
+        return (opening, connection)
+    }
+
+    func subscribed(_ id: DurableSessionID, _ filter: String, _ options: SubscriptionOptions) async throws {
+        try await asking { completion in
+            self.subscribe(id, [DurableSubscription(filter: filter, options: options)], completion: completion)
+        }
+    }
+
+    /// Publishes to whoever is subscribed.
+    func published(
+        _ text: String,
+        to topic: String,
+        qos: QoS = .atLeastOnce,
+        retain: Bool = false,
+        from publisher: DurableSessionID? = nil,
+        packetID: UInt16? = nil,
+        details: PublicationDetails? = nil
+    ) async throws {
+        let topic = try #require(TopicName(topic))
+        let publication = StoredPublication(
+            topic: topic,
+            payload: ByteBuffer(string: text),
+            qos: qos,
+            retain: retain,
+            details: details,
+            publishedAt: time.now()
+        )
+        let targets = targets(of: topic)
+        try await asking { completion in
+            self.publish(
+                publication,
+                targets: targets,
+                from: publisher,
+                packetID: packetID,
+                retains: retain,
+                completion: completion
+            )
+        }
+    }
+
+    func page(of id: DurableSessionID, after seq: UInt64 = 0, limit: Int = 100) async throws -> DurablePage {
+        try await asking { self.queued(of: id, after: seq, limit: limit, completion: $0) }
+    }
+
+    /// "seq:payload" of all that waits.
+    func waiting(_ id: DurableSessionID, after seq: UInt64 = 0) async throws -> [String] {
+        try await page(of: id, after: seq).publications.map(\.summary)
+    }
+}
+
+extension QueuedPublication {
+    var summary: String { "\(seq):\(String(buffer: publication.payload))" }
+}
+
+/// Awaits a completion.
+func asking<Value: Sendable>(
+    _ call: (@escaping @Sendable (Result<Value, HermesError>) -> Void) -> Void
+) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        call { continuation.resume(with: $0.mapError { $0 as any Error }) }
+    }
+}

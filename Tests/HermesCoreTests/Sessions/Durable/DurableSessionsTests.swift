@@ -1,0 +1,267 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import HermesCore
+
+@Suite(.timeLimit(.minutes(1))) struct DurableSessionsTests {
+    private let store = FakeSessionStore()
+    private let time = ManualTime()
+    private let sessions: DurableSessions
+    private let once = SubscriptionOptions(qos: .atLeastOnce)
+    private let exactly = SubscriptionOptions(qos: .exactlyOnce)
+
+    init() { sessions = DurableSessions(store: store, time: time) }
+
+    /// The same store after the process was killed.
+    private func restarted() async throws -> DurableSessions {
+        let sessions = DurableSessions(store: store, time: time)
+        try await sessions.load()
+        return sessions
+    }
+
+    @Test func whatIsPublishedWhileOfflineWaits() async throws {
+        let (opening, connection) = try await sessions.attached("a")
+        #expect(!opening.isPresent)
+        #expect(opening.isDurable)
+        try await sessions.subscribed(opening.id, "news/#", once)
+        sessions.detach(opening.id, connection, sentUpTo: 0, expiry: .seconds(60))
+        for text in ["one", "two"] { try await sessions.published(text, to: "news/sport") }
+        try await sessions.published("other", to: "weather")
+        let (again, second) = try await sessions.attached("a")
+        #expect(again.isPresent)
+        #expect(again.id == opening.id)
+        #expect(again.head == 2)
+        #expect(again.subscriptions == [DurableSubscription(filter: "news/#", options: once)])
+        #expect(try await sessions.waiting(again.id) == ["1:one", "2:two"])
+        try await sessions.published("three", to: "news/sport")
+        #expect(await second.deliveries.next(1).first?.map(\.summary) == ["3:three"])
+        #expect(connection.batches.isEmpty)
+        sessions.acknowledged(again.id, [1, 2])
+        try await sessions.published("four", to: "news/sport")
+        #expect(try await sessions.waiting(again.id) == ["3:three", "4:four"])
+    }
+
+    @Test func attachWaitsForTheOneBefore() async throws {
+        let (opening, first) = try await sessions.attached("a")
+        let second = RecordingConnection()
+        async let waiting = sessions.attached("a", second)
+        _ = await first.replacements.next(1)
+        sessions.detach(opening.id, first, sentUpTo: 0, expiry: .seconds(60))
+        let (again, _) = try await waiting
+        #expect(again.id == opening.id)
+        #expect(again.isPresent)
+        sessions.detach(opening.id, first, sentUpTo: 0, expiry: .zero)
+        #expect(sessions.statistics.online == 1, "somebody else's session")
+    }
+
+    @Test func theNewestOfThoseWhoWaitWins() async throws {
+        let (opening, first) = try await sessions.attached("a")
+        let second = RecordingConnection()
+        let third = RecordingConnection()
+        let results = Collector<Result<DurableOpening, HermesError>>()
+        let key = SessionKey(owner: "ann", clientID: "a")
+        for connection in [second, third] {
+            sessions.attach(key, clean: false, expiry: nil, attachment: connection) { results.add($0) }
+        }
+        guard case .failure(let error) = await results.next(1).first else {
+            Issue.record("two have one session")
+            return
+        }
+        #expect(error.code == .forbidden)
+        #expect(second.replacedCount == 1)
+        #expect(first.replacedCount == 1)
+        sessions.detach(opening.id, first, sentUpTo: 0, expiry: .seconds(60))
+        #expect(try await results.next(1).first?.get().id == opening.id)
+        #expect(third.replacedCount == 0)
+    }
+
+    @Test func aCleanStartTakesTheSessionOver() async throws {
+        let (opening, first) = try await sessions.attached("a")
+        try await sessions.subscribed(opening.id, "t", once)
+        sessions.detach(opening.id, first, sentUpTo: 0, expiry: nil)
+        try await sessions.published("x", to: "t")
+        let ended = Collector<SessionKey>()
+        sessions.whenEnded { ended.add($0) }
+        let (again, second) = try await sessions.attached("a", clean: true)
+        #expect(!again.isPresent)
+        #expect(again.id != opening.id)
+        #expect(again.head == 0)
+        #expect(await ended.next(1).first?.clientID == "a")
+        #expect(sessions.targets(of: try #require(TopicName("t"))).isEmpty)
+        #expect(!sessions.hasSubscriptions)
+        sessions.detach(again.id, second, sentUpTo: 0, expiry: .seconds(1))
+        // A session that ends with its connection ends the durable one, too.
+        let (transient, third) = try await sessions.attached("a", clean: true, expiry: .zero)
+        #expect(!transient.isDurable)
+        #expect(try await store.sessions().isEmpty)
+        sessions.detach(transient.id, third, sentUpTo: 0, expiry: .zero)
+        #expect(try await !sessions.attached("a").opening.isPresent)
+    }
+
+    @Test func sessionsThatAreNotStoredTakeOverToo() async throws {
+        let (opening, first) = try await sessions.attached("a", clean: true, expiry: .zero)
+        async let waiting = sessions.attached("a", clean: true, expiry: .zero)
+        _ = await first.replacements.next(1)
+        sessions.detach(opening.id, first, sentUpTo: 0, expiry: .zero)
+        let (again, second) = try await waiting
+        #expect(again.id != opening.id)
+        sessions.detach(again.id, second, sentUpTo: 0, expiry: .zero)
+        #expect(store.commits.isEmpty)
+    }
+
+    @Test func sessionsEndWhenTheirTimeIsOver() async throws {
+        let ended = Collector<SessionKey>()
+        sessions.whenEnded { ended.add($0) }
+        for (name, expiry) in [("short", Duration.seconds(10)), ("long", .seconds(60))] {
+            let (opening, connection) = try await sessions.attached(name, expiry: expiry)
+            try await sessions.subscribed(opening.id, "t", once)
+            sessions.detach(opening.id, connection, sentUpTo: 0, expiry: expiry)
+        }
+        let (online, _) = try await sessions.attached("online", expiry: .seconds(1))
+        try await sessions.subscribed(online.id, "t", once)
+        let topic = try #require(TopicName("t"))
+        #expect(sessions.targets(of: topic).count == 3)
+        let generation = sessions.generation
+        time.advance(by: .seconds(10))
+        store.fail(1)
+        sessions.expire(now: time.now())
+        #expect(await ended.next(1).first?.clientID == "short")
+        #expect(sessions.generation != generation)
+        #expect(sessions.targets(of: topic).count == 2)
+        // Committed with the removal that fails, or after it.
+        _ = await code { try await asking { sessions.released(online.id, 1, completion: $0) } }
+        // The next round removes it. Somebody who comes before begins anew.
+        sessions.expire(now: time.now())
+        #expect(try await !sessions.attached("short").opening.isPresent)
+        #expect(Set(try await store.sessions().map(\.key.clientID)) == ["short", "long", "online"])
+    }
+
+    @Test func aDetachWithoutExpiryEndsIt() async throws {
+        let (opening, connection) = try await sessions.attached("a")
+        try await sessions.subscribed(opening.id, "t", once)
+        sessions.detach(opening.id, connection, sentUpTo: 0, expiry: .zero)
+        #expect(!sessions.hasSubscriptions)
+        #expect(try await !sessions.attached("a").opening.isPresent)
+    }
+
+    @Test func afterACrashEverythingMayHaveBeenSent() async throws {
+        let (online, _) = try await sessions.attached("online", expiry: .seconds(30))
+        try await sessions.subscribed(online.id, "t", exactly)
+        let (offline, connection) = try await sessions.attached("offline", expiry: .seconds(30))
+        try await sessions.subscribed(offline.id, "t", once)
+        for text in ["one", "two", "three"] {
+            try await sessions.published(text, to: "t", qos: .exactlyOnce, from: online.id, packetID: 7)
+        }
+        sessions.detach(offline.id, connection, sentUpTo: 1, expiry: .seconds(30))
+        try await asking { sessions.released(online.id, 1, completion: $0) }
+        let later = try await restarted()
+        #expect(later.targets(of: try #require(TopicName("t"))).count == 2)
+        let (again, _) = try await later.attached("online")
+        #expect(again.isPresent)
+        #expect(again.sentUpTo == 3)
+        #expect(again.released == [1])
+        #expect(again.received == [7])
+        #expect(try await later.waiting(again.id) == ["2:two", "3:three"])
+        #expect(try await later.attached("offline").opening.sentUpTo == 1)
+        // Nobody came for the others in their time.
+        let last = try await restarted()
+        time.advance(by: .seconds(61))
+        last.expire(now: time.now())
+        await last.shutdown()
+        #expect(try await store.sessions().isEmpty)
+    }
+
+    @Test func aStoreThatFailsFailsThePublisher() async throws {
+        let (opening, connection) = try await sessions.attached("a")
+        try await sessions.subscribed(opening.id, "t", once)
+        store.fail(1)
+        let failed = await code { try await sessions.published("lost", to: "t", retain: true) }
+        #expect(failed == .storageUnavailable)
+        #expect(sessions.retained.statistics.count == 0, "what was not stored is not retained")
+        try await sessions.published("kept", to: "t", retain: true)
+        #expect(try await sessions.waiting(opening.id) == ["1:kept"])
+        #expect(await connection.deliveries.next(1).first?.map(\.summary) == ["1:kept"])
+        #expect(sessions.retained.statistics.count == 1)
+        store.fail(1)
+        #expect(await code { _ = try await sessions.attached("b") } == .storageUnavailable)
+        #expect(try await !sessions.attached("b").opening.isPresent)
+        // What was acknowledged while the store failed is not forgotten.
+        store.fail(1)
+        sessions.acknowledged(opening.id, [1])
+        #expect(await code { try await sessions.published("lost", to: "t") } == .storageUnavailable)
+        await sessions.shutdown()
+        #expect(try await store.queued(of: opening.id, after: 0, limit: 9, maxBytes: 999).isEmpty)
+    }
+
+    @Test func aFullQueueDropsTheNewest() async throws {
+        let store = FakeSessionStore(StoreSettings(maxQueuedMessages: 2))
+        let sessions = DurableSessions(store: store, time: time)
+        let (opening, _) = try await sessions.attached("a")
+        try await sessions.subscribed(opening.id, "t", once)
+        for number in 1...4 { try await sessions.published("\(number)", to: "t") }
+        #expect(sessions.statistics.dropped == 2)
+        sessions.acknowledged(opening.id, [1])
+        try await sessions.published("5", to: "t")
+        #expect(try await sessions.waiting(opening.id) == ["2:2", "3:5"])
+    }
+
+    @Test func expiredPublicationsAreLeftOut() async throws {
+        let (opening, _) = try await sessions.attached("a")
+        try await sessions.subscribed(opening.id, "t", once)
+        let soon = PublicationDetails(expiresAt: time.now().advanced(by: .seconds(5)))
+        for number in 1...5 { try await sessions.published("\(number)", to: "t", details: number == 3 ? nil : soon) }
+        time.advance(by: .seconds(5))
+        let page = try await sessions.page(of: opening.id, limit: 2)
+        #expect(page.publications.map(\.summary) == ["3:3"])
+        #expect(page.upTo == 4)
+        #expect(!page.isAtEnd)
+        let rest = try await sessions.page(of: opening.id, after: page.upTo, limit: 2)
+        #expect(rest.publications.isEmpty)
+        #expect(rest.upTo == 5)
+        #expect(rest.isAtEnd)
+    }
+
+    @Test func subscriptionsOfOneSessionCountOnce() async throws {
+        let (opening, _) = try await sessions.attached("a")
+        let one = SubscriptionOptions(qos: .atLeastOnce, noLocal: true, identifiers: [1])
+        let other = SubscriptionOptions(qos: .exactlyOnce, retainAsPublished: true, identifiers: [2])
+        try await sessions.subscribed(opening.id, "a/b", one)
+        try await sessions.subscribed(opening.id, "a/+", other)
+        try await sessions.published("x", to: "a/b", qos: .exactlyOnce, retain: true)
+        let queued = try #require(try await sessions.page(of: opening.id).publications.first)
+        #expect(queued.qos == .exactlyOnce)
+        #expect(queued.identifiers.sorted() == [1, 2])
+        #expect(queued.retain)
+        try await asking { sessions.unsubscribe(opening.id, ["a/+"], completion: $0) }
+        try await sessions.published("own", to: "a/b", from: opening.id)
+        try await sessions.published("not wanted so much", to: "a/b", qos: .atMostOnce)
+        #expect(try await sessions.waiting(opening.id, after: 1).isEmpty)
+    }
+
+    @Test func onlyOneOfThoseWhoShareGetsIt() async throws {
+        var ids: [DurableSessionID] = []
+        for name in ["a", "b", "c"] {
+            let (opening, connection) = try await sessions.attached(name)
+            try await sessions.subscribed(opening.id, "$share/team/t", once)
+            ids.append(opening.id)
+            if name == "c" { sessions.detach(opening.id, connection, sentUpTo: 0, expiry: nil) }
+        }
+        for number in 0..<10 { try await sessions.published("\(number)", to: "t") }
+        var counts: [Int] = []
+        for id in ids { counts.append(try await sessions.waiting(id).count) }
+        #expect(counts == [5, 5, 0], "those who are online, by turns")
+    }
+
+    @Test func thereIsALimitOfSessions() async throws {
+        let sessions = DurableSessions(store: store, time: time, settings: DurableSettings(maxSessions: 1))
+        let (opening, connection) = try await sessions.attached("a")
+        #expect(await code { _ = try await sessions.attached("b") } == .overloaded)
+        #expect(try await !sessions.attached("b", clean: true, expiry: .zero).opening.isDurable)
+        sessions.detach(opening.id, connection, sentUpTo: 0, expiry: nil)
+        #expect(try await sessions.attached("a").opening.isPresent)
+    }
+}
