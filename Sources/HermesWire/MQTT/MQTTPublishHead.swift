@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-package import NIOCore
+import NIOCore
 
 /// Where the parts of a received PUBLISH lie: read without making strings or slices.
 ///
