@@ -139,6 +139,8 @@ let package = Package(
                 nio("NIOCore"),
                 nio("NIOPosix"),
                 nio("NIOConcurrencyHelpers"),
+                nio("NIOHTTP1"),
+                nio("NIOWebSocket"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(
                     name: "NIOTransportServices",

@@ -118,13 +118,7 @@ public final class HermesClient: Sendable {
     /// Waits until the client has stopped; closes it if the task is cancelled.
     ///
     /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
-    public func run() async throws {
-        do {
-            try await driver.waitUntilStopped()
-        } catch is CancellationError {
-            await close()
-        }
-    }
+    public func run() async throws { try await driver.run() }
 
     /// Closes the connection. The event that the app got last counts as taken.
     public func close() async { await driver.close(takesLast: true) }

@@ -58,6 +58,17 @@ extension ConnectionDriver {
         if case .stopped(let reason?) = machine.state { throw reason }
     }
 
+    /// Waits until the machine has stopped; closes the connection if the task is cancelled.
+    ///
+    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
+    func run() async throws {
+        do {
+            try await waitUntilStopped()
+        } catch is CancellationError {
+            await close(takesLast: true)
+        }
+    }
+
     /// Closes the connection for good, what was written first, and waits until it is closed.
     ///
     /// - Parameter takesLast: whether the event that was handed over last counts as taken.
@@ -97,8 +108,9 @@ extension ConnectionDriver {
             }
         } onCancel: {
             onLoop { driver in
-                guard let id = id.value else { return }
-                driver.requests.remove(id)?.waiter.resume(throwing: CancellationError())
+                guard let id = id.value, let entry = driver.requests.remove(id) else { return }
+                driver.link.abandoned(id: id)
+                entry.waiter.resume(throwing: CancellationError())
             }
         }
     }

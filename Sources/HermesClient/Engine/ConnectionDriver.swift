@@ -215,6 +215,8 @@ extension ConnectionDriver {
         let reason = error as? HermesClientError ?? HermesClientError(.protocolViolation, explain(error))
         if lastError == nil { lastError = reason }
         logger.debug("connection failed", metadata: ["reason": "\(reason)"])
+        // What the link has to say about it, before the machine closes the connection.
+        flush()
         perform(machine.failed(reason, now: eventLoop.now))
     }
 }
@@ -242,7 +244,8 @@ extension ConnectionDriver {
         timer = nil
         timerDeadline = nil
         let now = eventLoop.now
-        for entry in requests.expired(now: now) {
+        for (id, entry) in requests.expired(now: now) {
+            link.abandoned(id: id)
             entry.waiter.resume(throwing: HermesClientError(.timedOut, "the server did not answer in time"))
         }
         withLink { link, effects in link.deadlineReached(now: now, effects: &effects) }

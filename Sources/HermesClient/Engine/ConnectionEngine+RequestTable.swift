@@ -68,12 +68,12 @@ extension ConnectionEngine {
         }
 
         /// Takes out whose time is up, in order.
-        mutating func expired(now: NIODeadline) -> [Entry] {
+        mutating func expired(now: NIODeadline) -> [(id: UInt64, entry: Entry)] {
             guard let nextDeadline, nextDeadline <= now else { return [] }
             let expired = entries.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
             for (id, _) in expired { entries[id] = nil }
             self.nextDeadline = entries.values.map(\.deadline).min()
-            return expired.map(\.value)
+            return expired.map { ($0.key, $0.value) }
         }
 
         /// Takes out all, in order.

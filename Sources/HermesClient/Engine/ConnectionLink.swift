@@ -44,6 +44,9 @@ protocol ConnectionLink: Sendable {
     /// The connection is gone.
     mutating func lost()
 
+    /// A request was given up before its answer came: nobody waits for it any more.
+    mutating func abandoned(id: UInt64)
+
     /// The app closes the client: send now what was held back.
     mutating func closing(effects: inout Effects)
 
@@ -63,6 +66,7 @@ protocol ConnectionLink: Sendable {
 extension ConnectionLink {
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {}
     mutating func lost() {}
+    mutating func abandoned(id: UInt64) {}
     mutating func closing(effects: inout Effects) {}
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {}
     mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects) {}

@@ -43,6 +43,8 @@ public struct HeartbeatPolicy: Hashable, Sendable {
         answerTimeout: nil,
         restartsOnWrite: false
     )
+    /// MQTT: after 60 s in which the client wrote nothing; the answer within 8 s.
+    public static let mqtt = HeartbeatPolicy(interval: .seconds(60))
     /// QSIOP: every 120 s; the answer within 8 s.
     public static let qsiop = HeartbeatPolicy(interval: .seconds(120))
 }

@@ -158,13 +158,7 @@ public final class IMPBClient: Sendable {
     /// Waits until the client has stopped; closes it if the task is cancelled.
     ///
     /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
-    public func run() async throws {
-        do {
-            try await driver.waitUntilStopped()
-        } catch is CancellationError {
-            await close()
-        }
-    }
+    public func run() async throws { try await driver.run() }
 
     private func ask(_ request: IMPBLink.Request) async throws -> [UInt8] {
         try await driver.request(request, replay: .always, timeout: configuration.requestTimeout)

@@ -122,13 +122,7 @@ public final class LiveRoomClient: Sendable {
     /// Waits until the viewer has stopped; closes it if the task is cancelled.
     ///
     /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
-    public func run() async throws {
-        do {
-            try await driver.waitUntilStopped()
-        } catch is CancellationError {
-            await close()
-        }
-    }
+    public func run() async throws { try await driver.run() }
 
     /// What happens in the room; for one loop of the app's. A loop that is too slow misses the newest.
     public var events: ClientEvents<RoomEvent> { ClientEvents { [driver] in await driver.nextEvent() } }

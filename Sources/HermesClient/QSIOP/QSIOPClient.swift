@@ -91,13 +91,7 @@ public final class QSIOPClient: Sendable {
     /// Waits until the device has stopped; closes it if the task is cancelled.
     ///
     /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
-    public func run() async throws {
-        do {
-            try await driver.waitUntilStopped()
-        } catch is CancellationError {
-            await close()
-        }
-    }
+    public func run() async throws { try await driver.run() }
 
     /// The connection's states from now on, the present one first.
     public var states: AsyncStream<ConnectionState> { driver.states() }

@@ -12,13 +12,16 @@ import NIOTransportServices
 /// Opens connections to one server.
 struct Connector: Sendable {
     private let address: ServerAddress
+    private let webSocketPath: String?
     private let sslContext: NIOSSLContext?
 
     /// Prepares for an address.
     ///
+    /// - Parameter webSocketPath: where the server has a WebSocket whose content is wanted; nil: no WebSocket.
     /// - Throws: HermesClientError `.badTLS` if the TLS options make no sense.
-    init(_ address: ServerAddress) throws(HermesClientError) {
+    init(_ address: ServerAddress, webSocketPath: String? = nil) throws(HermesClientError) {
         self.address = address
+        self.webSocketPath = webSocketPath
         sslContext = try address.tls.map { options throws(HermesClientError) in try Self.context(options) }
     }
 
@@ -33,6 +36,23 @@ struct Connector: Sendable {
 
     /// Opens a channel on a loop; `configure` adds the handler that gets the decrypted bytes.
     func connect(
+        on eventLoop: any EventLoop,
+        configure: @escaping @Sendable (any Channel) throws -> Void
+    ) -> EventLoopFuture<any Channel> {
+        guard let webSocketPath else { return open(on: eventLoop, configure: configure) }
+        let upgrade = WebSocketUpgrade(
+            host: "\(address.host):\(address.port)",
+            path: webSocketPath,
+            timeout: TimeAmount(address.connectTimeout),
+            upgraded: eventLoop.makePromise(),
+            configure: configure
+        )
+        let opened = open(on: eventLoop) { try upgrade.begin($0) }
+        opened.whenFailure { upgrade.upgraded.fail($0) }
+        return upgrade.upgraded.futureResult
+    }
+
+    private func open(
         on eventLoop: any EventLoop,
         configure: @escaping @Sendable (any Channel) throws -> Void
     ) -> EventLoopFuture<any Channel> {
@@ -71,10 +91,17 @@ struct Connector: Sendable {
         if let file = options.certificateAuthorityFile { configuration.trustRoots = .file(file) }
         if !options.verifiesServer { configuration.certificateVerification = .none }
         do {
+            if let file = options.certificateFile {
+                let certificates = try NIOSSLCertificate.fromPEMFile(file)
+                configuration.certificateChain = certificates.map { .certificate($0) }
+                let key = try NIOSSLPrivateKey(file: options.privateKeyFile ?? file, format: .pem)
+                configuration.privateKey = .privateKey(key)
+            }
             return try NIOSSLContext(configuration: configuration)
         } catch {
-            let file = options.certificateAuthorityFile.map { " with \($0)" } ?? ""
-            throw HermesClientError(.badTLS, "TLS cannot be set up\(file): \(error)")
+            let files = [options.certificateAuthorityFile, options.certificateFile, options.privateKeyFile]
+            let names = files.compactMap { $0 }.joined(separator: ", ")
+            throw HermesClientError(.badTLS, "TLS cannot be set up\(names.isEmpty ? "" : " with \(names)"): \(error)")
         }
     }
 }

@@ -9,6 +9,10 @@ public struct TLSOptions: Hashable, Sendable {
     public var serverName: String?
     /// Whether the server's certificate is checked. Switch this off for experiments only.
     public var verifiesServer: Bool
+    /// A PEM file with the client's own certificate, and those that vouch for it; nil: none.
+    public var certificateFile: String?
+    /// A PEM file with the key of that certificate.
+    public var privateKeyFile: String?
 
     /// Creates options.
     ///

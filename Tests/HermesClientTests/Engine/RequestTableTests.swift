@@ -35,7 +35,7 @@ import Testing
         _ = table.insert("b", replay: .always, deadline: Self.start + .seconds(3), waiter: 2)
         #expect(table.nextDeadline == Self.start + .seconds(1))
         #expect(table.expired(now: Self.start).isEmpty)
-        #expect(table.expired(now: Self.start + .seconds(2)).map(\.waiter) == [1])
+        #expect(table.expired(now: Self.start + .seconds(2)).map(\.entry.waiter) == [1])
         #expect(table.nextDeadline == Self.start + .seconds(3))
         #expect(table.removeAll().map(\.waiter) == [2])
         #expect(table.nextDeadline == nil)

@@ -1,0 +1,125 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+
+extension MQTTClient {
+    // MARK: Publishing
+
+    /// Publishes a message.
+    ///
+    /// With QoS 0 it returns when the operating system has the message; with QoS 1 and 2 when the server has taken it
+    /// over. Several calls may wait at once; the messages go out in the order of the calls.
+    ///
+    /// - Returns: `.success`, or `.noMatchingSubscribers` where the server says so.
+    /// - Throws: HermesClientError if the server refuses it (see ``HermesClientError/mqttReason``), or the time is up;
+    ///   CancellationError if the task is cancelled (the message may be published).
+    @discardableResult
+    public func publish(_ message: MQTTMessage) async throws -> ReasonCode {
+        guard MQTTTopic.isValidName(message.topic) else {
+            let topic = message.topic
+            throw HermesClientError(.notEncodable, "\"\(topic)\" is no topic name: not empty, without + and #")
+        }
+        let outgoing: MQTTOutgoing
+        do {
+            outgoing = try MQTTOutgoing(message, version: configuration.version.wire)
+        } catch {
+            throw HermesClientError(.notEncodable, error.message)
+        }
+        guard message.qos != .atMostOnce else {
+            try await driver.send(.frame(outgoing.frame))
+            return .success
+        }
+        let timeout = configuration.publishTimeout
+        return try await driver.request(.publish(outgoing), replay: .always, timeout: timeout).first ?? .success
+    }
+
+    /// Publishes a text; see ``publish(_:)``.
+    @discardableResult
+    public func publish(
+        _ text: String,
+        to topic: String,
+        qos: QoS = .atMostOnce,
+        retain: Bool = false
+    ) async throws -> ReasonCode {
+        try await publish(MQTTMessage(topic: topic, text: text, qos: qos, retain: retain))
+    }
+
+    // MARK: Subscribing
+
+    /// Subscribes, now and on each later connection whose session the server has lost.
+    ///
+    /// - Parameters:
+    ///   - subscriptions: what is wanted; at least one.
+    ///   - identifier: comes with each matching message, 1 to 268,435,455; MQTT 5.0 only.
+    /// - Returns: for each subscription the QoS that was granted, or why it was refused.
+    /// - Throws: HermesClientError if the request cannot be written or the time is up; CancellationError.
+    public func subscribe(_ subscriptions: [Subscription], identifier: Int? = nil) async throws -> [ReasonCode] {
+        try Self.requireValid(subscriptions.map(\.filter))
+        return try await driver.request(
+            .subscribe(subscriptions, identifier: identifier),
+            replay: .always,
+            timeout: configuration.requestTimeout
+        )
+    }
+
+    /// Subscribes to one topic filter; see ``subscribe(_:identifier:)``.
+    ///
+    /// - Returns: the QoS that was granted.
+    /// - Throws: HermesClientError also if the server refuses the subscription.
+    @discardableResult
+    public func subscribe(to filter: String, qos: QoS = .atMostOnce) async throws -> QoS {
+        let reason = try await subscribe([Subscription(filter, qos: qos)]).first ?? .unspecifiedError
+        guard let granted = QoS(rawValue: reason.rawValue) else {
+            throw HermesClientError("the server refused the subscription \(filter)", reason)
+        }
+        return granted
+    }
+
+    /// Ends subscriptions.
+    ///
+    /// - Parameter filters: as they were subscribed to; at least one.
+    /// - Returns: the outcome for each filter; 3.1.1 has no failures here.
+    @discardableResult
+    public func unsubscribe(_ filters: [String]) async throws -> [ReasonCode] {
+        try Self.requireValid(filters)
+        return try await driver.request(.unsubscribe(filters), replay: .always, timeout: configuration.requestTimeout)
+    }
+
+    /// Ends one subscription; see ``unsubscribe(_:)``.
+    @discardableResult
+    public func unsubscribe(from filter: String) async throws -> ReasonCode {
+        try await unsubscribe([filter]).first ?? .success
+    }
+
+    private static func requireValid(_ filters: [String]) throws {
+        guard !filters.isEmpty else { throw HermesClientError(.notEncodable, "at least one topic filter is needed") }
+        for filter in filters where !MQTTTopic.isValidFilter(filter) {
+            let message = "\"\(filter)\" is no topic filter: + and # stand alone in their level, # in the last one"
+            throw HermesClientError(.notEncodable, message)
+        }
+    }
+}
+
+extension MQTTLink {
+    /// Whether CONNECT can be written.
+    ///
+    /// - Throws: HermesClientError `.notEncodable`.
+    func validate() throws(HermesClientError) {
+        if let will = configuration.will, !MQTTTopic.isValidName(will.message.topic) {
+            let topic = will.message.topic
+            throw HermesClientError(.notEncodable, "\"\(topic)\" is no topic name for a will: not empty, no + and #")
+        }
+        if version == .v311, configuration.password != nil, configuration.userName == nil {
+            throw HermesClientError(.notEncodable, "MQTT 3.1.1 has no password without a user name")
+        }
+        if configuration.clientID.isEmpty, !configuration.cleanStart {
+            throw HermesClientError(.notEncodable, "a session that is to be resumed needs a client id")
+        }
+        do {
+            _ = try MQTTPacket.connect(connectPacket()).frame(version: version)
+        } catch {
+            throw HermesClientError(.notEncodable, error.message)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+
+extension MQTTClient {
+    /// A version of MQTT.
+    public enum Version: String, Hashable, Sendable, CaseIterable {
+        /// MQTT 3.1.1.
+        case v311
+        /// MQTT 5.0.
+        case v5
+
+        var wire: MQTTVersion { self == .v5 ? .v5 : .v311 }
+    }
+
+    /// How surely a message arrives (quality of service).
+    public enum QoS: UInt8, Hashable, Sendable, Comparable, CaseIterable {
+        /// At most once: nothing acknowledges it.
+        case atMostOnce = 0
+        /// At least once: sent again until it is acknowledged.
+        case atLeastOnce = 1
+        /// Exactly once, as long as both sides keep the session.
+        case exactlyOnce = 2
+
+        /// By number.
+        public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+        init(_ wire: MQTTQoS) {
+            switch wire {
+            case .atMostOnce: self = .atMostOnce
+            case .atLeastOnce: self = .atLeastOnce
+            case .exactlyOnce: self = .exactlyOnce
+            }
+        }
+
+        var wire: MQTTQoS {
+            switch self {
+            case .atMostOnce: .atMostOnce
+            case .atLeastOnce: .atLeastOnce
+            case .exactlyOnce: .exactlyOnce
+            }
+        }
+    }
+
+    /// What the server publishes when the client goes without a word.
+    public struct Will: Hashable, Sendable {
+        /// What is published.
+        public var message: MQTTMessage
+        /// How long the server waits for the client to come back first, in whole seconds; MQTT 5.0 only.
+        public var delay: Duration
+
+        /// Creates a will.
+        public init(_ message: MQTTMessage, delay: Duration = .zero) {
+            self.message = message
+            self.delay = delay
+        }
+    }
+
+    /// What a client wants to get.
+    public struct Subscription: Hashable, Sendable {
+        /// Which retained messages come with a subscription; MQTT 5.0 only, else always all.
+        public enum RetainHandling: UInt8, Hashable, Sendable, CaseIterable {
+            /// All that match.
+            case sendAlways = 0
+            /// All that match, if the subscription is new.
+            case sendIfNew = 1
+            /// None.
+            case doNotSend = 2
+        }
+
+        /// The topic filter: `+` stands for one level, `#` at the end for all below; `$share/GROUP/FILTER` is shared.
+        public var filter: String
+        /// The highest quality of service that messages come with.
+        public var qos: QoS
+        /// Whether what this client publishes stays away; MQTT 5.0 only.
+        public var noLocal: Bool
+        /// Whether forwarded messages keep the publisher's retain flag; MQTT 5.0 only.
+        public var retainAsPublished: Bool
+        /// Which retained messages come with the subscription; MQTT 5.0 only.
+        public var retainHandling: RetainHandling
+
+        /// Creates a subscription.
+        public init(
+            _ filter: String,
+            qos: QoS = .atMostOnce,
+            noLocal: Bool = false,
+            retainAsPublished: Bool = false,
+            retainHandling: RetainHandling = .sendAlways
+        ) {
+            self.filter = filter
+            self.qos = qos
+            self.noLocal = noLocal
+            self.retainAsPublished = retainAsPublished
+            self.retainHandling = retainHandling
+        }
+
+        var wire: MQTTSubscription {
+            MQTTSubscription(
+                filter: filter,
+                maximumQoS: qos.wire,
+                noLocal: noLocal,
+                retainAsPublished: retainAsPublished,
+                retainHandling: MQTTSubscription.RetainHandling(rawValue: retainHandling.rawValue) ?? .sendAlways
+            )
+        }
+    }
+
+    /// What the server said when it accepted a connection.
+    public struct Connection: Hashable, Sendable {
+        /// Whether the server still had the session: subscriptions and unfinished messages.
+        public var sessionPresent: Bool
+        /// The client's identifier; the server's choice where the client had none.
+        public var clientID: String
+        /// The highest quality of service that the server takes.
+        public var maximumQoS: QoS
+        /// Whether the server keeps retained messages.
+        public var retainAvailable: Bool
+        /// How many unacknowledged messages of QoS 1 and 2 the server takes at once.
+        public var receiveMaximum: Int
+        /// The longest packet that the server takes, in bytes; nil: it did not say.
+        public var maxPacketBytes: Int?
+        /// The keep-alive that the server wants in place of the client's.
+        public var serverKeepAlive: Duration?
+        /// How long the server keeps the session after the connection; nil: as the client asked.
+        public var sessionExpiry: Duration?
+        /// The server's own pairs.
+        public var userProperties: [MQTTMessage.UserProperty]
+
+        init(_ packet: MQTTConnack, clientID: String) {
+            sessionPresent = packet.sessionPresent
+            self.clientID = clientID
+            maximumQoS = .exactlyOnce
+            retainAvailable = true
+            receiveMaximum = 65_535
+            userProperties = []
+            for property in packet.properties.list {
+                switch property {
+                case .assignedClientIdentifier(let id): self.clientID = id
+                case .maximumQoS(let qos): maximumQoS = QoS(qos)
+                case .retainAvailable(let isAvailable): retainAvailable = isAvailable
+                case .receiveMaximum(let maximum): receiveMaximum = max(1, Int(maximum))
+                case .maximumPacketSize(let bytes): maxPacketBytes = Int(bytes)
+                case .serverKeepAlive(let seconds): serverKeepAlive = .seconds(Int64(seconds))
+                case .sessionExpiryInterval(let seconds): sessionExpiry = .seconds(Int64(seconds))
+                case .userProperty(let name, let value): userProperties.append(.init(name, value))
+                default: break  // of no use to an app
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+
+/// What arrived with QoS 1 and 2: gives each to the app once, and acknowledges it once the app has taken it, over
+/// connections that come and go. Does no IO.
+struct MQTTInbound: Sendable {
+    /// What is to be done with a PUBLISH.
+    enum Verdict: Hashable, Sendable {
+        case deliver
+        /// It came before, and waits for the app still.
+        case ignore
+        case acknowledge(Acknowledgement)
+    }
+
+    enum Acknowledgement: Hashable, Sendable {
+        case puback(UInt16)
+        case pubrec(UInt16)
+    }
+
+    private enum State: Hashable {
+        /// The app has not taken it; it last came over this connection.
+        case untaken(connection: UInt64)
+        /// The app has taken it. QoS 1: there was no connection to acknowledge it on. QoS 2: PUBREL has not come.
+        case taken
+    }
+
+    private let receiveMaximum: Int
+    private var atLeastOnce: [UInt16: State] = [:]
+    private var exactlyOnce: [UInt16: State] = [:]
+    /// What came over the present connection and is unfinished.
+    private var open = 0
+    private var connection: UInt64 = 0
+    /// Numbers the server's sessions: packet numbers of an earlier one mean nothing.
+    private(set) var session: UInt64 = 0
+
+    /// - Parameter receiveMaximum: how many unfinished ones the server may send at once.
+    init(receiveMaximum: Int) { self.receiveMaximum = receiveMaximum }
+
+    /// The server accepted a connection.
+    mutating func connected(sessionPresent: Bool) {
+        connection &+= 1
+        open = 0
+        guard !sessionPresent else { return }
+        session &+= 1
+        atLeastOnce = [:]
+        exactlyOnce = [:]
+    }
+
+    /// A PUBLISH came.
+    mutating func published(
+        _ packetID: UInt16,
+        _ qos: MQTTQoS,
+        isDuplicate: Bool
+    ) throws(MQTTPacketError) -> Verdict {
+        switch qos {
+        case .atMostOnce:
+            return .deliver
+        case .atLeastOnce:
+            switch atLeastOnce[packetID] {
+            case .untaken(let before):
+                guard before != connection || isDuplicate else {
+                    throw MQTTPacketError(.packetIdentifierInUse, "packet \(packetID) is not acknowledged yet")
+                }
+                if before != connection { try opened() }
+                atLeastOnce[packetID] = .untaken(connection: connection)
+                return .ignore
+            case .taken where isDuplicate:
+                atLeastOnce[packetID] = nil
+                return .acknowledge(.puback(packetID))
+            case .taken, nil:
+                try opened()
+                atLeastOnce[packetID] = .untaken(connection: connection)
+                return .deliver
+            }
+        case .exactlyOnce:
+            switch exactlyOnce[packetID] {
+            case .untaken(let before):
+                if before != connection { try opened() }
+                exactlyOnce[packetID] = .untaken(connection: connection)
+                return .ignore
+            case .taken:
+                // Whatever its flags say: until PUBREL it is the same message [MQTT-4.3.3-10].
+                return .acknowledge(.pubrec(packetID))
+            case nil:
+                try opened()
+                exactlyOnce[packetID] = .untaken(connection: connection)
+                return .deliver
+            }
+        }
+    }
+
+    /// The app took a message that came with this number in this session.
+    ///
+    /// - Parameter isConnected: whether there is a connection.
+    mutating func taken(_ packetID: UInt16, _ qos: MQTTQoS, session: UInt64, isConnected: Bool) -> Acknowledgement? {
+        guard session == self.session else { return nil }
+        switch qos {
+        case .atMostOnce:
+            return nil
+        case .atLeastOnce:
+            guard case .untaken(let came) = atLeastOnce[packetID] else { return nil }
+            // Over a new connection only once the server has sent it again.
+            guard isConnected, came == connection else {
+                atLeastOnce[packetID] = .taken
+                return nil
+            }
+            atLeastOnce[packetID] = nil
+            closed()
+            return .puback(packetID)
+        case .exactlyOnce:
+            guard case .untaken(let came) = exactlyOnce[packetID] else { return nil }
+            exactlyOnce[packetID] = .taken
+            return isConnected && came == connection ? .pubrec(packetID) : nil
+        }
+    }
+
+    /// A PUBREL came: the number is free for another message.
+    ///
+    /// - Returns: what PUBCOMP says.
+    mutating func released(_ packetID: UInt16) -> MQTTReasonCode {
+        closed()
+        return exactlyOnce.removeValue(forKey: packetID) == nil ? .packetIdentifierNotFound : .success
+    }
+
+    private mutating func opened() throws(MQTTPacketError) {
+        guard open < receiveMaximum else {
+            throw MQTTPacketError(
+                .receiveMaximumExceeded,
+                "the server sent more than \(receiveMaximum) unacknowledged messages [MQTT-3.3.4-9]"
+            )
+        }
+        open += 1
+    }
+
+    private mutating func closed() { open = max(0, open - 1) }
+}

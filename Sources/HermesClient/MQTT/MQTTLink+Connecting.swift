@@ -1,0 +1,234 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+// MARK: - CONNECT and what comes back
+extension MQTTLink {
+    mutating func connected(effects: inout Effects) throws {
+        aliases = [:]
+        awaited = [:]
+        effects.append(.send(.packet(.connect(connectPacket()))))
+    }
+
+    func connectPacket() -> MQTTConnect {
+        var properties: [MQTTProperty] = []
+        if version == .v5 {
+            let expiry = configuration.sessionExpiry.wholeSeconds
+            if expiry > 0 { properties.append(.sessionExpiryInterval(expiry)) }
+            properties.append(.receiveMaximum(UInt16(clamping: max(1, configuration.receiveMaximum))))
+            properties.append(.maximumPacketSize(UInt32(clamping: max(16, configuration.maxPacketBytes))))
+            if configuration.topicAliasMaximum > 0 {
+                properties.append(.topicAliasMaximum(UInt16(clamping: configuration.topicAliasMaximum)))
+            }
+            for pair in configuration.userProperties { properties.append(.userProperty(pair.name, pair.value)) }
+        }
+        return MQTTConnect(
+            version: version,
+            clientID: connection?.clientID ?? configuration.clientID,
+            cleanStart: startsClean,
+            keepAlive: configuration.keepAliveSeconds,
+            will: configuration.will.map { $0.wire(version) },
+            userName: configuration.userName,
+            password: configuration.password.map { ByteBuffer(string: $0) },
+            properties: MQTTProperties(properties)
+        )
+    }
+
+    /// Only the first connection drops what the server has of an earlier run; the next ones want their session back.
+    private var startsClean: Bool {
+        guard connection != nil else { return configuration.cleanStart }
+        return version == .v5 ? configuration.sessionExpiry <= .zero : configuration.cleanStart
+    }
+
+    mutating func accepted(_ packet: MQTTConnack, effects: inout Effects) throws(MQTTPacketError) {
+        guard !isConnected else { throw MQTTPacketError(.protocolError, "a second CONNACK came [MQTT-3.2.0-2]") }
+        let reason = MQTTClient.ReasonCode(packet.reason)
+        guard packet.reason == .success else {
+            let error = HermesClientError(
+                "the server refused the connection",
+                reason,
+                packet.properties,
+                retryAfter: reason.mayRetry ? .seconds(5) : nil
+            )
+            return effects.append(.refused(error))
+        }
+        // A server that has a session which was not asked for would deliver what nobody subscribed to [MQTT-3.2.2-4].
+        guard !packet.sessionPresent || !startsClean else {
+            throw MQTTPacketError(.protocolError, "the server resumed a session that should be new [MQTT-3.2.2-2]")
+        }
+        let accepted = MQTTClient.Connection(packet, clientID: connection?.clientID ?? configuration.clientID)
+        connection = accepted
+        isConnected = true
+        mustSubscribe = !packet.sessionPresent && !subscriptions.isEmpty
+        inbound.connected(sessionPresent: packet.sessionPresent)
+        let actions = outbound.connected(
+            sessionPresent: packet.sessionPresent,
+            receiveMaximum: accepted.receiveMaximum,
+            maxPacketBytes: accepted.maxPacketBytes
+        )
+        perform(actions, &effects)
+        effects.append(
+            .authenticated(accepted, heartbeatAtMost: accepted.serverKeepAlive.flatMap { $0 > .zero ? $0 : nil })
+        )
+    }
+
+    mutating func becameLive(now: NIODeadline, effects: inout Effects) {
+        if mustSubscribe {
+            mustSubscribe = false
+            // One request for each identifier, for it counts for all filters of a packet.
+            for identifier in Set(subscriptions.map(\.identifier)) {
+                let these = subscriptions.filter { $0.identifier == identifier }.map(\.subscription)
+                effects.append(.send(.subscribe(these, identifier: identifier)))
+            }
+        }
+        perform(outbound.resumed(), &effects)
+    }
+
+    mutating func lost() {
+        isConnected = false
+        awaited = [:]
+        outbound.lost()
+    }
+
+    mutating func closing(effects: inout Effects) {
+        guard isConnected else { return }
+        effects.append(.send(.packet(.disconnect(MQTTDisconnect()))))
+    }
+}
+
+// MARK: - Writing
+extension MQTTLink {
+    mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws {
+        switch request {
+        case .publish(let outgoing):
+            try requireSupported(outgoing)
+            // All that may go now goes here; the rest once the server has acknowledged what is on its way.
+            for action in outbound.published(outgoing, id: id) {
+                switch action {
+                case .send(let frame): try frame.write(into: &buffer)
+                case .failed(id, let error): throw error
+                case .failed, .release, .done: break
+                }
+            }
+        case .subscribe(let subscriptions, let identifier):
+            let packetID = try borrowPacketID()
+            var properties: MQTTProperties = []
+            if version == .v5, let identifier { properties.list.append(.subscriptionIdentifier(identifier)) }
+            let wire = subscriptions.map(\.wire)
+            let packet = MQTTSubscribe(packetID: packetID, subscriptions: wire, properties: properties)
+            try write(.subscribe(packet), into: &buffer, for: .subscribe(id: id, subscriptions, identifier: identifier))
+        case .unsubscribe(let filters):
+            let packet = MQTTUnsubscribe(packetID: try borrowPacketID(), filters: filters)
+            try write(.unsubscribe(packet), into: &buffer, for: .unsubscribe(id: id, filters))
+        case .frame(let frame):
+            try requireFits(frame)
+            try frame.write(into: &buffer)
+        case .packet(let packet):
+            try packet.write(into: &buffer, version: version)
+        }
+    }
+
+    mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws {
+        try MQTTPacket.pingreq.write(into: &buffer, version: version)
+    }
+
+    private mutating func write(_ packet: MQTTPacket, into buffer: inout ByteBuffer, for awaited: Awaited) throws {
+        let packetID: UInt16
+        switch packet {
+        case .subscribe(let packet): packetID = packet.packetID
+        case .unsubscribe(let packet): packetID = packet.packetID
+        default: return
+        }
+        do {
+            let frame = try packet.frame(version: version)
+            try requireFits(frame)
+            try frame.write(into: &buffer)
+            self.awaited[packetID] = awaited
+        } catch {
+            outbound.returnPacketID(packetID)
+            throw error
+        }
+    }
+
+    private mutating func borrowPacketID() throws -> UInt16 {
+        guard let packetID = outbound.borrowPacketID() else {
+            throw HermesClientError(.notEncodable, "65,535 packets are unanswered; wait for some of the answers")
+        }
+        return packetID
+    }
+
+    private func requireFits(_ frame: MQTTFrame) throws {
+        guard let limit = connection?.maxPacketBytes, frame.encodedBytes > limit else { return }
+        throw HermesClientError(
+            .notEncodable,
+            "the packet takes \(frame.encodedBytes) bytes; the server takes \(limit)"
+        )
+    }
+
+    private func requireSupported(_ outgoing: MQTTOutgoing) throws {
+        guard let connection, outgoing.qos > connection.maximumQoS.wire else { return }
+        let qos = connection.maximumQoS.rawValue
+        throw HermesClientError(
+            "QoS \(outgoing.qos.rawValue) where the server's highest is \(qos)",
+            .init(.qosNotSupported)
+        )
+    }
+}
+
+// MARK: - Subscriptions
+extension MQTTLink {
+    mutating func subscribed(_ packet: MQTTSuback, effects: inout Effects) {
+        guard case .subscribe(let id, let wanted, let identifier) = awaited.removeValue(forKey: packet.packetID) else {
+            return
+        }
+        outbound.returnPacketID(packet.packetID)
+        let reasons = packet.reasons.map { MQTTClient.ReasonCode($0) }
+        guard reasons.count == wanted.count else {
+            let message = "the server answered \(wanted.count) filters with \(reasons.count) reasons"
+            return effects.append(.answer(id: id, .failure(HermesClientError(.protocolViolation, message))))
+        }
+        for (subscription, reason) in zip(wanted, reasons) {
+            subscriptions.removeAll { $0.subscription.filter == subscription.filter }
+            if !reason.isFailure {
+                subscriptions.append((subscription, identifier))
+            } else if id == 0 {
+                // Renewed after a reconnect: going on without it would look as if nothing were published.
+                let what = "the server does not renew the subscription \(subscription.filter)"
+                let error = HermesClientError(what, reason, packet.properties)
+                effects.append(.kicked(error, mayReturn: false, advice: nil))
+            }
+        }
+        if id != 0 { effects.append(.answer(id: id, .success(reasons))) }
+    }
+
+    mutating func unsubscribed(_ packet: MQTTUnsuback, effects: inout Effects) {
+        guard case .unsubscribe(let id, let filters) = awaited.removeValue(forKey: packet.packetID) else { return }
+        outbound.returnPacketID(packet.packetID)
+        var reasons = packet.reasons.map { MQTTClient.ReasonCode($0) }
+        // 3.1.1 has no reasons: the answer itself says that it is done.
+        if reasons.count != filters.count { reasons = Array(repeating: .success, count: filters.count) }
+        for (filter, reason) in zip(filters, reasons) where !reason.isFailure {
+            subscriptions.removeAll { $0.subscription.filter == filter }
+        }
+        effects.append(.answer(id: id, .success(reasons)))
+    }
+}
+
+extension MQTTClient.Will {
+    func wire(_ version: MQTTVersion) -> MQTTWill {
+        var properties: MQTTProperties = []
+        if version == .v5 {
+            properties = message.properties.wire
+            if delay > .zero { properties.list.append(.willDelayInterval(delay.wholeSeconds)) }
+        }
+        return MQTTWill(
+            topic: message.topic,
+            payload: message.payload,
+            qos: message.qos.wire,
+            retain: message.retain,
+            properties: properties
+        )
+    }
+}

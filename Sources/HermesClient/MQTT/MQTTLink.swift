@@ -1,0 +1,204 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+/// MQTT: CONNECT, publications both ways, subscriptions that outlive their connection.
+struct MQTTLink: ConnectionLink {
+    typealias Decoder = MQTTFrameDecoder
+    typealias Login = MQTTClient.Connection
+
+    enum Request: Sendable {
+        /// With QoS 1 and 2.
+        case publish(MQTTOutgoing)
+        case subscribe([MQTTClient.Subscription], identifier: Int?)
+        case unsubscribe([String])
+        /// What needs no number and no answer, or has its number.
+        case frame(MQTTFrame)
+        case packet(MQTTPacket)
+    }
+
+    /// The reasons; of a publication one.
+    typealias Answer = [MQTTClient.ReasonCode]
+
+    struct Event: Sendable {
+        var message: MQTTMessage
+        /// The server's session that its packet number belongs to.
+        var session: UInt64
+        /// What it takes in the queue.
+        var bytes: Int
+    }
+
+    /// Who waits for a SUBACK or UNSUBACK.
+    enum Awaited {
+        case subscribe(id: UInt64, [MQTTClient.Subscription], identifier: Int?)
+        case unsubscribe(id: UInt64, [String])
+    }
+
+    let configuration: MQTTClient.Configuration
+    let version: MQTTVersion
+    var maxFrameBytes: Int { configuration.maxPacketBytes }
+
+    var outbound = MQTTOutbound()
+    var inbound: MQTTInbound
+    /// Granted, to be asked for again where the server has lost the session; in order of asking.
+    var subscriptions: [(subscription: MQTTClient.Subscription, identifier: Int?)] = []
+    var awaited: [UInt16: Awaited] = [:]
+    /// What topic aliases of this connection stand for.
+    var aliases: [UInt16: String] = [:]
+    /// The present or last connection.
+    var connection: MQTTClient.Connection?
+    var isConnected = false
+    var mustSubscribe = false
+
+    /// Messages that wait for the app, and how much they take.
+    var backlog = 0
+    var backlogBytes = 0
+    /// Messages of QoS 0 that were dropped because the app is too slow.
+    var dropped = 0
+
+    init(_ configuration: MQTTClient.Configuration) {
+        self.configuration = configuration
+        version = configuration.version.wire
+        let receiveMaximum = configuration.version == .v5 ? configuration.receiveMaximum : 65_535
+        inbound = MQTTInbound(receiveMaximum: receiveMaximum)
+    }
+
+    // MARK: Packets
+
+    mutating func received(_ frame: MQTTFrame, now: NIODeadline, effects: inout Effects) throws {
+        do {
+            try received(try MQTTPacket(frame, version: version), effects: &effects)
+        } catch {
+            if version == .v5, isConnected {
+                effects.append(.send(.packet(.disconnect(MQTTDisconnect(reason: error.reason)))))
+            }
+            throw error
+        }
+    }
+
+    private mutating func received(_ packet: MQTTPacket, effects: inout Effects) throws(MQTTPacketError) {
+        if case .connack(let packet) = packet { return try accepted(packet, effects: &effects) }
+        if case .disconnect(let packet) = packet, version == .v5 { return disconnected(packet, effects: &effects) }
+        guard isConnected else {
+            throw MQTTPacketError(.protocolError, "the server's first packet is a \(packet.type) [MQTT-3.2.0-1]")
+        }
+        switch packet {
+        case .publish(let packet):
+            try published(packet, effects: &effects)
+        case .puback(let packet):
+            perform(try outbound.pubackReceived(packet.packetID, packet.reason, packet.properties), &effects)
+        case .pubrec(let packet):
+            perform(try outbound.pubrecReceived(packet.packetID, packet.reason, packet.properties), &effects)
+        case .pubcomp(let packet):
+            perform(try outbound.pubcompReceived(packet.packetID), &effects)
+        case .pubrel(let packet):
+            let reason = inbound.released(packet.packetID)
+            effects.append(.send(.packet(.pubcomp(MQTTAcknowledgement(packetID: packet.packetID, reason: reason)))))
+        case .suback(let packet):
+            subscribed(packet, effects: &effects)
+        case .unsuback(let packet):
+            unsubscribed(packet, effects: &effects)
+        case .pingresp:
+            return
+        case .connect, .connack, .subscribe, .unsubscribe, .pingreq, .disconnect, .auth:
+            throw MQTTPacketError(.protocolError, "the server sent a \(packet.type)")
+        }
+    }
+
+    private mutating func published(_ packet: MQTTPublish, effects: inout Effects) throws(MQTTPacketError) {
+        let topic = try topic(of: packet)
+        let packetID = packet.packetID ?? 0
+        switch try inbound.published(packetID, packet.qos, isDuplicate: packet.isDuplicate) {
+        case .ignore:
+            return
+        case .acknowledge(let acknowledgement):
+            effects.append(.send(.packet(acknowledgement.packet)))
+        case .deliver:
+            let bytes = 256 + packet.payload.readableBytes + topic.utf8.count
+            let isFull =
+                backlog >= configuration.maxQueuedMessages || backlogBytes + bytes > configuration.maxQueuedBytes
+            if isFull, packet.qos == .atMostOnce {
+                dropped += 1
+                return
+            }
+            // What must not be lost is bounded by the receive maximum; where a server knows none, by giving it up.
+            guard !isFull || backlogBytes < 4 * configuration.maxQueuedBytes else {
+                throw MQTTPacketError(.quotaExceeded, "the app does not take the messages: too many wait for it")
+            }
+            backlogBytes += bytes
+            let message = MQTTMessage(packet, topic: topic)
+            effects.append(.event(Event(message: message, session: inbound.session, bytes: bytes)))
+        }
+    }
+
+    /// The topic that is told or that the alias stands for (3.3.2.3.4).
+    private mutating func topic(of packet: MQTTPublish) throws(MQTTPacketError) -> String {
+        guard
+            let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } })
+        else { return packet.topic }
+        guard alias > 0, alias <= configuration.topicAliasMaximum else {
+            throw MQTTPacketError(.topicAliasInvalid, "the topic alias \(alias) is above the maximum [MQTT-3.3.2-10]")
+        }
+        if packet.topic.isEmpty {
+            guard let topic = aliases[alias] else {
+                throw MQTTPacketError(.protocolError, "the topic alias \(alias) stands for nothing (3.3.2.3.4)")
+            }
+            return topic
+        }
+        aliases[alias] = packet.topic
+        return packet.topic
+    }
+
+    /// The server ends the connection and says why.
+    private mutating func disconnected(_ packet: MQTTDisconnect, effects: inout Effects) {
+        let reason = MQTTClient.ReasonCode(packet.reason)
+        let error = HermesClientError("the server ended the connection", reason, packet.properties)
+        effects.append(.kicked(error, mayReturn: reason.mayRetry, advice: nil))
+    }
+
+    func perform(_ actions: [MQTTOutbound.Action], _ effects: inout Effects) {
+        for action in actions {
+            switch action {
+            case .send(let frame):
+                effects.append(.send(.frame(frame)))
+            case .release(let packetID, let reason):
+                effects.append(.send(.packet(.pubrel(MQTTAcknowledgement(packetID: packetID, reason: reason)))))
+            case .done(let id, let reason, let properties):
+                let reason = MQTTClient.ReasonCode(reason)
+                let error = HermesClientError("the server refused the message", reason, properties)
+                effects.append(.answer(id: id, reason.isFailure ? .failure(error) : .success([reason])))
+            case .failed(let id, let error):
+                effects.append(.answer(id: id, .failure(error)))
+            }
+        }
+    }
+
+    // MARK: The app
+
+    mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
+        backlogBytes = max(0, backlogBytes - event.bytes)
+        let message = event.message
+        let acknowledgement = inbound.taken(
+            message.packetID,
+            message.qos.wire,
+            session: event.session,
+            isConnected: isConnected
+        )
+        if let acknowledgement { effects.append(.send(.packet(acknowledgement.packet))) }
+    }
+
+    mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects) { backlog = count }
+
+    mutating func abandoned(id: UInt64) { outbound.abandoned(id: id) }
+}
+
+extension MQTTInbound.Acknowledgement {
+    var packet: MQTTPacket {
+        switch self {
+        case .puback(let packetID): .puback(MQTTAcknowledgement(packetID: packetID))
+        case .pubrec(let packetID): .pubrec(MQTTAcknowledgement(packetID: packetID))
+        }
+    }
+}

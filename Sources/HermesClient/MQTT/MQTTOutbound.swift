@@ -1,0 +1,242 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import HermesWire
+import NIOCore
+
+/// A PUBLISH that is encoded but for its packet number.
+struct MQTTOutgoing: Hashable, Sendable {
+    let qos: MQTTQoS
+    var frame: MQTTFrame
+    /// Where in the body the number stands; nil at QoS 0.
+    private let packetIDIndex: Int?
+
+    private static let duplicateFlag: UInt8 = 0b1000
+
+    /// - Throws: WireError `.notEncodable` or `.frameTooLong`.
+    init(_ message: MQTTMessage, version: MQTTVersion) throws(WireError) {
+        qos = message.qos.wire
+        frame = try MQTTPacket.publish(message.wire(version)).frame(version: version)
+        // Behind the topic and its length.
+        packetIDIndex = qos == .atMostOnce ? nil : frame.body.readerIndex + 2 + message.topic.utf8.count
+    }
+
+    /// The frame with this number, marked as sent before or not.
+    func numbered(_ packetID: UInt16, isDuplicate: Bool) -> MQTTFrame {
+        guard let packetIDIndex else { return frame }
+        var body = frame.body
+        body.setInteger(packetID, at: packetIDIndex)
+        return MQTTFrame(header: isDuplicate ? frame.header | Self.duplicateFlag : frame.header, body: body)
+    }
+}
+
+/// What was published with QoS 1 and 2 and is not finished: numbers it, holds it to the server's receive maximum, sends
+/// it again over a new connection, and tells when it is done. Does no IO.
+///
+///     waiting -> unacknowledged -> (QoS 1) done
+///                               -> (QoS 2) released -> done
+struct MQTTOutbound: Sendable {
+    enum Action: Hashable, Sendable {
+        case send(MQTTFrame)
+        case release(packetID: UInt16, MQTTReasonCode)
+        /// A publication is finished.
+        case done(id: UInt64, MQTTReasonCode, MQTTProperties)
+        /// A publication cannot be finished.
+        case failed(id: UInt64, HermesClientError)
+    }
+
+    private struct Entry {
+        let id: UInt64
+        var outgoing: MQTTOutgoing
+        /// The place in the order of sending.
+        let number: UInt64
+        /// PUBREC came, with this reason.
+        var released: MQTTReasonCode?
+        /// Nobody waits for the outcome any more.
+        var isAbandoned = false
+        /// Sent over the present connection.
+        var isSent: Bool
+    }
+
+    private var inflight: [UInt16: Entry] = [:]
+    /// The numbers of the unfinished, by the requests' ids.
+    private var packetIDs: [UInt64: UInt16] = [:]
+    /// Numbers that SUBSCRIBE and UNSUBSCRIBE have.
+    private var borrowed: Set<UInt16> = []
+    /// Of earlier connections, to be sent again as soon as the receive maximum allows.
+    private var resending = Deque<UInt16>()
+    /// Not sent yet.
+    private var waiting = Deque<(id: UInt64, outgoing: MQTTOutgoing)>()
+    private var waitingIDs: Set<UInt64> = []
+    private var lastPacketID: UInt16 = 0
+    private var lastNumber: UInt64 = 0
+    /// How many more the server takes.
+    private var quota = 0
+    private var receiveMaximum = 0
+    private var maxPacketBytes = Int.max
+
+    /// How many are sent and unfinished.
+    var inflightCount: Int { inflight.count }
+    /// How many wait for the receive maximum.
+    var waitingCount: Int { waiting.count }
+
+    // MARK: Connections
+
+    /// The server accepted a connection; nothing is sent before `resumed`.
+    ///
+    /// Without a session the server knows nothing of what was sent: QoS 1 is sent anew, and of QoS 2 nobody can tell.
+    mutating func connected(sessionPresent: Bool, receiveMaximum: Int, maxPacketBytes: Int?) -> [Action] {
+        self.receiveMaximum = receiveMaximum
+        self.maxPacketBytes = maxPacketBytes ?? Int.max
+        quota = receiveMaximum
+        borrowed = []
+        resending = []
+        let unfinished = inflight.sorted { $0.value.number < $1.value.number }
+        guard !sessionPresent else {
+            for (packetID, _) in unfinished {
+                inflight[packetID]?.isSent = false
+                resending.append(packetID)
+            }
+            return []
+        }
+        inflight = [:]
+        packetIDs = [:]
+        var actions: [Action] = []
+        for (_, entry) in unfinished.reversed() where !entry.isAbandoned {
+            if entry.outgoing.qos == .exactlyOnce {
+                let message = "the server lost the session; whether this was published is not known"
+                actions.append(.failed(id: entry.id, HermesClientError(.connectionLost, message)))
+            } else {
+                waiting.prepend((entry.id, entry.outgoing))
+                waitingIDs.insert(entry.id)
+            }
+        }
+        return actions
+    }
+
+    /// The connection may be used: what is unfinished goes first, in its order [MQTT-4.4.0-1] [MQTT-4.6.0-1].
+    mutating func resumed() -> [Action] { pump() }
+
+    /// The connection is gone: nothing can be sent.
+    mutating func lost() { quota = 0 }
+
+    // MARK: Requests
+
+    /// The app publishes; also called again for what is known already, which does nothing.
+    mutating func published(_ outgoing: MQTTOutgoing, id: UInt64) -> [Action] {
+        guard packetIDs[id] == nil, waitingIDs.insert(id).inserted else { return [] }
+        waiting.append((id, outgoing))
+        return pump()
+    }
+
+    /// Nobody waits for a publication any more. What was not sent yet is not sent.
+    mutating func abandoned(id: UInt64) {
+        if let packetID = packetIDs[id] {
+            inflight[packetID]?.isAbandoned = true
+        } else if waitingIDs.remove(id) != nil {
+            waiting.removeAll { $0.id == id }
+        }
+    }
+
+    /// A number for a SUBSCRIBE or UNSUBSCRIBE; nil if all are taken.
+    mutating func borrowPacketID() -> UInt16? {
+        guard let packetID = nextPacketID() else { return nil }
+        borrowed.insert(packetID)
+        return packetID
+    }
+
+    mutating func returnPacketID(_ packetID: UInt16) { borrowed.remove(packetID) }
+
+    // MARK: Answers
+
+    mutating func pubackReceived(
+        _ packetID: UInt16,
+        _ reason: MQTTReasonCode,
+        _ properties: MQTTProperties = []
+    ) throws(MQTTPacketError) -> [Action] {
+        guard let entry = inflight[packetID] else { return [] }
+        guard entry.outgoing.qos == .atLeastOnce, entry.isSent else { throw Self.unexpected(.puback, packetID) }
+        return finish(packetID, reason, properties)
+    }
+
+    mutating func pubrecReceived(
+        _ packetID: UInt16,
+        _ reason: MQTTReasonCode,
+        _ properties: MQTTProperties = []
+    ) throws(MQTTPacketError) -> [Action] {
+        guard let entry = inflight[packetID] else {
+            return reason.isFailure ? [] : [.release(packetID: packetID, .packetIdentifierNotFound)]
+        }
+        guard entry.outgoing.qos == .exactlyOnce, entry.isSent else { throw Self.unexpected(.pubrec, packetID) }
+        guard !reason.isFailure else { return finish(packetID, reason, properties) }
+        inflight[packetID]?.released = reason
+        // The message is the server's now; only the number is kept.
+        inflight[packetID]?.outgoing.frame.body = ByteBuffer()
+        return [.release(packetID: packetID, .success)]
+    }
+
+    mutating func pubcompReceived(_ packetID: UInt16) throws(MQTTPacketError) -> [Action] {
+        guard let entry = inflight[packetID] else { return [] }
+        guard let reason = entry.released, entry.isSent else { throw Self.unexpected(.pubcomp, packetID) }
+        return finish(packetID, reason, [])
+    }
+
+    // MARK: -
+
+    private mutating func finish(
+        _ packetID: UInt16,
+        _ reason: MQTTReasonCode,
+        _ properties: MQTTProperties
+    ) -> [Action] {
+        guard let entry = inflight.removeValue(forKey: packetID) else { return [] }
+        packetIDs[entry.id] = nil
+        quota = min(receiveMaximum, quota + 1)
+        return [.done(id: entry.id, reason, properties)] + pump()
+    }
+
+    private mutating func pump() -> [Action] {
+        var actions: [Action] = []
+        while quota > 0, let packetID = resending.popFirst() {
+            guard let entry = inflight[packetID] else { continue }
+            quota -= 1
+            inflight[packetID]?.isSent = true
+            if entry.released != nil {
+                actions.append(.release(packetID: packetID, .success))
+            } else {
+                actions.append(.send(entry.outgoing.numbered(packetID, isDuplicate: true)))
+            }
+        }
+        while quota > 0, let (id, outgoing) = waiting.first {
+            guard outgoing.frame.encodedBytes <= maxPacketBytes else {
+                waiting.removeFirst()
+                waitingIDs.remove(id)
+                let message =
+                    "the message takes \(outgoing.frame.encodedBytes) bytes; the server takes \(maxPacketBytes)"
+                actions.append(.failed(id: id, HermesClientError(.notEncodable, message)))
+                continue
+            }
+            guard let packetID = nextPacketID() else { break }
+            waiting.removeFirst()
+            waitingIDs.remove(id)
+            quota -= 1
+            lastNumber &+= 1
+            inflight[packetID] = Entry(id: id, outgoing: outgoing, number: lastNumber, isSent: true)
+            packetIDs[id] = packetID
+            actions.append(.send(outgoing.numbered(packetID, isDuplicate: false)))
+        }
+        return actions
+    }
+
+    private mutating func nextPacketID() -> UInt16? {
+        guard inflight.count + borrowed.count < Int(UInt16.max) else { return nil }
+        repeat {
+            lastPacketID &+= 1
+        } while lastPacketID == 0 || inflight[lastPacketID] != nil || borrowed.contains(lastPacketID)
+        return lastPacketID
+    }
+
+    private static func unexpected(_ type: MQTTPacketType, _ packetID: UInt16) -> MQTTPacketError {
+        MQTTPacketError(.protocolError, "the server sent a \(type) for packet \(packetID), which awaits another answer")
+    }
+}

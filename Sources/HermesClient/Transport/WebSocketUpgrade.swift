@@ -1,0 +1,146 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+import NIOHTTP1
+import NIOWebSocket
+
+/// Turns an HTTP connection into a WebSocket with the subprotocol "mqtt", whose content the next handler gets as a
+/// stream of bytes (MQTT 6, RFC 6455).
+struct WebSocketUpgrade: Sendable {
+    let host: String
+    let path: String
+    let timeout: TimeAmount
+    /// Succeeds with the channel once it is a WebSocket.
+    let upgraded: EventLoopPromise<any Channel>
+    /// Adds the handler that gets the bytes.
+    let configure: @Sendable (any Channel) throws -> Void
+
+    private static let subprotocol = "mqtt"
+    /// A frame's payload; MQTT packets may span several.
+    private static let maxFrameBytes = 1 << 24
+
+    /// Adds the handlers that ask for the upgrade; in the channel's initializer.
+    func begin(_ channel: any Channel) throws {
+        let upgrader = NIOWebSocketClientUpgrader(
+            maxFrameSize: Self.maxFrameBytes,
+            automaticErrorHandling: false,
+            upgradePipelineHandler: { channel, response in
+                channel.eventLoop.makeCompletedFuture {
+                    do {
+                        let agreed = response.headers["Sec-WebSocket-Protocol"].first
+                        guard agreed?.lowercased() == Self.subprotocol else {
+                            let said = agreed.map { "agreed on \($0)" } ?? "did not agree on a subprotocol"
+                            throw HermesClientError(.cannotConnect, "the WebSocket server \(said); mqtt is wanted")
+                        }
+                        try channel.pipeline.syncOperations.addHandler(WebSocketBytes())
+                        try configure(channel)
+                        // Once the handlers of HTTP are gone.
+                        channel.eventLoop.execute { upgraded.succeed(channel) }
+                    } catch {
+                        upgraded.fail(error)
+                        channel.close(promise: nil)
+                        throw error
+                    }
+                }
+            }
+        )
+        let request = WebSocketRequest(host: host, path: path, upgraded: upgraded)
+        let timer = channel.eventLoop.scheduleTask(in: timeout) {
+            upgraded.fail(HermesClientError(.cannotConnect, "the server did not answer the WebSocket request in time"))
+            channel.close(promise: nil)
+        }
+        let bound = NIOLoopBound(request, eventLoop: channel.eventLoop)
+        let configuration: NIOHTTPClientUpgradeSendableConfiguration = (
+            upgraders: [upgrader],
+            completionHandler: { _ in
+                timer.cancel()
+                channel.pipeline.syncOperations.removeHandler(bound.value, promise: nil)
+            }
+        )
+        try channel.pipeline.syncOperations.addHTTPClientHandlers(
+            leftOverBytesStrategy: .forwardBytes,
+            withClientUpgrade: configuration
+        )
+        try channel.pipeline.syncOperations.addHandler(request)
+        channel.closeFuture.whenComplete { _ in
+            timer.cancel()
+            upgraded.fail(HermesClientError(.cannotConnect, "the server closed instead of opening a WebSocket"))
+        }
+    }
+}
+
+/// Sends the request for a WebSocket, and tells what the server said where it refuses.
+private final class WebSocketRequest: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias OutboundOut = HTTPClientRequestPart
+
+    private let host: String
+    private let path: String
+    private let upgraded: EventLoopPromise<any Channel>
+
+    init(host: String, path: String, upgraded: EventLoopPromise<any Channel>) {
+        self.host = host
+        self.path = path
+        self.upgraded = upgraded
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        let headers: HTTPHeaders = ["Host": host, "Sec-WebSocket-Protocol": "mqtt", "Content-Length": "0"]
+        let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path, headers: headers)
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard case .head(let head) = unwrapInboundIn(data) else { return }
+        let status = "\(head.status.code) \(head.status.reasonPhrase)"
+        let message = "no WebSocket at \(path): the server answered \(status); is the path right?"
+        upgraded.fail(HermesClientError(.cannotConnect, message))
+        context.close(promise: nil)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        upgraded.fail(error)
+        context.close(promise: nil)
+    }
+}
+
+/// Between WebSocket frames and the bytes in them. Answers pings and the closing handshake.
+final class WebSocketBytes: ChannelDuplexHandler {
+    typealias InboundIn = WebSocketFrame
+    typealias InboundOut = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = WebSocketFrame
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let frame = unwrapInboundIn(data)
+        switch frame.opcode {
+        case .binary, .continuation:
+            context.fireChannelRead(wrapInboundOut(frame.unmaskedData))
+        case .ping:
+            write(context, .pong, frame.unmaskedData)
+        case .connectionClose:
+            write(context, .connectionClose, frame.unmaskedData)
+            context.close(promise: nil)
+        case .pong:
+            return
+        default:
+            // MQTT is never text [MQTT-6.0.0-1].
+            context.fireErrorCaught(
+                HermesClientError(.protocolViolation, "the server sent a WebSocket frame that is not binary")
+            )
+        }
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let frame = WebSocketFrame(fin: true, opcode: .binary, maskKey: .random(), data: unwrapOutboundIn(data))
+        context.write(wrapOutboundOut(frame), promise: promise)
+    }
+
+    private func write(_ context: ChannelHandlerContext, _ opcode: WebSocketOpcode, _ data: ByteBuffer) {
+        let frame = WebSocketFrame(fin: true, opcode: opcode, maskKey: .random(), data: data)
+        context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+    }
+}
