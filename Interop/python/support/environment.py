@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a Python environment with Google's protobuf and the generated messages, outside the repository.
 
-`enter()` is called first by every program here: it prepares the environment once and runs the program again inside it.
+`enter()` (or `enter_with(…)`) is called first by the programs that need more than Python itself: it prepares the
+environment once and runs the program again inside it.
 """
 
 import hashlib
@@ -55,9 +56,9 @@ def protoc() -> str:
     return found
 
 
-def python_with(requirement: str) -> pathlib.Path:
-    """A virtual environment with the requirement installed; made once."""
-    place = cache() / ("venv-" + re.sub(r"[^0-9.]+", "-", requirement.removeprefix("protobuf")).strip("-"))
+def python_with(*requirements: str) -> pathlib.Path:
+    """A virtual environment with the requirements installed; made once."""
+    place = cache() / ("venv-" + re.sub(r"[^0-9a-z.]+", "-", "-".join(requirements).removeprefix("protobuf")).strip("-"))
     python = place / "bin" / "python3"
     if not (place / "ready").exists():
         shutil.rmtree(place, ignore_errors=True)
@@ -65,9 +66,9 @@ def python_with(requirement: str) -> pathlib.Path:
         if subprocess.run(make, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
             if not apt("python3-venv") or subprocess.run(make).returncode != 0:
                 sys.exit("interop: cannot make a virtual environment (Debian: apt-get install python3-venv)")
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement]
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
         if subprocess.run(install).returncode != 0:
-            sys.exit(f"interop: pip could not install {requirement!r}; is the network there?")
+            sys.exit(f"interop: pip could not install {' '.join(requirements)}; is the network there?")
         (place / "ready").touch()
     return python
 
@@ -96,11 +97,19 @@ def enter() -> None:
         return
     compiler = protoc()
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
-    python = python_with(protobuf_requirement(version))
-    messages = generated(compiler)
+    _again(python_with(protobuf_requirement(version)), str(generated(compiler)))
+
+
+def enter_with(*requirements: str) -> None:
+    """As `enter()`, with packages of PyPI in place of protobuf and the messages."""
+    if not os.environ.get(MARK):
+        _again(python_with(*requirements))
+
+
+def _again(python: pathlib.Path, *places: str) -> None:
     environment = dict(os.environ)
     environment[MARK] = "1"
-    environment["PYTHONPATH"] = os.pathsep.join([str(messages), str(pathlib.Path(__file__).resolve().parents[1])])
+    environment["PYTHONPATH"] = os.pathsep.join([*places, str(pathlib.Path(__file__).resolve().parents[1])])
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     environment["PYTHONUNBUFFERED"] = "1"
     os.execve(str(python), [str(python), *sys.argv], environment)

@@ -49,15 +49,18 @@ def free_ports(count: int) -> list[int]:
 class Server:
     """Starts, kills, stops and watches one server. Ports and data stay the same over restarts."""
 
-    def __init__(self, settings: dict[str, str] | None = None, data: str | None = None, arguments: list[str] | None = None):
+    def __init__(self, settings: dict[str, str] | None = None, data: str | None = None,
+                 arguments: list[str] | None = None, listeners: tuple[str, ...] = LISTENERS):
         self.own_directory = tempfile.mkdtemp(prefix="hermes-interop-")
         self.data = data or os.path.join(self.own_directory, "data")
-        self.ports = dict(zip(LISTENERS, free_ports(len(LISTENERS))))
+        self.ports = dict(zip(listeners, free_ports(len(listeners))))
         self.log = os.path.join(self.own_directory, "server.log")
         self.arguments = arguments or []
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("HERMES_")}
         self.environment.setdefault("SWIFT_BACKTRACE", "enable=yes,color=no,interactive=no,threads=all,sanitize=no")
         self.environment["HERMES_DATA_DIRECTORY"] = self.data
+        for name in {*LISTENERS, "mqtt"}:
+            self.environment[f"HERMES_LISTENERS_{name.upper()}_ENABLED"] = "true" if name in self.ports else "false"
         for name, port in self.ports.items():
             self.environment[f"HERMES_LISTENERS_{name.upper()}_PORT"] = str(port)
         self.environment.update(GENEROUS)

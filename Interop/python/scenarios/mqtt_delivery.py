@@ -1,0 +1,279 @@
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""What both versions of MQTT promise, with Eclipse Paho: qualities of service, retained messages, wills, sessions."""
+
+from clients.paho_client import V5, V31, V311, Cast
+from support.checks import equal, require
+
+NAMES = {V311: "3.1.1", V5: "5.0"}
+TAKEN_OVER = 0x8E
+
+
+def durable(cast: Cast, version: int, client_id: str | None = None, clean: bool = False, **more):
+    """A client whose session outlives its connection."""
+    return cast.device(client_id, version, clean, **({"expiry": 600} if version == V5 else {}), **more)
+
+
+def qualities(cast: Cast, version: int):
+    """every quality of publishing with every quality of subscribing arrives at the lower one"""
+    a, b = cast.device(version=version), cast.device(version=version)
+    for granted in (0, 1, 2):
+        equal(b.subscribe(cast.topic(f"{granted}"), granted), [granted], "the granted quality")
+        for sent in (0, 1, 2):
+            a.publish(cast.topic(f"{granted}"), f"{sent}", sent)
+            message = b.message()
+            equal((message.topic, message.payload.decode(), message.qos, message.retain, message.dup),
+                  (cast.topic(f"{granted}"), f"{sent}", min(sent, granted), False, False), "the message")
+    equal(b.fence(a), [], "what came beside")
+
+
+def filters(cast: Cast, version: int):
+    """wildcards, empty levels, other scripts, and $-topics apart from them"""
+    a, b = cast.device(version=version), cast.device(version=version)
+    root = cast.root
+    cases = [
+        (f"{root}/+/c", f"{root}/b/c", f"{root}/b/d"),
+        (f"{root}/x/#", f"{root}/x", f"{root}/xy"),
+        (f"{root}/y/#", f"{root}/y/1/2/3", f"{root}/Y/1"),
+        (f"{root}//e", f"{root}//e", f"{root}/e"),
+        (f"{root}/+/", f"{root}/f/", f"{root}/f"),
+        (f"{root}/温度/+", f"{root}/温度/客厅 🙂", f"{root}/温度"),
+        (f"/{root}/g", f"/{root}/g", f"{root}/g"),
+    ]
+    for number, (subscribed, yes, no) in enumerate(cases):
+        b.subscribe(subscribed, 1)
+        a.publish(no, f"no {number}", 1)
+        a.publish(yes, f"yes {number}", 1)
+        message = b.message()
+        equal((message.topic, message.payload.decode()), (yes, f"yes {number}"), f"what matches {subscribed}")
+        b.unsubscribe(subscribed)
+    every = cast.device(version=version)
+    every.subscribe("#")
+    every.subscribe("+/monitor/Clients")
+    a.publish(cast.topic("after"), "x", 1)
+    while True:
+        message = every.message()
+        require(not message.topic.startswith("$"), f"# matched {message.topic}")
+        if message.topic == cast.topic("after"):
+            break
+
+
+def contents(cast: Cast, version: int):
+    """nothing, every byte, and 600 KiB arrive as they were"""
+    a, b = cast.device(version=version), cast.device(version=version)
+    b.subscribe(cast.topic(), 2)
+    for quality in (0, 1, 2):
+        for payload in (b"", bytes(range(256)), bytes(range(256)) * 2400):
+            a.publish(cast.topic(), payload, quality)
+            require(b.message().payload == payload, f"{len(payload)} bytes at QoS {quality} came otherwise")
+
+
+def order(cast: Cast, version: int):
+    """1,000 messages of each quality arrive once and in order"""
+    a, b = cast.device(version=version), cast.device(version=version)
+    b.subscribe(cast.topic("#"), 2)
+    for quality in (0, 1, 2):
+        numbers = [a.publish(cast.topic(f"{quality}"), f"{n}", quality, wait=False) for n in range(1000)]
+        for number in numbers:
+            a.acknowledged(number)
+        equal(b.payloads(1000), [f"{n}" for n in range(1000)], f"QoS {quality}")
+    equal(b.fence(a), [], "what came beside")
+
+
+def overlapping(cast: Cast, version: int):
+    """two subscriptions that match bring at least one copy, at the highest quality; none after both are ended"""
+    a, b = cast.device(version=version), cast.device(version=version)
+    b.subscribe(cast.topic("a"), 1)
+    b.subscribe(cast.topic("+"), 2)
+    a.publish(cast.topic("a"), "x", 2)
+    found = b.fence(a)
+    require(found and max(message.qos for message in found) == 2, f"qualities {[m.qos for m in found]}")
+    b.unsubscribe(cast.topic("a"))
+    a.publish(cast.topic("a"), "y", 1)
+    equal([m.payload for m in b.fence(a)], [b"y"], "after the first is ended")
+    b.unsubscribe(cast.topic("+"))
+    a.publish(cast.topic("a"), "z", 1)
+    equal(b.fence(a), [], "after both are ended")
+
+
+def retained(cast: Cast, version: int):
+    """kept, replaced, cleared; the flag is set for who comes later only"""
+    a = cast.device(version=version)
+    live = cast.device(version=version)
+    live.subscribe(cast.topic("#"), 1)
+    a.publish(cast.topic("1"), "old", 1, retain=True)
+    a.publish(cast.topic("1"), "new", 1, retain=True)
+    a.publish(cast.topic("2/x"), "other", 2, retain=True)
+    a.publish(cast.topic("3"), "not kept", 1)
+    found = live.messages(4)
+    equal([m.retain for m in found], [False] * 4, "the flag for who was there")
+    late = cast.device(version=version)
+    late.subscribe(cast.topic("#"), 1)
+    found = sorted((m.topic, m.payload.decode(), m.retain, m.qos) for m in late.fence(a))
+    equal(found, [(cast.topic("1"), "new", True, 1), (cast.topic("2/x"), "other", True, 1)], "for who comes later")
+    for topic in ("1", "2/x"):
+        a.publish(cast.topic(topic), "", 1, retain=True)
+    later = cast.device(version=version)
+    later.subscribe(cast.topic("#"), 1)
+    equal(later.fence(a), [], "after clearing")
+
+
+def will(cast: Cast, version: int):
+    """published when the connection is lost, not when it is ended; retained if asked for"""
+    watch = cast.device(version=version)
+    watch.subscribe(cast.topic("#"), 2)
+    polite = cast.device(version=version, will={"topic": cast.topic("polite"), "payload": "gone", "qos": 1})
+    polite.disconnect()
+    lost = cast.device(version=version, will={"topic": cast.topic("lost"), "payload": "lost", "qos": 2, "retain": True})
+    lost.drop()
+    message = watch.message()
+    equal((message.topic, message.payload.decode(), message.qos), (cast.topic("lost"), "lost", 2), "the will")
+    late = cast.device(version=version)
+    late.subscribe(cast.topic("lost"), 1)
+    message = late.message()
+    equal((message.payload.decode(), message.retain), ("lost", True), "the will, retained")
+    late.publish(cast.topic("lost"), "", 1, retain=True)
+    equal([m.payload for m in watch.fence(late)], [b""], "what came beside")
+
+
+def queued(cast: Cast, version: int):
+    """what was published for a session while its client was away waits, in order; QoS 0 need not"""
+    a, b = cast.device(version=version), durable(cast, version)
+    require(not b.present, "a session was there before")
+    b.subscribe(cast.topic("#"), 2)
+    b.disconnect()
+    for n in range(100):
+        a.publish(cast.topic("1"), f"one {n}", 1)
+        a.publish(cast.topic("2"), f"two {n}", 2)
+    again = durable(cast, version, b.client_id)
+    require(again.present, "the session is not there any more")
+    found = [m for m in again.messages(200)]
+    for name, quality in (("one", 1), ("two", 2)):
+        some = [(m.payload.decode(), m.qos) for m in found if m.payload.decode().startswith(name)]
+        equal(some, [(f"{name} {n}", quality) for n in range(100)], f"QoS {quality}")
+    equal(again.fence(a), [], "what came beside")
+    again.disconnect()
+    third = durable(cast, version, b.client_id)
+    equal((third.present, third.fence(a)), (True, []), "a third connection")
+
+
+def clean(cast: Cast, version: int):
+    """a clean start ends the session before; a clean session leaves nothing"""
+    a, b = cast.device(version=version), durable(cast, version)
+    b.subscribe(cast.topic(), 1)
+    b.disconnect()
+    a.publish(cast.topic(), "for nobody", 1)
+    again = cast.device(b.client_id, version, clean=True)
+    equal((again.present, again.fence(a)), (False, []), "a clean start")
+    again.subscribe(cast.topic(), 1)
+    again.disconnect()
+    a.publish(cast.topic(), "for nobody", 1)
+    third = durable(cast, version, b.client_id)
+    equal((third.present, third.fence(a)), (False, []), "after a clean session")
+
+
+def again_with_dup(cast: Cast, version: int):
+    """what was not acknowledged comes again on the next connection, marked DUP, before what is newer"""
+    a, b = cast.device(version=version), durable(cast, version, manual=True)
+    b.subscribe(cast.topic(), 1)
+    for n in range(5):
+        a.publish(cast.topic(), f"{n}", 1)
+    found = b.messages(5)
+    for message in found[:2]:
+        b.ack(message)
+    b.client.loop_misc()
+    b.fence(b)  # the acknowledgements are there
+    b.drop()
+    a.publish(cast.topic(), "5", 1)
+    again = durable(cast, version, b.client_id)
+    found = [(m.payload.decode(), m.dup) for m in again.fence(a)]
+    equal(found, [("2", True), ("3", True), ("4", True), ("5", False)], "what came again")
+
+
+def take_over(cast: Cast, version: int):
+    """a second connection of a client id ends the first, keeps the session, and sends its will"""
+    a = cast.device(version=version)
+    a.subscribe(cast.topic("will"), 1)
+    first = durable(cast, version, cast.name(), will={"topic": cast.topic("will"), "payload": "taken", "qos": 1})
+    first.subscribe(cast.topic(), 1)
+    second = durable(cast, version, first.client_id)
+    reason = first.ended()
+    if version == V5:
+        equal(reason and reason.value, TAKEN_OVER, "the reason")
+    require(second.present, "the session is not there any more")
+    a.publish(cast.topic(), "for the second", 1)
+    equal(second.message().payload, b"for the second", "the message")
+    equal(a.message().payload, b"taken", "the will of the first")
+
+
+def restart(cast: Cast, version: int):
+    """sessions, what waits in them and retained messages outlive the server"""
+    a, b = cast.device(version=version), durable(cast, version)
+    b.subscribe(cast.topic("#"), 2)
+    b.disconnect()
+    a.publish(cast.topic("1"), "one", 1)
+    a.publish(cast.topic("2"), "two", 2, retain=True)
+    cast.broker.restart()
+    again = durable(cast, version, b.client_id)
+    require(again.present, "the session is not there any more")
+    equal([(m.topic, m.payload.decode(), m.qos) for m in again.messages(2)],
+          [(cast.topic("1"), "one", 1), (cast.topic("2"), "two", 2)], "what waited")
+    late = cast.device(version=version)
+    late.subscribe(cast.topic("2"), 1)
+    equal((late.message().payload, again.fence(late)), (b"two", []), "the retained message")
+    late.publish(cast.topic("2"), "", 1, retain=True)
+
+
+def killed(cast: Cast, version: int):
+    """as before, with kill -9 right after the acknowledgement"""
+    a, b = cast.device(version=version), durable(cast, version)
+    b.subscribe(cast.topic("#"), 2)
+    b.disconnect()
+    a.publish(cast.topic("2"), "two", 2, retain=True)
+    a.publish(cast.topic("1"), "one", 1)
+    cast.broker.kill()
+    again = durable(cast, version, b.client_id)
+    require(again.present, "the session is not there any more")
+    equal([m.payload for m in again.messages(2)], [b"two", b"one"], "what waited")
+    late = cast.device(version=version)
+    late.subscribe(cast.topic("2"), 1)
+    equal((late.message().payload, again.fence(late)), (b"two", []), "the retained message")
+    late.publish(cast.topic("2"), "", 1, retain=True)
+
+
+def pings(cast: Cast, version: int):
+    """a client that says nothing but pings stays; one that is silent for longer than 1.5 times its keep-alive goes"""
+    watch = cast.device(version=version)
+    watch.subscribe(cast.topic("will"), 1)
+    quiet = cast.device(version=version, keep_alive=1)
+    silent = cast.device(version=version, keep_alive=1, will={"topic": cast.topic("will"), "payload": "silent", "qos": 1})
+    silent.client.loop_stop()
+    equal(watch.message(6).payload, b"silent", "the will")
+    equal((quiet.fence(watch), quiet.closed.is_set()), ([], False), "the one that pings")
+
+
+def older(cast: Cast):
+    """3.1 is refused with its own return code"""
+    a = cast.device(version=V31, connect=False)
+    _, code, _ = a.connect(accepted=False)
+    require(code.is_failure and "version" in str(code).lower(), f"answered {code}")
+
+
+BOTH = [
+    ("QoS 0, 1 and 2 both ways", qualities),
+    ("topics and filters", filters),
+    ("payloads", contents),
+    ("order", order),
+    ("overlapping subscriptions, unsubscribing", overlapping),
+    ("retained messages: set, replaced, cleared", retained),
+    ("will", will),
+    ("a session's messages wait", queued),
+    ("clean start", clean),
+    ("sent again with DUP", again_with_dup),
+    ("take-over", take_over),
+    ("keep-alive", pings),
+    ("a restart keeps sessions and retained messages", restart),
+    ("kill -9 keeps sessions and retained messages", killed),
+]
+CHECKS = [(f"Paho {NAMES[version]}: {name}", body, version) for version in (V311, V5) for name, body in BOTH]
+CHECKS.append(("Paho 3.1: refused", older))
