@@ -18,6 +18,8 @@ final class ShardMailbox: Sendable {
     enum Mail: Sendable {
         /// From another shard, in its order; for the subscribers here.
         case handedOver([Publication])
+        /// From another shard, for members that it chose.
+        case shared([SharedHandOver])
         /// From a thread that is no event loop; for all subscribers.
         case publish(Publication)
         case work(@Sendable (TopicShard) -> Void)
@@ -59,6 +61,11 @@ final class ShardMailbox: Sendable {
     func post(_ publications: [Publication]) {
         backlog.add(publications.reduce(0) { $0 &+ $1.weight }, ordering: .relaxed)
         post { $0.mail.append(.handedOver(publications)) }
+    }
+
+    func post(_ shared: [SharedHandOver]) {
+        backlog.add(shared.reduce(0) { $0 &+ $1.publication.weight }, ordering: .relaxed)
+        post { $0.mail.append(.shared(shared)) }
     }
 
     /// - Returns: false if the shard is too far behind; then nothing was posted.

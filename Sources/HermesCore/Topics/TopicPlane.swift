@@ -3,10 +3,10 @@
 
 /// Publish and subscribe over all event loops: one ``TopicShard`` per loop. Safe to call from anywhere.
 ///
-/// Lives as long as the process (shards and mailboxes refer to each other). Wildcard filters get their seat in the
-/// shards, beside the exact topics.
+/// Lives as long as the process (shards and mailboxes refer to each other).
 package final class TopicPlane: Sendable {
     private let mailboxes: [ShardMailbox]
+    private let sharedGroups: SharedGroups
 
     /// Creates a shard for each loop.
     ///
@@ -18,14 +18,16 @@ package final class TopicPlane: Sendable {
         precondition(!loops.isEmpty, "a topic plane needs an event loop")
         var shards: [TopicShard] = []
         var mailboxes: [ShardMailbox] = []
+        let groups = SharedGroups()
         for (index, loop) in loops.enumerated() {
-            let shard = TopicShard(index: index, loop: loop, limits: limits)
+            let shard = TopicShard(index: index, loop: loop, limits: limits, sharedGroups: groups)
             shards.append(shard)
             let confined = LoopConfined(shard, loop: loop)
             mailboxes.append(ShardMailbox(index: index, shard: confined, maxBacklog: maxBacklogBytes))
         }
         for shard in shards { shard.connect(to: mailboxes) }
         self.mailboxes = mailboxes
+        sharedGroups = groups
     }
 
     /// How many loops, and so shards, there are.
@@ -42,6 +44,9 @@ package final class TopicPlane: Sendable {
     package func publish(_ publication: Publication) -> Bool {
         mailboxes[0].post(publish: publication)
     }
+
+    /// How many shared subscriptions have members.
+    package var sharedGroupCount: Int { sharedGroups.count }
 
     /// How many subscriptions a topic has, over all loops.
     package func subscriberCount(of topic: TopicName) async -> Int {

@@ -8,6 +8,7 @@ extension TopicShard {
         self.mailboxes = mailboxes
         inbox = mailboxes[index]
         outgoing = Array(repeating: [], count: mailboxes.count)
+        outgoingShared = Array(repeating: [], count: mailboxes.count)
     }
 
     /// Tells the others that this shard has its first member of a filter, or has none any more.
@@ -31,12 +32,15 @@ extension TopicShard {
             return true
         }
         outgoing[shard].append(publication)
-        if !isFlushScheduled {
-            isFlushScheduled = true
-            let confined = mailboxes[index].shard
-            loop.execute { confined.value.flush() }
-        }
+        scheduleFlush()
         return mailbox.isCongested
+    }
+
+    func scheduleFlush() {
+        guard !isFlushScheduled else { return }
+        isFlushScheduled = true
+        let confined = mailboxes[index].shard
+        loop.execute { confined.value.flush() }
     }
 
     private func flush() {
@@ -44,6 +48,10 @@ extension TopicShard {
         for shard in outgoing.indices where !outgoing[shard].isEmpty {
             mailboxes[shard].post(outgoing[shard])
             outgoing[shard] = []
+        }
+        for shard in outgoingShared.indices where !outgoingShared[shard].isEmpty {
+            mailboxes[shard].post(outgoingShared[shard])
+            outgoingShared[shard] = []
         }
     }
 
@@ -75,6 +83,9 @@ extension TopicShard {
             case .handedOver(let publications):
                 deliver(handedOver: publications)
                 for publication in publications { inbox.completed(publication.weight) }
+            case .shared(let shared):
+                deliver(handedOver: shared)
+                for item in shared { inbox.completed(item.publication.weight) }
             case .publish(let publication):
                 publish(publication)
                 inbox.completed(publication.weight)

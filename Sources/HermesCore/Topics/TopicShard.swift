@@ -30,15 +30,20 @@ package final class TopicShard {
     private var retired: [Unmanaged<TopicSubscription>] = []
     /// What subscribers published while they were called: after the current publication, so that all see one order.
     private var deferred: [Publication] = []
+    private var deferredToOne: [(publication: Publication, subscription: TopicSubscription)] = []
     /// What waits for the end of the tick, by shard.
     var outgoing: [[Publication]] = []
+    var outgoingShared: [[SharedHandOver]] = []
     var isFlushScheduled = false
+    /// The same for all shards.
+    let sharedGroups: SharedGroups
     /// Publications that were left out because another loop was too far behind.
     package internal(set) var droppedCount: UInt64 = 0
 
-    init(index: Int, loop: LoopHandle, limits: TopicLimits) {
+    init(index: Int, loop: LoopHandle, limits: TopicLimits, sharedGroups: SharedGroups) {
         self.index = index
         self.loop = loop
+        self.sharedGroups = sharedGroups
         cache = RouteCache(limits: limits)
     }
 
@@ -85,20 +90,30 @@ package final class TopicShard {
     /// Ends a subscription; a second time does nothing. No delivery follows, not even of a publication under way.
     package func unsubscribe(_ subscription: TopicSubscription) {
         assert(loop.isCurrent())
-        guard let filter = subscription.filter else { return }
+        guard let filter = subscription.filter else {
+            if let shared = subscription as? SharedSubscription { unsubscribe(shared, givingBack: []) }
+            return
+        }
         subscription.filter = nil
         subscription.isActive = false
         guard let own = filter.remove(subscription) else { return }
-        if isDelivering {
-            retired.append(own)
-        } else {
-            Self.letGo(own)
-        }
+        retire(own)
         if filter.members.isEmpty {
             announce(filter, isInterested: false)
             dropIfIdle(filter)
         }
     }
+
+    /// Lets go of a subscription that is not active any more, or does so after the deliveries under way.
+    private func retire(_ subscription: Unmanaged<TopicSubscription>) {
+        if isDelivering {
+            retired.append(subscription)
+        } else {
+            Self.letGo(subscription)
+        }
+    }
+
+    func retire(_ subscription: TopicSubscription) { retire(Unmanaged.passRetained(subscription)) }
 
     private static func letGo(_ subscription: Unmanaged<TopicSubscription>) {
         subscription._withUnsafeGuaranteedRef { $0.letGo() }
@@ -170,7 +185,27 @@ package final class TopicShard {
         }
         isDelivering = true
         deliverToEntries(of: route, publication)
-        if !deferred.isEmpty { deliverDeferred() }
+        endDelivery()
+    }
+
+    /// Delivers to one subscription, after the publication under way; outside of the order of its topic.
+    func deliver(_ publication: Publication, to subscription: TopicSubscription) {
+        guard !isDelivering else {
+            deferredToOne.append((publication, subscription))
+            return
+        }
+        isDelivering = true
+        subscription.deliver(Delivery(publication))
+        endDelivery()
+    }
+
+    private func endDelivery() {
+        while !deferred.isEmpty || !deferredToOne.isEmpty {
+            if !deferred.isEmpty { deliverDeferred() }
+            let others = deferredToOne
+            deferredToOne = []
+            for (publication, subscription) in others { subscription.deliver(Delivery(publication)) }
+        }
         isDelivering = false
         if !retired.isEmpty {
             let ended = retired

@@ -1,0 +1,210 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import HermesCore
+import NIOCore
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct SharedGroupTests {
+    /// Has what it got with QoS 1 or 2 in hand until it acknowledges.
+    private final class Member: SharedMember {
+        let load = SharedLoad()
+        var received: [String] = []
+        var unacknowledged: [Publication] = []
+        var options: [SubscriptionOptions] = []
+        var onDelivery: (() -> Void)?
+
+        func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+            received.append(String(buffer: delivery.publication.payload))
+            options.append(subscription.options)
+            if min(delivery.publication.qos, subscription.qos) > .atMostOnce {
+                unacknowledged.append(delivery.publication)
+                load.add()
+            }
+            onDelivery?()
+        }
+
+        func acknowledge() {
+            load.subtract(unacknowledged.count)
+            unacknowledged = []
+        }
+    }
+
+    private let topic: TopicName
+    private let filter: TopicFilter
+
+    init() throws {
+        topic = try #require(TopicName("jobs/1"))
+        filter = try #require(TopicFilter("jobs/+"))
+    }
+
+    private func publication(_ number: Int, qos: QoS) -> Publication {
+        Publication(topic: topic, payload: ByteBuffer(string: "\(number)"), kind: 0, qos: qos)
+    }
+
+    private func join(
+        _ loops: ManualLoops,
+        _ index: Int,
+        group: String = "workers",
+        qos: QoS = .atLeastOnce
+    ) -> (Member, SharedSubscription) {
+        let member = Member()
+        let shard = loops.shard(index)
+        let held = loops[index].run {
+            shard.subscribe(member, sharing: group, to: filter, options: SubscriptionOptions(qos: qos))
+        }
+        return (member, held)
+    }
+
+    @Test(arguments: QoS.allCases)
+    func `equals take turns, on all loops`(qos: QoS) {
+        let loops = ManualLoops(3)
+        let members = (0..<6).map { join(loops, $0 % 3).0 }
+        loops.settle()
+        let shard = loops.shard(2)
+        loops[2].run { for number in 0..<60 { shard.publish(publication(number, qos: qos)) } }
+        loops.settle()
+        #expect(members.map(\.received.count) == Array(repeating: 10, count: 6))
+        #expect(members.flatMap(\.received).sorted() == (0..<60).map(String.init).sorted())
+    }
+
+    @Test func `who has less to do gets more`() {
+        let loops = ManualLoops(2)
+        let members = (0..<4).map { join(loops, $0 % 2).0 }
+        loops.settle()
+        let shard = loops.shard(0)
+        for number in 0..<100 {
+            loops[0].run { _ = shard.publish(publication(number, qos: .atLeastOnce)) }
+            loops.settle()
+            // Two are quick, two never answer.
+            members[0].acknowledge()
+            members[3].acknowledge()
+        }
+        #expect(members[1].received.count <= 1)
+        #expect(members[2].received.count <= 1)
+        #expect(members[0].received.count + members[3].received.count >= 98)
+        #expect(abs(members[0].received.count - members[3].received.count) <= 2)
+    }
+
+    @Test(arguments: [0, 1])
+    func `what a member leaves behind goes to the others`(leaving: Int) {
+        let loops = ManualLoops(2)
+        let members = (0..<4).map { join(loops, $0 % 2) }
+        loops.settle()
+        let shard = loops.shard(0)
+        loops[0].run { for number in 0..<40 { shard.publish(publication(number, qos: .exactlyOnce)) } }
+        loops.settle()
+        let (member, held) = members[leaving]
+        let own = loops.shard(leaving % 2)
+        loops[leaving % 2].run {
+            own.unsubscribe(held, givingBack: member.unacknowledged)
+            own.unsubscribe(held, givingBack: member.unacknowledged)
+        }
+        loops.settle()
+        let others = members.indices.filter { $0 != leaving }.map { members[$0].0 }
+        #expect(others.flatMap(\.received).sorted() == (0..<40).map(String.init).sorted())
+        #expect(others.allSatisfy { (12...15).contains($0.received.count) })
+    }
+
+    @Test func `what is on the way to a member that left goes to another`() {
+        let loops = ManualLoops(2)
+        let (here, _) = join(loops, 0)
+        let (there, held) = join(loops, 1)
+        loops.settle()
+        let shards = (0..<2).map(loops.shard)
+        loops[0].run { for number in 0..<10 { shards[0].publish(publication(number, qos: .atMostOnce)) } }
+        loops[0].tick()
+        loops[1].run { shards[1].unsubscribe(held) }
+        loops.settle()
+        #expect(there.received == [])
+        #expect(here.received.sorted() == (0..<10).map(String.init))
+    }
+
+    @Test func `a group lives as long as it has members, wherever they are`() {
+        let loops = ManualLoops(2)
+        let shards = (0..<2).map(loops.shard)
+        let (first, firstHeld) = join(loops, 0)
+        let (second, secondHeld) = join(loops, 1)
+        loops.settle()
+        #expect(loops.plane.sharedGroupCount == 1)
+        // The first one's shard stays the group's home.
+        loops[0].run { shards[0].unsubscribe(firstHeld) }
+        loops.settle()
+        loops[1].run { #expect(shards[1].publish(publication(1, qos: .atMostOnce)).matchedAnywhere) }
+        loops.settle()
+        #expect(first.received == [])
+        #expect(second.received == ["1"])
+        loops[1].run { shards[1].unsubscribe(secondHeld) }
+        #expect(loops.plane.sharedGroupCount == 0)
+        loops.settle()
+        loops[1].run { #expect(!shards[1].publish(publication(2, qos: .atMostOnce)).matchedAnywhere) }
+        let (third, _) = join(loops, 1)
+        loops[0].run { _ = shards[0].publish(publication(3, qos: .atMostOnce)) }
+        loops.settle()
+        #expect(third.received == ["3"])
+        #expect(second.received == ["1"])
+    }
+
+    @Test func `groups and ordinary subscriptions do not take from each other`() {
+        let loops = ManualLoops(1)
+        let shard = loops.shard(0)
+        let (one, _) = join(loops, 0, group: "a", qos: .exactlyOnce)
+        let (other, _) = join(loops, 0, group: "b")
+        let plain = RecordingSubscriber()
+        loops[0].run {
+            _ = shard.subscribe(plain, to: topic)
+            #expect(shard.publish(publication(1, qos: .exactlyOnce)).localCount == 3)
+        }
+        #expect(one.received == ["1"])
+        #expect(other.received == ["1"])
+        #expect(plain.received == ["1"])
+        #expect(one.options.map(\.qos) == [.exactlyOnce])
+        #expect(other.options.map(\.qos) == [.atLeastOnce])
+    }
+
+    @Test func `a member may leave while it is called`() {
+        let loops = ManualLoops(1)
+        let shard = loops.shard(0)
+        let (one, held) = join(loops, 0)
+        let (other, _) = join(loops, 0)
+        one.onDelivery = { [unowned one] in shard.unsubscribe(held, givingBack: one.unacknowledged) }
+        loops[0].run { for number in 0..<4 { shard.publish(publication(number, qos: .atLeastOnce)) } }
+        #expect(one.received.count == 1)
+        #expect(other.received.sorted() == ["0", "1", "2", "3"])
+    }
+
+    @Test func `members that join and leave on several threads lose nothing while one stays`() async {
+        let loops = (0..<3).map(QueueLoop.init)
+        let plane = TopicPlane(loops: loops.map(\.handle))
+        let done = Collector<Int>()
+        let counts = Collector<Int>()
+        let total = 2_000
+        // Counted on each loop; the sum is what was published.
+        for (index, loop) in loops.enumerated() {
+            loop.queue.async { [filter] in
+                let member = Member()
+                member.onDelivery = { counts.add(index) }
+                _ = plane.shard(index).subscribe(member, sharing: "g", to: filter, options: SubscriptionOptions())
+                done.add(index)
+            }
+        }
+        _ = await done.next(3)
+        for (index, loop) in loops.enumerated() {
+            loop.queue.async { [filter, topic] in
+                let shard = plane.shard(index)
+                var held: TopicSubscription?
+                for number in 0..<total {
+                    if number % 20 == 0 {
+                        if let held { shard.unsubscribe(held) }
+                        let passing = Member()
+                        passing.onDelivery = { counts.add(index) }
+                        held = shard.subscribe(passing, sharing: "g", to: filter, options: SubscriptionOptions())
+                    }
+                    shard.publish(Publication(topic: topic, payload: ByteBuffer(string: "\(number)"), kind: 0))
+                }
+            }
+        }
+        #expect(await counts.next(3 * total).count == 3 * total)
+    }
+}
