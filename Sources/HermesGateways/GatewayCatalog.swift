@@ -8,5 +8,6 @@ package enum GatewayCatalog {
         LiveRoomGateway.self,
         QSIOPGateway.self,
         DelimitedGateway.self,
+        MQTTGateway.self,
     ]
 }

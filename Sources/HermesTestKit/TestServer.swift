@@ -100,7 +100,7 @@ package final class TestServer: Sendable {
         return settings
     }
 
-    /// The port of a listener: "impb", "liveroom", "qsiop", "delimited", "http"; 0 if it is not open.
+    /// The port of a listener: "impb", "liveroom", "qsiop", "delimited", "mqtt", "http"; 0 if it is not open.
     package func port(_ name: String) -> Int { state.withLock { $0.ports[name] ?? 0 } }
 
     /// The folder of the data.
@@ -206,6 +206,7 @@ extension ServerSettings {
         gateways.liveroom.port = ports["liveroom"] ?? 0
         gateways.qsiop.port = ports["qsiop"] ?? 0
         gateways.delimited.port = ports["delimited"] ?? 0
+        gateways.mqtt.port = ports["mqtt"] ?? 0
         http.port = ports["http"] ?? 0
     }
 }

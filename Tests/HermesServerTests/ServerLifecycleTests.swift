@@ -38,7 +38,7 @@ import Testing
     @Test(arguments: TestStore.allCases)
     func startsServesAndStops(_ store: TestStore) async throws {
         try await withServer(store: store) { server in
-            for name in ["liveroom", "qsiop", "delimited", "http"] { #expect(server.port(name) > 0, "\(name)") }
+            for name in ["liveroom", "qsiop", "delimited", "mqtt", "http"] { #expect(server.port(name) > 0, "\(name)") }
             let health = try await body("/healthz", of: server)
             #expect(health == (200, "ok\n"))
             let ready = try await body("/readyz", of: server)

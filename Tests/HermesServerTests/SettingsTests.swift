@@ -208,8 +208,4 @@ import Testing
     func loopback(_ host: String, _ expected: Bool) {
         #expect(ListenerSettings(host: host, port: 1).isLoopback == expected)
     }
-
-    @Test func mqttIsNotInThisVersion() throws {
-        #expect(try problems(["--listeners.mqtt.enabled", "true"]).contains("not in this version"))
-    }
 }

@@ -64,6 +64,14 @@ package struct MQTTAuthenticator: Sendable {
         ).identity
     }
 
+    /// Who a client is that says nothing about it, without a wait.
+    package func anonymous(clientID: String) -> Result<ClientIdentity, HermesError> {
+        guard isAnonymousAllowed else {
+            return .failure(HermesError(.notAuthenticated, "this server needs a user name and a password"))
+        }
+        return .success(ClientIdentity(clientID: clientID))
+    }
+
     /// As ``identify(userName:password:clientID:certificateIdentity:address:)``, with the login of the device.
     package func logIn(
         userName: String?,

@@ -44,6 +44,27 @@ extension Connection {
         append(frame)
     }
 
+    /// Writes a frame that many connections share but for a few bytes near its beginning, which `patch` puts in. It is
+    /// never left out.
+    ///
+    /// - Parameters:
+    ///   - frame: the shared bytes; copied.
+    ///   - patch: gets the buffer and where the frame begins in it; must not change its length.
+    package func write(patching frame: ByteBuffer, _ patch: (inout ByteBuffer, Int) -> Void) {
+        guard phase == .open else { return }
+        guard isWritable, queue.isEmpty, frame.readableBytes <= Self.writeAbove else {
+            var copy = ByteBuffer(bytes: frame.readableBytesView)
+            patch(&copy, 0)
+            return write(frame: copy)
+        }
+        if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
+        let start = pending.writerIndex
+        pending.writeImmutableBuffer(frame)
+        patch(&pending, start)
+        tally.framesOut += 1
+        wrote()
+    }
+
     private func encodes(_ encode: (inout ByteBuffer) throws -> Void, into buffer: inout ByteBuffer) -> Bool {
         let start = buffer.writerIndex
         do {

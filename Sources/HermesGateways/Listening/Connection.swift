@@ -39,6 +39,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     package private(set) var isAuthenticated: Bool
     private(set) var phase: Phase = .open
     private let openedAt: UInt32
+    /// After this long without a sign of life the connection is closed.
+    private var idleTicks: UInt32
     private var lastLifeAt: UInt32
     private var endsAt: UInt32 = 0
     /// Since when the peer takes nothing of what is written to it; nil while it does.
@@ -72,6 +74,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         isAuthenticated = !requiresAuthentication
         bucket = TokenBucket(burst: listener.limits.requestsPerSecond, now: loop.uptime)
         openedAt = loop.now
+        idleTicks = listener.idleTicks
         lastLifeAt = openedAt
     }
 
@@ -111,6 +114,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         if phase == .open { loop.schedule(self, due: due) }
     }
 
+    /// The peer has said how long it may be silent.
+    ///
+    /// - Parameter timeout: nil: for ever; then a peer that is lost is found when something is sent to it.
+    package func keepAlive(_ timeout: Duration?) {
+        idleTicks = timeout.map(LoopContext.ticks) ?? .max / 4
+        if phase == .open { loop.schedule(self, due: due) }
+    }
+
     private var due: UInt32 {
         switch phase {
         case .closed: .max
@@ -120,7 +131,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     }
 
     private var lifeDue: UInt32 {
-        isAuthenticated ? lastLifeAt &+ listener.idleTicks : openedAt &+ listener.authenticationTicks
+        isAuthenticated ? lastLifeAt &+ idleTicks : openedAt &+ listener.authenticationTicks
     }
 
     /// The wheel came round: look whether it is really time.

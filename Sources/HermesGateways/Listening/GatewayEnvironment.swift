@@ -12,6 +12,10 @@ package final class GatewayEnvironment: Sendable {
     /// Counts the connections of all listeners together.
     package let counter: ConnectionCounter
     package let logger: Logger
+    /// Who may publish and subscribe to what.
+    package let access: TopicAccess
+    /// Who an MQTT client is.
+    package let authenticator: MQTTAuthenticator
     /// Told to clients, for their logs: name and version.
     package let serverVersion: String
 
@@ -19,12 +23,21 @@ package final class GatewayEnvironment: Sendable {
         messenger: Messenger,
         loops: LoopContexts,
         settings: GatewaySettings = GatewaySettings(),
+        access: TopicAccess = TopicAccess(),
+        tokenVerifier: (any TokenVerifier)? = nil,
         logger: Logger,
         serverVersion: String = "hermes"
     ) {
         self.messenger = messenger
         self.loops = loops
         self.settings = settings
+        self.access = access
+        authenticator = MQTTAuthenticator(
+            accounts: messenger.accounts,
+            verifier: tokenVerifier,
+            time: messenger.time,
+            isAnonymousAllowed: settings.isAnonymousAllowed
+        )
         let limits = settings.limits
         counter = ConnectionCounter(total: limits.connections, perAddress: limits.connectionsPerAddress)
         self.logger = logger

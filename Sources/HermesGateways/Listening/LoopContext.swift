@@ -17,6 +17,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// What other threads tell, handed over together.
     private let mailbox: Mailbox<LoopEvent>
 
+    private let index: Int
+    private var connectionNumber: UInt64 = 0
     private var dirty: [Connection] = []
     private var isFlushScheduled = false
     private var wheel = DeadlineWheel<Connection>()
@@ -26,8 +28,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var open: [Connection] = []
     private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
 
-    init(eventLoop: any EventLoop, shard: @escaping () -> TopicShard) {
+    init(eventLoop: any EventLoop, index: Int, shard: @escaping () -> TopicShard) {
         self.eventLoop = eventLoop
+        self.index = index
         self.shard = shard
         startedAt = eventLoop.now
         let box = WeakLoopContext()
@@ -40,6 +43,12 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     /// Topics and rooms; to be called on the loop, once for a connection.
     package var topics: TopicShard { shard() }
+
+    /// A number that no other connection of the server has or had; never 0.
+    package func nextConnectionNumber() -> UInt64 {
+        connectionNumber &+= 1
+        return connectionNumber << 10 | UInt64(index & 0x3FF)
+    }
 
     /// Open connections on this loop.
     package var connectionCount: Int { open.count }
@@ -169,7 +178,7 @@ package struct LoopContexts: Sendable {
         )
         topicPlane = plane
         all = eventLoops.enumerated().map { index, eventLoop in
-            LoopContext(eventLoop: eventLoop, shard: { plane.shard(index) })
+            LoopContext(eventLoop: eventLoop, index: index, shard: { plane.shard(index) })
         }
         byLoop = Dictionary(uniqueKeysWithValues: all.map { (ObjectIdentifier($0.eventLoop), $0) })
     }

@@ -11,7 +11,7 @@ extension GatewaySettings {
         port: 9000,
         isEnabled: true
     )
-    private static let mqttKeys = ListenerSettings.Keys("mqtt", title: "MQTT", port: 1883, isEnabled: false)
+    private static let mqttKeys = ListenerSettings.Keys("mqtt", title: "MQTT", port: 1883, isEnabled: true)
 
     private static let anonymous = Setting.flag(
         "access.anonymous",
@@ -39,18 +39,16 @@ extension GatewaySettings {
             liveroom: try ListenerSettings(values, Self.liveroomKeys),
             qsiop: try ListenerSettings(values, Self.qsiopKeys),
             delimited: try ListenerSettings(values, Self.delimitedKeys),
+            mqtt: try ListenerSettings(values, Self.mqttKeys),
             stun: try STUNSettings(values),
             limits: try ConnectionLimits(values),
             room: try LiveRoomSettings(values, isAnonymousAllowed: isAnonymousAllowed),
-            device: try QSIOPSettings(values, isAnonymousAllowed: isAnonymousAllowed)
+            device: try QSIOPSettings(values, isAnonymousAllowed: isAnonymousAllowed),
+            isAnonymousAllowed: isAnonymousAllowed
         )
-        if try values.value(of: Self.mqttKeys.enabled) {
-            throw SettingsError(problems: ["listeners.mqtt.enabled = true: MQTT is not in this version; leave it false"]
-            )
-        }
         let isPublicAllowed = try values.value(of: Self.anonymousOnPublic)
         guard isAnonymousAllowed, !isPublicAllowed else { return }
-        for (name, listener) in [("liveroom", liveroom), ("qsiop", qsiop)]
+        for (name, listener) in [("liveroom", liveroom), ("qsiop", qsiop), ("mqtt", mqtt)]
         where listener.isEnabled && !listener.isLoopback && !(name == "qsiop" && device.isTokenRequired) {
             throw SettingsError(problems: [
                 "listeners.\(name).host = \"\(listener.host)\" is reached by other machines while access.anonymous is "

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import NIOCore
+package import NIOCore
 
 extension MQTTProperty {
     /// Reads one property, identifier first.
@@ -62,7 +62,7 @@ extension MQTTProperty {
     }
 
     /// Appends the property, identifier first.
-    func write(into buffer: inout ByteBuffer) throws(WireError) {
+    package func write(into buffer: inout ByteBuffer) throws(WireError) {
         buffer.writeInteger(identifier.rawValue)
         switch self {
         case .payloadFormatIndicator(let flag), .requestProblemInformation(let flag),

@@ -53,6 +53,9 @@ package struct OutboundWindow: Sendable {
     /// The number of the next message.
     package var next: UInt64 { base &+ UInt64(phases.count) }
 
+    /// The highest number that the next message may have, so that identifiers do not meet.
+    package var mostNext: UInt64 { phases.isEmpty ? .max : base &+ UInt64(Self.maxSpan) &- 1 }
+
     /// Whether one more may be sent now.
     package var hasRoom: Bool { inflight < limit && phases.count < Self.maxSpan }
 
@@ -88,8 +91,8 @@ package struct OutboundWindow: Sendable {
         if phases.isEmpty {
             base = number
         } else {
-            let count = Int(min(number - next, UInt64(Self.maxSpan)))
-            for _ in 0..<count { phases.append(.done) }
+            // Not beyond ``mostNext``, which callers look at.
+            for _ in 0..<min(number - next, UInt64(Self.maxSpan)) { phases.append(.done) }
         }
     }
 

@@ -1,0 +1,123 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// What a session knows of its client from CONNECT on. Owner: the connection's event loop.
+final class MQTTClientState {
+    let identity: ClientIdentity
+    let key: SessionKey
+    /// How long the session outlives its connection; zero: it ends with it.
+    var sessionExpiry: Duration
+    /// Published unless the client says goodbye.
+    var will: MQTTPendingWill?
+    /// Whether reason strings are welcome [MQTT-3.1.2-29].
+    var wantsProblemInformation = true
+    /// The same client is connected anew.
+    var isReplaced = false
+    var isServerStopping = false
+
+    // Incoming.
+    /// Aliases that the client has set [MQTT-3.3.2-12].
+    var inboundAliases: [UInt16: String] = [:]
+    /// QoS 2 messages that came and were not released.
+    var received: Set<UInt16> = []
+    /// Acknowledgements in the order of the messages; the first is still being stored.
+    var acknowledgements = Deque<MQTTPendingAcknowledgement>()
+    var nextAcknowledgement: UInt64 = 0
+
+    // Outgoing.
+    var subscriptions: [String: MQTTHeldSubscription] = [:]
+    /// The client's receive maximum.
+    var receiveMaximum = 65_535
+    /// The highest alias the client takes.
+    var maxAlias: UInt16 = 0
+    var outboundAliases: [TopicName: UInt16] = [:]
+    /// Retained messages that were asked for and not sent yet.
+    var retained = Deque<MQTTRetainedDelivery>()
+
+    /// The connection's hold on the session.
+    var link: MQTTSessionLink?
+    /// Set if the session outlives its connection.
+    var durable: MQTTDurableQueue?
+    /// Some subscriptions match more than the client may have.
+    var hasFilteredSubscriptions: Bool { subscriptions.values.contains { $0.options.isFiltered } }
+    private var rules: BoundTopicRules?
+    private var rulesGeneration: UInt64 = 0
+
+    init(identity: ClientIdentity, key: SessionKey, sessionExpiry: Duration) {
+        self.identity = identity
+        self.key = key
+        self.sessionExpiry = sessionExpiry
+    }
+
+    /// What the client may do, by the rules in force.
+    func access(_ access: TopicAccess) -> BoundTopicRules {
+        let generation = access.generation
+        if let rules, rulesGeneration == generation { return rules }
+        let bound = access.current.bound(to: identity)
+        rules = bound
+        rulesGeneration = generation
+        return bound
+    }
+}
+
+/// A will that waits for its day.
+struct MQTTPendingWill {
+    let publication: Publication
+    /// How long after the end of the connection it is published.
+    let delay: Duration
+}
+
+/// An answer to a PUBLISH that waits for the store, or for one before it [MQTT-4.6.0-2].
+struct MQTTPendingAcknowledgement {
+    let type: MQTTPacketType
+    let packetID: UInt16
+    /// Nil while the message is being stored.
+    var reason: MQTTReasonCode?
+}
+
+/// One of a session's subscriptions.
+struct MQTTHeldSubscription {
+    /// Nil for a shared subscription.
+    var live: TopicSubscription?
+    var options: SubscriptionOptions
+}
+
+/// A retained message on its way to a new subscription.
+struct MQTTRetainedDelivery {
+    let publication: Publication
+    let qos: QoS
+    let identifiers: [UInt32]
+}
+
+/// Where a PUBLISH goes: kept, because the next one mostly goes there, too.
+final class MQTTPublishTarget {
+    /// The topic as it was sent.
+    let bytes: ByteBuffer
+    let topic: TopicName
+    let route: TopicRoute
+    /// Whether the client may publish there, by the rules of this generation.
+    let isAllowed: Bool
+    let rules: UInt64
+    /// Whether messages need a second look: they are for the server itself or for a room.
+    let isSpecial: Bool
+    /// The durable sessions that get what is published here, as they were at this generation.
+    var durable: [DurableTarget] = []
+    var durableGeneration: UInt64?
+
+    init(bytes: ByteBuffer, topic: TopicName, route: TopicRoute, isAllowed: Bool, rules: UInt64, isSpecial: Bool) {
+        self.bytes = bytes
+        self.topic = topic
+        self.route = route
+        self.isAllowed = isAllowed
+        self.rules = rules
+        self.isSpecial = isSpecial
+    }
+
+    /// Whether a topic as it was sent is this one.
+    func isNamed(_ name: ByteBufferView) -> Bool { bytes.readableBytesView == name }
+}

@@ -1,0 +1,29 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// The MQTT broker: versions 3.1.1 and 5.0.
+package struct MQTTGateway: Gateway {
+    package static let name = "mqtt"
+    package static let defaultPort = 1883
+
+    let environment: GatewayEnvironment
+    let settings: MQTTSettings
+    let metrics = MQTTMetrics()
+    let wills: MQTTWills
+
+    package init(environment: GatewayEnvironment) {
+        self.environment = environment
+        settings = environment.settings.broker
+        wills = MQTTWills(durable: environment.messenger.durable, time: environment.messenger.time)
+    }
+
+    /// Between connections and their keep alive; a client that asked for none is still cut off if it takes nothing.
+    package var idleTimeout: Duration { environment.settings.limits.idle }
+    package var maxFrameBytes: Int { settings.maxPacketBytes }
+
+    package func makeSession(for connection: Connection) -> MQTTSession {
+        MQTTSession(connection: connection, gateway: self)
+    }
+}

@@ -1,0 +1,17 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Metrics
+
+/// What the broker left out or refused, by reason.
+struct MQTTMetrics: Sendable {
+    private static func dropped(_ reason: String) -> Counter {
+        Counter(label: "hermes_mqtt_messages_dropped_total", dimensions: [("reason", reason)])
+    }
+
+    let droppedQueueFull = dropped("queue_full")
+    let droppedTooLarge = dropped("too_large")
+    let droppedExpired = dropped("expired")
+    let refusedPublishes = Counter(label: "hermes_mqtt_refused_total", dimensions: [("packet", "publish")])
+    let refusedSubscriptions = Counter(label: "hermes_mqtt_refused_total", dimensions: [("packet", "subscribe")])
+}

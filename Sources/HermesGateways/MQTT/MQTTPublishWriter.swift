@@ -1,0 +1,84 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// Writes publications as PUBLISH packets.
+struct MQTTPublishWriter {
+    let version: MQTTVersion
+    let qos: QoS
+    var packetID: UInt16 = 0
+    var isRetained = false
+    var isDuplicate = false
+    /// Subscription identifiers; version 5.0 only.
+    var identifiers: [UInt32] = []
+    /// Stands for the topic, or is to stand for it from now on.
+    var alias: UInt16?
+    /// The client knows the alias: the topic itself is left out.
+    var omitsTopic = false
+    /// For what is left of the message's life.
+    var now: Timestamp
+
+    /// The form that all subscribers of one version share, as the first that asks needs it made.
+    static func shared(
+        _ publication: Publication,
+        version: MQTTVersion,
+        acknowledged: Bool,
+        now: Timestamp
+    ) -> ByteBuffer {
+        var bytes = ByteBuffer()
+        // The QoS and the identifier are put in for each subscriber.
+        let writer = MQTTPublishWriter(version: version, qos: acknowledged ? .atLeastOnce : .atMostOnce, now: now)
+        writer.write(publication, into: &bytes)
+        return bytes
+    }
+
+    /// Appends the packet.
+    func write(_ publication: Publication, into buffer: inout ByteBuffer) {
+        write(publication.topic, publication.payload, publication.details, into: &buffer)
+    }
+
+    /// Appends the packet. Cannot fail: topics are at most 65,535 bytes long, and what came in one packet goes into one.
+    func write(
+        _ topic: TopicName,
+        _ payload: ByteBuffer,
+        _ details: PublicationDetails?,
+        into buffer: inout ByteBuffer
+    ) {
+        let topicBytes = omitsTopic ? 0 : topic.rawValue.utf8.count
+        let properties = version == .v5 ? properties(details) : nil
+        var length = 2 + topicBytes + payload.readableBytes
+        if qos != .atMostOnce { length += 2 }
+        if version == .v5 {
+            let propertyBytes = properties?.readableBytes ?? 0
+            length += MQTTVariableByteInteger.encodedBytes(propertyBytes) + propertyBytes
+        }
+        buffer.reserveCapacity(minimumWritableBytes: 5 + length)
+        let flags = (isDuplicate ? 0b1000 : 0) | qos.rawValue << 1 | (isRetained ? 1 : 0)
+        buffer.writeInteger(MQTTPacketType.publish.rawValue << 4 | flags)
+        MQTTVariableByteInteger.write(min(length, MQTTVariableByteInteger.max), into: &buffer)
+        buffer.writeInteger(UInt16(clamping: topicBytes))
+        if !omitsTopic { buffer.writeString(topic.rawValue) }
+        if qos != .atMostOnce { buffer.writeInteger(packetID) }
+        if version == .v5 {
+            MQTTVariableByteInteger.write(properties?.readableBytes ?? 0, into: &buffer)
+            if let properties { buffer.writeImmutableBuffer(properties) }
+        }
+        buffer.writeImmutableBuffer(payload)
+    }
+
+    private func properties(_ details: PublicationDetails?) -> ByteBuffer? {
+        guard details != nil || !identifiers.isEmpty || alias != nil else { return nil }
+        var list: [MQTTProperty] = details.map { MQTTTranslation.properties(of: $0, now: now) } ?? []
+        for identifier in identifiers { list.append(.subscriptionIdentifier(Int(identifier))) }
+        if let alias { list.append(.topicAlias(alias)) }
+        var bytes = ByteBuffer()
+        for property in list {
+            // What came in can go out: every length was checked when it was read.
+            do throws(WireError) { try property.write(into: &bytes) } catch { assertionFailure("\(error)") }
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,200 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// CONNECT and CONNACK (3.1, 3.2).
+extension MQTTSession {
+    func connectReceived(_ frame: MQTTFrame) {
+        let connect: MQTTConnect
+        do throws(MQTTPacketError) {
+            guard case .connect(let packet) = try MQTTPacket(frame, version: .v5) else { return }
+            connect = packet
+        } catch {
+            return refuse(error)
+        }
+        version = connect.version
+        phase = .connecting
+        if let problem = problem(of: connect) { return refuse(problem) }
+        let isAssigned = connect.clientID.isEmpty
+        let clientID = isAssigned ? Self.randomClientID() : connect.clientID
+        let certificate: String? = nil
+        let authenticator = environment.authenticator
+        if connect.userName == nil, connect.password == nil, certificate == nil {
+            return identified(authenticator.anonymous(clientID: clientID), connect, isAssigned: isAssigned)
+        }
+        let address = connection.remoteHost
+        connection.ask { () async throws(HermesError) -> ClientIdentity in
+            try await authenticator.identify(
+                userName: connect.userName,
+                password: connect.password,
+                clientID: clientID,
+                certificateIdentity: certificate,
+                address: address
+            )
+        } then: { [self] result in
+            identified(result, connect, isAssigned: isAssigned)
+        }
+    }
+
+    /// What of a well-formed CONNECT cannot be granted.
+    private func problem(of connect: MQTTConnect) -> MQTTPacketError? {
+        if connect.properties.first({ if case .authenticationMethod(let method) = $0 { method } else { nil } }) != nil {
+            return MQTTPacketError(.badAuthenticationMethod, "no authentication method is known here [MQTT-4.12.0-1]")
+        }
+        if connect.clientID.isEmpty, connect.version == .v311, !connect.cleanStart {
+            return MQTTPacketError(
+                .clientIdentifierNotValid,
+                "a session that lasts needs a client identifier [MQTT-3.1.3-8]"
+            )
+        }
+        guard connect.clientID.utf8.count <= gateway.settings.maxClientIDBytes else {
+            return MQTTPacketError(
+                .clientIdentifierNotValid,
+                "the client identifier is longer than \(gateway.settings.maxClientIDBytes) bytes"
+            )
+        }
+        return nil
+    }
+
+    private static func randomClientID() -> String {
+        let letters = "0123456789abcdefghjkmnpqrstvwxyz"
+        return "auto-" + String((0..<20).compactMap { _ in letters.randomElement() })
+    }
+
+    private func identified(
+        _ result: Result<ClientIdentity, HermesError>,
+        _ connect: MQTTConnect,
+        isAssigned: Bool
+    ) {
+        guard phase == .connecting else { return }
+        switch result {
+        case .failure(let error):
+            refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+        case .success(let identity):
+            accept(identity, connect, isAssigned: isAssigned)
+        }
+    }
+
+    private func accept(_ identity: ClientIdentity, _ connect: MQTTConnect, isAssigned: Bool) {
+        let settings = gateway.settings
+        let client = MQTTClientState(
+            identity: identity,
+            key: SessionKey(owner: identity.owner, clientID: identity.clientID),
+            sessionExpiry: sessionExpiry(of: connect)
+        )
+        var receiveMaximum = settings.maxInflight
+        for property in connect.properties.list {
+            switch property {
+            case .receiveMaximum(let count): receiveMaximum = min(receiveMaximum, Int(count))
+            case .maximumPacketSize(let bytes): maxPacketBytes = Int(bytes)
+            case .topicAliasMaximum(let count): client.maxAlias = min(count, settings.topicAliasMaximum)
+            case .requestProblemInformation(let isWanted): client.wantsProblemInformation = isWanted
+            default: break
+            }
+        }
+        client.receiveMaximum = receiveMaximum
+        if let will = connect.will {
+            guard let pending = pendingWill(will, of: client) else {
+                return refuse(MQTTPacketError(.notAuthorized, "the will's topic may not be published to"))
+            }
+            client.will = pending
+        }
+        self.client = client
+        connection.keepAlive(keepAliveTimeout(connect.keepAlive))
+        gateway.wills.connected(client.key, isClean: connect.cleanStart)
+        attach(client, connect, isAssigned: isAssigned)
+    }
+
+    /// How long the session is to outlive its connection.
+    private func sessionExpiry(of connect: MQTTConnect) -> Duration {
+        switch connect.version {
+        case .v311:
+            return connect.cleanStart ? .zero : gateway.settings.maxSessionExpiry
+        case .v5:
+            let seconds: UInt32 =
+                connect.properties.first { if case .sessionExpiryInterval(let time) = $0 { time } else { nil } } ?? 0
+            return gateway.settings.sessionExpiry(seconds)
+        }
+    }
+
+    private func pendingWill(_ will: MQTTWill, of client: MQTTClientState) -> MQTTPendingWill? {
+        guard let topic = TopicName(will.topic),
+            client.access(environment.access).allows(.publish, will.topic)
+        else { return nil }
+        var delay = Duration.zero
+        for property in will.properties.list {
+            if case .willDelayInterval(let seconds) = property { delay = .seconds(Int64(seconds)) }
+        }
+        let publication = Publication(
+            topic: topic,
+            // A copy: the slice would keep the read buffer.
+            payload: ByteBuffer(bytes: will.payload.readableBytesView),
+            kind: 0,
+            sender: client.identity.principal?.user,
+            qos: MQTTTranslation.qos(will.qos),
+            retain: will.retain,
+            // Its life begins when it is published.
+            details: MQTTTranslation.details(of: will.properties, now: now())
+        )
+        return MQTTPendingWill(publication: publication, delay: delay)
+    }
+
+    /// One and a half times the keep alive [MQTT-3.1.2-22].
+    private func keepAliveTimeout(_ seconds: UInt16) -> Duration? {
+        let granted = grantedKeepAlive(seconds)
+        return granted == 0 ? nil : .milliseconds(Int64(granted) * 1_500)
+    }
+
+    private func grantedKeepAlive(_ seconds: UInt16) -> UInt16 {
+        let most = gateway.settings.maxKeepAlive
+        // 3.1.1 has no way to tell the client another one.
+        guard most > 0, version == .v5 else { return seconds }
+        return seconds == 0 ? most : min(seconds, most)
+    }
+
+    /// The session is there: tell the client.
+    func connected(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool, sessionPresent: Bool) {
+        guard phase == .connecting, connection.isOpen else { return }
+        var packet = MQTTConnack(sessionPresent: sessionPresent, reason: .success)
+        if version == .v5 {
+            packet.properties = MQTTProperties(grants(client, connect, isAssigned: isAssigned))
+        }
+        phase = .connected
+        write(.connack(packet))
+        connection.authenticated()
+        openInbox()
+    }
+
+    /// Where the server differs from what the client asked for, or from the standard's defaults.
+    private func grants(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool) -> [MQTTProperty] {
+        let settings = gateway.settings
+        var list: [MQTTProperty] = [
+            .receiveMaximum(UInt16(clamping: settings.receiveMaximum)),
+            .maximumPacketSize(UInt32(clamping: settings.maxPacketBytes)),
+            .topicAliasMaximum(settings.topicAliasMaximum),
+        ]
+        let asked: UInt32 =
+            connect.properties.first { if case .sessionExpiryInterval(let time) = $0 { time } else { nil } } ?? 0
+        let granted = UInt32(clamping: client.sessionExpiry.components.seconds)
+        if asked != granted { list.append(.sessionExpiryInterval(granted)) }
+        if isAssigned { list.append(.assignedClientIdentifier(client.key.clientID)) }
+        let keepAlive = grantedKeepAlive(connect.keepAlive)
+        if keepAlive != connect.keepAlive { list.append(.serverKeepAlive(keepAlive)) }
+        if connect.properties.first({ if case .requestResponseInformation(let wanted) = $0 { wanted } else { nil } })
+            == true
+        {
+            list.append(.responseInformation("response/\(client.key.clientID)"))
+        }
+        return list
+    }
+
+    /// CONNACK with a reason, before the connection closes [MQTT-3.1.4-2].
+    func connack(refusal reason: MQTTReasonCode, _ text: String) {
+        var packet = MQTTConnack(reason: reason)
+        if version == .v5 { packet.properties = [.reasonString(text)] }
+        write(.connack(packet))
+    }
+}

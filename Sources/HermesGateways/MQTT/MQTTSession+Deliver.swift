@@ -1,0 +1,255 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+package import HermesCore
+import HermesWire
+import Metrics
+import NIOCore
+
+/// PUBLISH to the client (3.3, 4.3, 4.9).
+extension MQTTSession {
+    package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+        guard phase == .connected else { return }
+        let qos = min(delivery.qos, subscription.qos)
+        if subscription.noLocal, delivery.publisher == number { return }
+        if qos == .atMostOnce {
+            if subscription.isPlain, client?.maxAlias == 0 {
+                deliverShared(delivery)
+            } else {
+                deliverOnce(delivery.publication, subscription)
+            }
+        } else if !subscription.isLiveAtMostOnceOnly {
+            deliverAcknowledged(delivery, qos, subscription)
+        }
+    }
+
+    /// QoS 0: the bytes are the same for all.
+    private func deliverShared(_ delivery: Delivery) {
+        let version = version
+        let frame = delivery.encoded(version == .v5 ? .mqttV5 : .mqttV311) { publication in
+            MQTTPublishWriter.shared(publication, version: version, acknowledged: false, now: now())
+        }
+        guard frame.readableBytes <= maxPacketBytes else { return tooLarge() }
+        connection.write(.text, frame: frame)
+    }
+
+    /// QoS 0 with what is this subscription's own.
+    private func deliverOnce(_ publication: Publication, _ subscription: TopicSubscription) {
+        let options = subscription.options
+        guard !options.isFiltered || mayRead(publication.topic) else { return }
+        send(
+            publication,
+            .atMostOnce,
+            packetID: 0,
+            isRetained: options.retainAsPublished && publication.retain,
+            identifiers: options.identifiers
+        )
+    }
+
+    /// QoS 1 and 2 of a clean session.
+    private func deliverAcknowledged(_ delivery: Delivery, _ qos: QoS, _ subscription: TopicSubscription) {
+        guard subscription.isPlain || !subscription.options.isFiltered || mayRead(delivery.publication.topic) else {
+            return
+        }
+        guard window?.hasRoom ?? makeWindow(), waiting == nil, connection.hasRoom else {
+            return wait(delivery, qos, subscription)
+        }
+        guard subscription.isPlain, client?.maxAlias == 0 else {
+            let options = subscription.options
+            guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
+            send(
+                delivery.publication,
+                qos,
+                packetID: id,
+                isRetained: options.retainAsPublished && delivery.publication.retain,
+                identifiers: options.identifiers
+            )
+            return
+        }
+        let version = version
+        let frame = delivery.encoded(Self.slot(version, isAcknowledged: true)) { publication in
+            MQTTPublishWriter.shared(publication, version: version, acknowledged: true, now: now())
+        }
+        guard frame.readableBytes <= maxPacketBytes else { return tooLarge() }
+        guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
+        connection.write(patching: frame) { buffer, start in Self.put(qos, id, into: &buffer, at: start) }
+    }
+
+    /// Makes the form that all subscribers share this one's: without the retain and duplicate flags, with its identifier.
+    private static func put(_ qos: QoS, _ packetID: UInt16, into buffer: inout ByteBuffer, at start: Int) {
+        buffer.setInteger(MQTTPacketType.publish.rawValue << 4 | qos.rawValue << 1, at: start)
+        var index = start + 2
+        while let byte = buffer.getInteger(at: index - 1, as: UInt8.self), byte >= 0x80, index < start + 5 {
+            index += 1
+        }
+        guard let topicBytes = buffer.getInteger(at: index, as: UInt16.self) else { return }
+        buffer.setInteger(packetID, at: index + 2 + Int(topicBytes))
+    }
+
+    /// Whether the rules let the client have what a filter of its matches.
+    private func mayRead(_ topic: TopicName) -> Bool {
+        client?.access(environment.access).allows(.subscribe, topic.rawValue) ?? false
+    }
+
+    private func makeWindow() -> Bool {
+        window = OutboundWindow(limit: client?.receiveMaximum ?? 1)
+        return true
+    }
+
+    private func wait(_ delivery: Delivery, _ qos: QoS, _ subscription: TopicSubscription) {
+        let options = subscription.options
+        let publication = delivery.kept()
+        wait(
+            MQTTWaitingQueue.Message(
+                publication: publication,
+                qos: qos,
+                isRetained: options.retainAsPublished && publication.retain,
+                identifiers: options.identifiers
+            )
+        )
+    }
+
+    private func wait(_ message: MQTTWaitingQueue.Message) {
+        var queue = waiting ?? MQTTWaitingQueue()
+        waiting = nil
+        let settings = gateway.settings
+        if !queue.append(message, maxCount: settings.maxQueuedMessages, maxBytes: settings.maxQueuedBytes) {
+            gateway.metrics.droppedQueueFull.increment()
+        }
+        if !queue.isEmpty { waiting = queue }
+    }
+
+    /// The client takes no packet of that size: it is as if it had been sent [MQTT-3.1.2-25].
+    private func tooLarge() { gateway.metrics.droppedTooLarge.increment() }
+
+    /// Writes a message in a form of its own.
+    ///
+    /// - Returns: false if the client takes no packet of that size.
+    @discardableResult
+    func send(
+        _ publication: Publication,
+        _ qos: QoS,
+        packetID: UInt16,
+        isRetained: Bool,
+        isDuplicate: Bool = false,
+        identifiers: [UInt32]
+    ) -> Bool {
+        var writer = MQTTPublishWriter(version: version, qos: qos, now: now())
+        writer.packetID = packetID
+        writer.isRetained = isRetained
+        writer.isDuplicate = isDuplicate
+        if version == .v5 {
+            writer.identifiers = identifiers
+            if let client, client.maxAlias > 0 { alias(publication.topic, of: client, &writer) }
+        }
+        var frame = ByteBuffer()
+        writer.write(publication, into: &frame)
+        guard frame.readableBytes <= maxPacketBytes else {
+            tooLarge()
+            return false
+        }
+        connection.write(qos == .atMostOnce ? .text : .control, frame: frame)
+        return true
+    }
+
+    /// A short number instead of the topic, for the first topics that come while numbers last.
+    private func alias(_ topic: TopicName, of client: MQTTClientState, _ writer: inout MQTTPublishWriter) {
+        if let known = client.outboundAliases[topic] {
+            writer.alias = known
+            writer.omitsTopic = true
+        } else if client.outboundAliases.count < Int(client.maxAlias), connection.keepsUp {
+            // A packet that sets an alias must not be left out: it is written now.
+            let alias = UInt16(client.outboundAliases.count + 1)
+            client.outboundAliases[topic] = alias
+            writer.alias = alias
+        }
+    }
+
+    // MARK: Waiting
+
+    /// There is room again, in the window or in the connection.
+    func sendWaiting() {
+        guard phase == .connected, let client else { return }
+        if client.durable != nil { sendQueued() }
+        while waiting != nil, window?.hasRoom ?? false, connection.hasRoom, let message = waiting?.popFirst() {
+            if waiting?.isEmpty ?? false { waiting = nil }
+            sendAcknowledged(message)
+        }
+        sendRetained(client)
+    }
+
+    private func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
+        guard !MQTTTranslation.isExpired(message.publication.details, now: now()) else {
+            return gateway.metrics.droppedExpired.increment()
+        }
+        guard let id = window?.send(exactlyOnce: message.qos == .exactlyOnce) else { return }
+        let isSent = send(
+            message.publication,
+            message.qos,
+            packetID: id,
+            isRetained: message.isRetained,
+            identifiers: message.identifiers
+        )
+        if !isSent { forget(id, message.qos) }
+    }
+
+    /// A message that could not be sent counts as taken.
+    private func forget(_ packetID: UInt16, _ qos: QoS) {
+        _ =
+            qos == .exactlyOnce
+            ? window?.received(packetID, isRefused: true) : window?.acknowledged(packetID)
+    }
+
+    /// Retained messages for new subscriptions, as many as the client takes.
+    func sendRetained(_ client: MQTTClientState) {
+        while connection.keepsUp, let next = client.retained.popFirst() {
+            let qos = min(next.publication.qos, next.qos)
+            if qos == .atMostOnce {
+                send(next.publication, qos, packetID: 0, isRetained: true, identifiers: next.identifiers)
+            } else {
+                let message = MQTTWaitingQueue.Message(
+                    publication: next.publication,
+                    qos: qos,
+                    isRetained: true,
+                    identifiers: next.identifiers
+                )
+                if window?.hasRoom ?? makeWindow(), waiting == nil {
+                    sendAcknowledged(message)
+                } else {
+                    wait(message)
+                }
+            }
+        }
+        if client.retained.isEmpty { client.retained = [] }
+    }
+
+    // MARK: Acknowledgements
+
+    func acknowledgementReceived(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
+        let answer: OutboundWindow.Answer
+        switch type {
+        case .puback: answer = window?.acknowledged(packetID) ?? .unknown
+        case .pubcomp: answer = window?.finished(packetID) ?? .unknown
+        case .pubrec: answer = window?.received(packetID, isRefused: reason.isFailure) ?? .unknown
+        case .pubrel: return releaseReceived(packetID)
+        default: return
+        }
+        switch answer {
+        case .completed(let number):
+            if let client { complete(number, of: client) }
+            if waiting != nil || client?.durable != nil { sendWaiting() }
+        case .received(let number):
+            if client?.durable != nil, let link = client?.link {
+                release(number, packetID, of: link)
+            } else {
+                writeAcknowledgement(.pubrel, packetID)
+            }
+        case .alreadyReceived:
+            writeAcknowledgement(.pubrel, packetID)
+        case .unknown:
+            // Possible after the loss of a session; in 5.0 said where there is an answer.
+            if type == .pubrec { writeAcknowledgement(.pubrel, packetID, .packetIdentifierNotFound) }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import Logging
+import NIOCore
+
+/// Sessions: whose this one is, and the queue of one that outlives its connection (3.1.2.4, 4.1, 4.4).
+extension MQTTSession {
+    /// Takes the client's session, which ends another connection of the same client; then CONNACK.
+    func attach(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool) {
+        let link = MQTTSessionLink(session: self, connection: connection)
+        client.link = link
+        let durable = environment.messenger.durable
+        let expiry: Duration? = client.sessionExpiry
+        connection.hold()
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        durable.attach(client.key, clean: connect.cleanStart, expiry: expiry, attachment: link) { result in
+            if loop.eventLoop.inEventLoop {
+                session.value.attached(result, to: link, expiry: expiry, connect, isAssigned: isAssigned)
+            } else {
+                loop.post(
+                    .run { session.value.attached(result, to: link, expiry: expiry, connect, isAssigned: isAssigned) }
+                )
+            }
+        }
+    }
+
+    private func attached(
+        _ result: Result<DurableOpening, HermesError>,
+        to applicant: MQTTSessionLink,
+        expiry: Duration?,
+        _ connect: MQTTConnect,
+        isAssigned: Bool
+    ) {
+        defer { connection.release() }
+        guard let client, let link = client.link, phase == .connecting, connection.isOpen else {
+            // Gone meanwhile: the session is as it was.
+            if case .success(let opening) = result {
+                environment.messenger.durable.detach(opening.id, applicant, sentUpTo: opening.sentUpTo, expiry: expiry)
+            }
+            return
+        }
+        switch result {
+        case .failure(let error):
+            client.link = nil
+            refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+        case .success(let opening):
+            link.id = opening.id
+            if opening.isDurable {
+                resume(client, MQTTDurableQueue(opening), opening)
+            }
+            connected(client, connect, isAssigned: isAssigned, sessionPresent: opening.isPresent)
+            sendQueued()
+        }
+    }
+
+    /// Everything a session had is there again before CONNACK.
+    private func resume(_ client: MQTTClientState, _ queue: MQTTDurableQueue, _ opening: DurableOpening) {
+        client.durable = queue
+        client.received = Set(opening.received)
+        for subscription in opening.subscriptions {
+            let shared = MQTTTopic.sharedParts(of: subscription.filter)
+            guard let filter = TopicFilter(shared.map { String($0.filter) } ?? subscription.filter) else { continue }
+            var options = subscription.options
+            options.isLiveAtMostOnceOnly = true
+            options.isFiltered = client.access(environment.access).access(toSubscribe: subscription.filter) != .all
+            hold(
+                subscription.filter,
+                filter,
+                group: shared.map { String($0.group) },
+                options,
+                of: client
+            )
+        }
+    }
+
+    // MARK: The queue
+
+    /// Sends what is queued, as much as the client takes.
+    func sendQueued() {
+        guard phase == .connected, let client, let durable = client.durable else { return }
+        if window == nil {
+            window = OutboundWindow(first: durable.firstNumber, limit: client.receiveMaximum)
+        }
+        while connection.hasRoom, window?.hasRoom ?? false {
+            switch durable.next(notAbove: window?.mostNext ?? .max) {
+            case .release(let number):
+                window?.skip(to: number)
+                if let id = window?.resumeReleased() { writeAcknowledgement(.pubrel, id) }
+            case .publication(let queued):
+                send(queued, of: client, durable)
+            case .nothing:
+                return
+            case .load(let after):
+                return load(after: after, of: durable)
+            }
+        }
+    }
+
+    private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
+        window?.skip(to: queued.seq)
+        let stored = queued.publication
+        let isWanted =
+            !stored.hasExpired(at: now())
+            && (!client.hasFilteredSubscriptions
+                || client.access(environment.access).allows(.subscribe, stored.topic.rawValue))
+        guard isWanted, let id = window?.send(exactlyOnce: queued.qos == .exactlyOnce) else {
+            window?.skip(to: queued.seq + 1)
+            if !isWanted { complete(queued.seq, of: client) }
+            return
+        }
+        let isSent = send(
+            Publication(stored),
+            queued.qos,
+            packetID: id,
+            isRetained: queued.retain,
+            isDuplicate: queued.seq <= durable.sentBefore,
+            identifiers: queued.identifiers
+        )
+        if !isSent {
+            // Too large for the client: it counts as taken.
+            let answer =
+                queued.qos == .exactlyOnce ? window?.received(id, isRefused: true) : window?.acknowledged(id)
+            if case .completed(let number)? = answer { complete(number, of: client) }
+        }
+    }
+
+    private func load(after seq: UInt64, of durable: MQTTDurableQueue) {
+        guard !durable.isLoading, let id = client?.link?.id else { return }
+        durable.isLoading = true
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        environment.messenger.durable.queued(of: id, after: seq, limit: MQTTDurableQueue.pageSize) { result in
+            loop.post(.run { session.value.loaded(result) })
+        }
+    }
+
+    private func loaded(_ result: Result<DurablePage, HermesError>) {
+        guard phase == .connected, let durable = client?.durable else { return }
+        durable.isLoading = false
+        switch result {
+        case .success(let page):
+            durable.loaded(page)
+            sendQueued()
+        case .failure(let error):
+            connection.listener.logger.warning(
+                "a session's queue could not be read",
+                metadata: ["code": "\(error.code.rawValue)"]
+            )
+            let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+            connection.loop.eventLoop.scheduleTask(in: MQTTDurableQueue.retryDelay) { session.value.sendQueued() }
+        }
+    }
+
+    /// From the core, on this loop.
+    func committed(_ publications: [QueuedPublication]) {
+        guard let durable = client?.durable else { return }
+        durable.committed(publications)
+        sendQueued()
+    }
+
+    /// The client has a message for good.
+    func complete(_ number: UInt64, of client: MQTTClientState) {
+        guard client.durable != nil, let link = client.link else { return }
+        link.completed.append(number)
+        guard link.completed.count == 1 else { return }
+        // With all others of this tick.
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        connection.loop.eventLoop.execute { session.value.reportCompleted() }
+    }
+
+    func reportCompleted() {
+        guard let link = client?.link, !link.completed.isEmpty else { return }
+        environment.messenger.durable.acknowledged(link.id, link.completed)
+        link.completed.removeAll(keepingCapacity: link.completed.count <= 64)
+    }
+
+    /// PUBREC: PUBREL is sent once it is stored that it came, or the message would come again after a restart.
+    func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTSessionLink) {
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        environment.messenger.durable.released(link.id, number) { result in
+            loop.post(.run { session.value.released(packetID, result) })
+        }
+    }
+
+    private func released(_ packetID: UInt16, _ result: Result<Void, HermesError>) {
+        guard phase == .connected else { return }
+        switch result {
+        case .success: writeAcknowledgement(.pubrel, packetID)
+        // The client asks again over its next connection.
+        case .failure: connection.end(.finished)
+        }
+    }
+
+    // MARK: The end
+
+    /// The connection is closed: lets go of everything, and says what is to be said.
+    func letGo() {
+        guard let client else { return }
+        self.client = nil
+        for held in client.subscriptions.values { letGo(held) }
+        waiting = nil
+        lastTarget = nil
+        inboxClosed(client)
+        let messenger = environment.messenger
+        if let link = client.link, link.id.rawValue != 0 {
+            if !link.completed.isEmpty { messenger.durable.acknowledged(link.id, link.completed) }
+            messenger.durable.detach(
+                link.id,
+                link,
+                sentUpTo: max(client.durable?.sentBefore ?? 0, (window?.next ?? 1) - 1),
+                expiry: client.sessionExpiry
+            )
+        }
+        window = nil
+        guard let will = client.will else { return }
+        gateway.wills.ended(will, of: client.key, sessionExpiry: client.sessionExpiry, on: connection.loop)
+    }
+}
+
+/// What the core holds of a connection that has a session. Its mutable part belongs to the connection's loop.
+final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confined, but for the calls below.
+    private let session: NIOLoopBound<MQTTSession>
+    private let connection: Connection
+    /// 0 until the session is there.
+    var id = DurableSessionID(rawValue: 0)
+    /// Numbers of messages that the client has for good, not told yet.
+    var completed: [UInt64] = []
+
+    init(session: MQTTSession, connection: Connection) {
+        self.session = NIOLoopBound(session, eventLoop: connection.loop.eventLoop)
+        self.connection = connection
+    }
+
+    func replaced() { connection.loop.post(.ended(connection, .replaced)) }
+
+    func committed(_ publications: [QueuedPublication]) {
+        let session = session
+        connection.loop.post(.run { session.value.committed(publications) })
+    }
+}
+
+/// What a connection knows of its session's queue: a part of it that is in memory, and how far the store goes.
+final class MQTTDurableQueue {
+    enum Next {
+        case publication(QueuedPublication)
+        /// One that was received and not completed over a connection before.
+        case release(UInt64)
+        case nothing
+        case load(after: UInt64)
+    }
+
+    /// How many are read at once.
+    static let pageSize = 512
+    /// How many wait in memory at most; beyond that the store is read again.
+    static let maxWaiting = 2_048
+    static let retryDelay = TimeAmount.seconds(1)
+
+    /// The number of the first message that may be sent.
+    let firstNumber: UInt64 = 1
+    /// Messages up to this one were sent over a connection before.
+    let sentBefore: UInt64
+    var releasesLeft: ArraySlice<UInt64> = []
+    var isLoading = false
+    private var waiting: [QueuedPublication] = []
+    private var start = 0
+    /// Everything up to here is in ``waiting`` or was taken from it.
+    private var known: UInt64 = 0
+    /// The newest number that is in the store.
+    private var head: UInt64
+
+    init(_ opening: DurableOpening) {
+        sentBefore = opening.sentUpTo
+        head = opening.head
+        // PUBREL again for what the client had received and not completed [MQTT-4.4.0-1].
+        releasesLeft = opening.released[...]
+    }
+
+    func committed(_ publications: [QueuedPublication]) {
+        guard let last = publications.last, let first = publications.first else { return }
+        head = max(head, last.seq)
+        guard first.seq == known + 1, !isLoading, waiting.count - start < Self.maxWaiting else { return }
+        waiting.append(contentsOf: publications)
+        known = last.seq
+    }
+
+    func loaded(_ page: DurablePage) {
+        for queued in page.publications where queued.seq > known { waiting.append(queued) }
+        known = max(known, page.upTo)
+    }
+
+    /// What is to be sent next.
+    ///
+    /// - Parameter most: the highest number that may be under way; a later one waits for the oldest.
+    func next(notAbove most: UInt64) -> Next {
+        if let release = releasesLeft.first, start >= waiting.count || waiting[start].seq > release {
+            guard known >= release || start < waiting.count else { return .load(after: known) }
+            guard release <= most else { return .nothing }
+            releasesLeft.removeFirst()
+            return .release(release)
+        }
+        if start < waiting.count {
+            let queued = waiting[start]
+            guard queued.seq <= most else { return .nothing }
+            start += 1
+            if start == waiting.count {
+                waiting.removeAll(keepingCapacity: waiting.count <= 64)
+                start = 0
+            }
+            return .publication(queued)
+        }
+        return known < head ? .load(after: known) : .nothing
+    }
+}

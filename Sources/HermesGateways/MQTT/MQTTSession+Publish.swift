@@ -1,0 +1,252 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import HermesCore
+import HermesWire
+import Metrics
+import NIOCore
+
+/// PUBLISH from the client, and how it is acknowledged (3.3, 4.3).
+extension MQTTSession {
+    func publishReceived(_ frame: MQTTPublishFrame) throws(MQTTPacketError) {
+        let head = try MQTTPublishHead(frame, version: version)
+        if head.packetID != 0, let client {
+            if head.qos == .exactlyOnce, client.received.contains(head.packetID) {
+                // Sent again: it is here already, or on its way to the store.
+                return acknowledge(.pubrec, head.packetID, .success)
+            }
+            guard client.acknowledgements.count + client.received.count < gateway.settings.receiveMaximum else {
+                throw MQTTPacketError(
+                    .receiveMaximumExceeded,
+                    "more than \(gateway.settings.receiveMaximum) messages are not acknowledged [MQTT-3.3.4-7]"
+                )
+            }
+        }
+        let target: MQTTPublishTarget
+        var details: PublicationDetails?
+        var payload: ByteBuffer?
+        if head.propertyBytes == 0, let known = knownTarget(frame, head) {
+            target = known
+        } else {
+            // Properties, or another topic than last time: everything is looked at.
+            guard case .publish(let packet) = try MQTTPacket(frame.frame, version: version) else { return }
+            target = try self.target(of: packet, frame, head)
+            if !packet.properties.isEmpty { details = MQTTTranslation.details(of: packet.properties, now: now()) }
+            payload = packet.payload
+        }
+        guard target.isAllowed else { return refused(head) }
+        let slot = passesOn(head, details) ? Self.slot(version, isAcknowledged: head.packetID != 0) : nil
+        let publication = Publication(
+            topic: target.topic,
+            payload: payload ?? frame.bytes.getSlice(
+                at: head.payloadStart,
+                length: frame.bytes.writerIndex - head.payloadStart
+            ) ?? ByteBuffer(),
+            kind: 0,
+            sender: client?.identity.principal?.user,
+            qos: MQTTTranslation.qos(head.qos),
+            retain: head.isRetained,
+            details: details,
+            publisher: number,
+            encodedSlot: slot,
+            encoded: slot == nil ? nil : frame.bytes
+        )
+        publish(publication, head, to: target)
+    }
+
+    /// Whether subscribers of this version may get the very bytes that came. With QoS 1 and 2, header and identifier
+    /// are put in for each.
+    private func passesOn(_ head: MQTTPublishHead, _ details: PublicationDetails?) -> Bool {
+        // Of the properties, some are for the server alone, and a life is counted down.
+        head.propertyBytes == 0 && (head.packetID != 0 || head.flags == 0) && head.topicBytes > 0
+    }
+
+    static func slot(_ version: MQTTVersion, isAcknowledged: Bool) -> EncodingSlot {
+        switch (version, isAcknowledged) {
+        case (.v311, false): .mqttV311
+        case (.v311, true): .mqttV311Acknowledged
+        case (.v5, false): .mqttV5
+        case (.v5, true): .mqttV5Acknowledged
+        }
+    }
+
+    private func publish(_ publication: Publication, _ head: MQTTPublishHead, to target: MQTTPublishTarget) {
+        if target.isSpecial, takesSpecial(publication, head) { return }
+        let outcome = topics.publish(publication, via: target.route)
+        if outcome.isCongested { connection.slowDown() }
+        let durable = head.packetID == 0 ? [] : durableTargets(of: target)
+        if publication.retain || !durable.isEmpty {
+            return store(publication, head, durable)
+        }
+        if head.packetID != 0 {
+            published(head, outcome.matchedAnywhere ? .success : .noMatchingSubscribers)
+        }
+    }
+
+    /// The message is where it has to be.
+    private func published(_ head: MQTTPublishHead, _ reason: MQTTReasonCode) {
+        switch head.qos {
+        case .atMostOnce: break
+        case .atLeastOnce: acknowledge(.puback, head.packetID, reason)
+        case .exactlyOnce:
+            client?.received.insert(head.packetID)
+            acknowledge(.pubrec, head.packetID, reason)
+        }
+    }
+
+    /// The client may not publish there: said in 5.0; in 3.1.1 there is no way but to act as if (3.3.5.2).
+    private func refused(_ head: MQTTPublishHead) {
+        gateway.metrics.refusedPublishes.increment()
+        answer(head, .notAuthorized)
+    }
+
+    /// Answers a message that goes nowhere.
+    func answer(_ head: MQTTPublishHead, _ reason: MQTTReasonCode) {
+        switch head.qos {
+        case .atMostOnce: break
+        case .atLeastOnce: acknowledge(.puback, head.packetID, reason)
+        case .exactlyOnce:
+            // 3.1.1 goes on with PUBREL; in 5.0 a failure ends it here.
+            if version == .v311 || !reason.isFailure { client?.received.insert(head.packetID) }
+            acknowledge(.pubrec, head.packetID, reason)
+        }
+    }
+
+    // MARK: Where to
+
+    private func knownTarget(_ frame: MQTTPublishFrame, _ head: MQTTPublishHead) -> MQTTPublishTarget? {
+        guard let target = lastTarget, target.rules == environment.access.generation,
+            target.isNamed(frame.bytes.viewBytes(at: head.topicStart, length: head.topicBytes) ?? ByteBufferView())
+        else { return nil }
+        return target
+    }
+
+    /// Finds where a message goes, by its name or its alias [MQTT-3.3.2-12].
+    private func target(
+        of packet: MQTTPublish,
+        _ frame: MQTTPublishFrame,
+        _ head: MQTTPublishHead
+    ) throws(MQTTPacketError) -> MQTTPublishTarget {
+        var name = packet.topic
+        if let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } }) {
+            guard let client, alias > 0, alias <= gateway.settings.topicAliasMaximum else {
+                throw MQTTPacketError(
+                    .topicAliasInvalid,
+                    "topic aliases are 1 to \(gateway.settings.topicAliasMaximum) [MQTT-3.3.2-8] [MQTT-3.3.2-9]"
+                )
+            }
+            if name.isEmpty {
+                guard let known = client.inboundAliases[alias] else {
+                    throw MQTTPacketError(.protocolError, "the topic alias \(alias) was never set (3.3.2.3.4)")
+                }
+                name = known
+            } else {
+                client.inboundAliases[alias] = name
+            }
+        }
+        if let known = lastTarget, known.topic.rawValue == name, known.rules == environment.access.generation {
+            return known
+        }
+        guard let topic = TopicName(name), let client else {
+            throw MQTTPacketError(.topicNameInvalid, "the topic name is empty or has wildcards [MQTT-3.3.2-2]")
+        }
+        let rules = environment.access.generation
+        let target = MQTTPublishTarget(
+            bytes: ByteBuffer(string: name),
+            topic: topic,
+            route: topics.route(to: topic),
+            isAllowed: client.access(environment.access).allows(.publish, name),
+            rules: rules,
+            isSpecial: name.hasPrefix("hermes/") || name.hasPrefix(TopicName.roomPrefix)
+        )
+        lastTarget = target
+        return target
+    }
+
+    private func durableTargets(of target: MQTTPublishTarget) -> [DurableTarget] {
+        let durable = environment.messenger.durable
+        guard durable.hasSubscriptions else { return [] }
+        let generation = durable.generation
+        if target.durableGeneration != generation {
+            target.durable = durable.targets(of: target.topic)
+            target.durableGeneration = generation
+        }
+        return target.durable
+    }
+
+    // MARK: Storing
+
+    /// Has a message stored for those who are away, and as the retained one; acknowledged after that.
+    private func store(_ publication: Publication, _ head: MQTTPublishHead, _ targets: [DurableTarget]) {
+        let stored = StoredPublication(publication, publishedAt: now())
+        let messenger = environment.messenger
+        guard head.packetID != 0, let client else {
+            // QoS 0: nobody waits for it.
+            return messenger.durable.retain(stored)
+        }
+        if head.qos == .exactlyOnce { client.received.insert(head.packetID) }
+        client.nextAcknowledgement += 1
+        let number = client.nextAcknowledgement
+        client.acknowledgements.append(
+            MQTTPendingAcknowledgement(type: head.qos == .exactlyOnce ? .pubrec : .puback, packetID: head.packetID)
+        )
+        connection.requestStarted()
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        messenger.durable.publish(
+            stored,
+            targets: targets,
+            from: client.link?.id,
+            packetID: client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil,
+            retains: publication.retain
+        ) { result in
+            loop.post(.run { session.value.stored(number, result) })
+        }
+    }
+
+    private func stored(_ number: UInt64, _ result: Result<Void, HermesError>) {
+        connection.requestAnswered()
+        guard let client, phase == .connected else { return }
+        let first = client.nextAcknowledgement - UInt64(client.acknowledgements.count) + 1
+        guard number >= first else { return }
+        let index = Int(number - first)
+        switch result {
+        case .success:
+            client.acknowledgements[index].reason = .success
+        case .failure(let error):
+            let pending = client.acknowledgements[index]
+            if pending.type == .pubrec { client.received.remove(pending.packetID) }
+            guard version == .v5 else {
+                // 3.1.1 cannot say no: the client has to send it again over another connection.
+                parting = (MQTTTranslation.publishReason(for: error), error.message)
+                return connection.end(.finished)
+            }
+            client.acknowledgements[index].reason = MQTTTranslation.publishReason(for: error)
+        }
+        while let done = client.acknowledgements.first, let reason = done.reason {
+            client.acknowledgements.removeFirst()
+            writeAcknowledgement(done.type, done.packetID, reason)
+        }
+    }
+
+    /// Acknowledges in the order of the messages [MQTT-4.6.0-2].
+    private func acknowledge(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
+        guard let client, !client.acknowledgements.isEmpty else {
+            return writeAcknowledgement(type, packetID, reason)
+        }
+        client.nextAcknowledgement += 1
+        client.acknowledgements.append(MQTTPendingAcknowledgement(type: type, packetID: packetID, reason: reason))
+    }
+
+    /// PUBREL: the client will not send it again under this identifier (4.3.3).
+    func releaseReceived(_ packetID: UInt16) {
+        guard let client, client.received.remove(packetID) != nil else {
+            return writeAcknowledgement(.pubcomp, packetID, .packetIdentifierNotFound)
+        }
+        if client.durable != nil, let link = client.link {
+            environment.messenger.durable.receivedReleased(link.id, packetID)
+        }
+        writeAcknowledgement(.pubcomp, packetID)
+    }
+}

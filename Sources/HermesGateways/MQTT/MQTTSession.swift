@@ -1,0 +1,178 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+package import HermesWire
+import NIOCore
+
+/// One MQTT connection.
+///
+/// What a connection that only listens or only beats never needs lies in ``MQTTClientState``. Owner: the connection's event
+/// loop.
+package final class MQTTSession: GatewaySession, TopicSubscriber {
+    package typealias Decoder = MQTTInputDecoder
+
+    /// A client that does not read must still be able to acknowledge what it got.
+    package static let pausesReadingWhenStuck = false
+
+    enum Phase {
+        /// CONNECT is awaited.
+        case new
+        /// CONNECT is being looked at; nothing is read.
+        case connecting
+        case connected
+        case ended
+    }
+
+    let connection: Connection
+    let gateway: MQTTGateway
+    let topics: TopicShard
+    /// Marks what this connection publishes, for no-local.
+    let number: UInt64
+    var phase = Phase.new
+    var version = MQTTVersion.v311
+    /// The longest packet that the client takes, in bytes.
+    var maxPacketBytes = Int.max
+    /// Set with CONNECT.
+    var client: MQTTClientState?
+    /// Where the last PUBLISH went: publishers like to use a topic again.
+    var lastTarget: MQTTPublishTarget?
+    /// What was sent with QoS 1 and 2; made for the first such message.
+    var window: OutboundWindow?
+    /// What waits for room in the window or in the connection.
+    var waiting: MQTTWaitingQueue?
+    /// What the client is told when the connection ends, if not what the reason for it says.
+    var parting: (reason: MQTTReasonCode, text: String)?
+
+    init(connection: Connection, gateway: MQTTGateway) {
+        self.connection = connection
+        self.gateway = gateway
+        topics = connection.loop.topics
+        number = connection.loop.nextConnectionNumber()
+    }
+
+    var environment: GatewayEnvironment { gateway.environment }
+
+    func now() -> Timestamp { gateway.environment.messenger.time.now() }
+
+    // MARK: Input
+
+    package func received(_ input: MQTTInput) {
+        switch (phase, input) {
+        case (.connected, .publish(let frame)):
+            attempt { () throws(MQTTPacketError) in try publishReceived(frame) }
+        case (.connected, .acknowledgement(let type, let packetID)):
+            acknowledgementReceived(type, packetID, .success)
+        case (.connected, .other(let frame)):
+            attempt { () throws(MQTTPacketError) in try received(try MQTTPacket(frame, version: version)) }
+        case (.new, .other(let frame)) where frame.type == .connect:
+            connectReceived(frame)
+        case (.new, _):
+            // [MQTT-3.1.0-1]
+            refuse(MQTTPacketError(.protocolError, "the first packet is not a CONNECT [MQTT-3.1.0-1]"))
+        case (.connecting, _), (.ended, _):
+            break
+        }
+    }
+
+    private func received(_ packet: MQTTPacket) throws(MQTTPacketError) {
+        switch packet {
+        case .puback(let packet): acknowledgementReceived(.puback, packet.packetID, packet.reason)
+        case .pubrec(let packet): acknowledgementReceived(.pubrec, packet.packetID, packet.reason)
+        case .pubrel(let packet): acknowledgementReceived(.pubrel, packet.packetID, packet.reason)
+        case .pubcomp(let packet): acknowledgementReceived(.pubcomp, packet.packetID, packet.reason)
+        case .subscribe(let packet): try subscribeReceived(packet)
+        case .unsubscribe(let packet): try unsubscribeReceived(packet)
+        case .pingreq: write(.pingresp)
+        case .disconnect(let packet): try disconnectReceived(packet)
+        case .connect:
+            throw MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]")
+        case .auth:
+            throw MQTTPacketError(.protocolError, "AUTH without an authentication method [MQTT-4.12.0-1]")
+        case .publish, .connack, .suback, .unsuback, .pingresp:
+            throw MQTTPacketError(.protocolError, "a client does not send a \(packet.type)")
+        }
+    }
+
+    /// Runs what an incoming packet asks for; a packet that breaks the rules ends the connection.
+    private func attempt(_ body: () throws(MQTTPacketError) -> Void) {
+        do throws(MQTTPacketError) { try body() } catch { refuse(error) }
+    }
+
+    /// Ends the connection because of what the client sent.
+    func refuse(_ error: MQTTPacketError) {
+        parting = (error.reason, error.message)
+        connection.end(.malformed(WireError(.badBody, error.message)))
+    }
+
+    // MARK: Output
+
+    func write(_ packet: MQTTPacket) {
+        let version = version
+        connection.write { try packet.write(into: &$0, version: version) }
+    }
+
+    /// Four bytes: a type and a packet identifier.
+    func writeAcknowledgement(_ type: MQTTPacketType, _ packetID: UInt16) {
+        let header: UInt8 = type == .pubrel ? 0x62 : type.rawValue << 4
+        connection.write { $0.writeMultipleIntegers(header, 2 as UInt8, packetID) }
+    }
+
+    func writeAcknowledgement(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
+        guard version == .v5, reason != .success else { return writeAcknowledgement(type, packetID) }
+        let header: UInt8 = type == .pubrel ? 0x62 : type.rawValue << 4
+        connection.write { $0.writeMultipleIntegers(header, 3 as UInt8, packetID, reason.rawValue) }
+    }
+
+    // MARK: The end
+
+    /// DISCONNECT by the client (3.14).
+    private func disconnectReceived(_ packet: MQTTDisconnect) throws(MQTTPacketError) {
+        guard let client else { return }
+        if let expiry: UInt32 = packet.properties.first({
+            if case .sessionExpiryInterval(let seconds) = $0 { seconds } else { nil }
+        }) {
+            guard client.sessionExpiry != .zero || expiry == 0 else {
+                throw MQTTPacketError(.protocolError, "the session's expiry cannot grow from 0 [MQTT-3.14.2-2]")
+            }
+            client.sessionExpiry = gateway.settings.sessionExpiry(expiry)
+        }
+        // [MQTT-3.14.4-3]
+        if packet.reason == .success { client.will = nil }
+        phase = .ended
+        connection.end(.finished)
+    }
+
+    package func farewell(_ reason: CloseReason) {
+        defer { phase = .ended }
+        switch phase {
+        case .new, .connecting:
+            // Nobody knows yet that it speaks MQTT, or in which version it would understand.
+            guard let parting, version == .v5 || parting.reason == .unsupportedProtocolVersion else { return }
+            connack(refusal: parting.reason, parting.text)
+        case .connected:
+            if case .session(.replaced) = reason { client?.isReplaced = true }
+            if case .shuttingDown = reason { client?.isServerStopping = true }
+            guard version == .v5, let code = parting?.reason ?? MQTTTranslation.disconnectReason(for: reason) else {
+                return
+            }
+            var packet = MQTTDisconnect(reason: code)
+            if let text = parting?.text, client?.wantsProblemInformation ?? true {
+                packet.properties = [.reasonString(text)]
+            }
+            write(.disconnect(packet))
+        case .ended:
+            break
+        }
+    }
+
+    package func closed() {
+        phase = .ended
+        letGo()
+    }
+
+    package func becameWritable() { sendWaiting() }
+}
+
+@available(*, unavailable)
+extension MQTTSession: Sendable {}

@@ -1,0 +1,75 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import NIOCore
+import Synchronization
+
+/// Wills that wait for their delay (3.1.3.2.2).
+///
+/// State: a `Mutex` around a dictionary; nothing is called under it.
+final class MQTTWills: Sendable {
+    private struct Waiting: Sendable {
+        let number: UInt64
+        let publication: Publication
+        let loop: LoopContext
+    }
+
+    private struct State: Sendable {
+        var waiting: [SessionKey: Waiting] = [:]
+        var nextNumber: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    private let durable: DurableSessions
+    private let time: any TimeSource
+
+    init(durable: DurableSessions, time: any TimeSource) {
+        self.durable = durable
+        self.time = time
+    }
+
+    /// A connection has ended without a goodbye: its will is published after its delay, or when the session ends,
+    /// whichever comes first [MQTT-3.1.3-9]. On the connection's loop.
+    func ended(_ will: MQTTPendingWill, of key: SessionKey, sessionExpiry: Duration, on loop: LoopContext) {
+        let delay = min(will.delay, sessionExpiry)
+        guard delay > .zero else { return publish(will.publication, on: loop) }
+        let number = state.withLock { state in
+            state.nextNumber += 1
+            state.waiting[key] = Waiting(number: state.nextNumber, publication: will.publication, loop: loop)
+            return state.nextNumber
+        }
+        loop.eventLoop.scheduleTask(in: .nanoseconds(Int64(min(delay / .nanoseconds(1), 1e18)))) {
+            if let due = self.take(key, number: number) { self.publish(due.publication, on: due.loop) }
+        }
+    }
+
+    /// The client is back before its will was due: it is not published, unless the session begins anew.
+    func connected(_ key: SessionKey, isClean: Bool) {
+        guard let waiting = take(key), isClean else { return }
+        let wills = self
+        waiting.loop.post(.run { wills.publish(waiting.publication, on: waiting.loop) })
+    }
+
+    private func take(_ key: SessionKey, number: UInt64? = nil) -> Waiting? {
+        state.withLock { state in
+            guard let waiting = state.waiting[key], number == nil || waiting.number == number else { return nil }
+            state.waiting[key] = nil
+            return waiting
+        }
+    }
+
+    /// Publishes for somebody who is not there any more.
+    private func publish(_ publication: Publication, on loop: LoopContext) {
+        let now = time.now()
+        // Its life begins now.
+        loop.topics.publish(publication)
+        let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
+        guard publication.retain || !targets.isEmpty else { return }
+        durable.publish(
+            StoredPublication(publication, publishedAt: now),
+            targets: targets,
+            retains: publication.retain
+        ) { _ in }
+    }
+}
