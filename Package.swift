@@ -83,6 +83,7 @@ let package = Package(
             name: "HermesSQLite",
             dependencies: [
                 "HermesCore",
+                nio("NIOCore"),
                 .product(name: "Logging", package: "swift-log"),
                 server("GRDB", "GRDB.swift"),
                 server("GRDBSQLite", "GRDB.swift"),

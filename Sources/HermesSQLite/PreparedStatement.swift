@@ -1,9 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+internal import Foundation
 internal import GRDB
 import GRDBSQLite
 import HermesCore
+import NIOCore
 
 /// A prepared statement of one connection, driven through SQLite's C API.
 ///
@@ -51,6 +53,27 @@ struct PreparedStatement {
             }
             return try body()
         }
+    }
+
+    /// Binds what is readable of a buffer as a blob while `body` runs.
+    func bind<Result>(_ buffer: ByteBuffer, at index: Int32, while body: () throws -> Result) rethrows -> Result {
+        try buffer.withUnsafeReadableBytes { bytes in
+            if bytes.isEmpty {
+                sqlite3_bind_zeroblob(pointer, index, 0)
+            } else {
+                sqlite3_bind_blob64(pointer, index, bytes.baseAddress, UInt64(bytes.count), nil)
+            }
+            return try body()
+        }
+    }
+
+    /// Binds a blob while `body` runs; nil is NULL.
+    func bind<Result>(_ bytes: [UInt8]?, at index: Int32, while body: () throws -> Result) rethrows -> Result {
+        guard let bytes else {
+            sqlite3_bind_null(pointer, index)
+            return try body()
+        }
+        return try bind(bytes, at: index, while: body)
     }
 
     /// Binds a text while `body` runs; nil is NULL.
@@ -135,6 +158,21 @@ struct PreparedStatement {
     func bytes(_ column: Int32) -> [UInt8] {
         guard let start = sqlite3_column_blob(pointer, column) else { return [] }
         return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column))))
+    }
+
+    func buffer(_ column: Int32) -> ByteBuffer {
+        guard let start = sqlite3_column_blob(pointer, column) else { return ByteBuffer() }
+        return ByteBuffer(
+            bytes: UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, column)))
+        )
+    }
+
+    /// Whether a column has the same bytes as a text.
+    func hasText(_ text: String, in column: Int32) -> Bool {
+        guard let start = sqlite3_column_text(pointer, column) else { return false }
+        let count = Int(sqlite3_column_bytes(pointer, column))
+        var text = text
+        return text.withUTF8 { $0.count == count && memcmp($0.baseAddress ?? start, start, count) == 0 }
     }
 
     func text(_ column: Int32) -> String? {

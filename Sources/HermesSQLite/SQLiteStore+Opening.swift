@@ -36,8 +36,9 @@ extension SQLiteStore {
             }
             try StoreSchema.migrate(pool)
             let epoch = try pool.write { db in
-                // From here on the writer's cache knows how many there are: none.
+                // From here on the writer's caches know how many there are: none.
                 try BatchWriter.settle(db)
+                try SessionWriter.settle(db)
                 return try readEpoch(db)
             }
             return SQLiteStore(pool: pool, epoch: epoch, settings: settings, lock: lock, logger: logger)

@@ -6,10 +6,10 @@ package import HermesCore
 internal import Logging
 import Synchronization
 
-/// Both stores in one SQLite database in write-ahead mode: one writer with group commit, readers beside it.
+/// All stores in one SQLite database in write-ahead mode: one writer with group commit, readers beside it.
 ///
 /// A killed process loses nothing that was committed. With ``Durability/full`` neither does a power cut.
-/// State: SQLite's own, and the writer's cache (see ``WriterCache``), which only the writer's queue touches.
+/// State: SQLite's own, and the writer's caches (``WriterCache``, ``SessionCache``), which only the writer's queue touches.
 package final class SQLiteStore: Sendable {
     /// What a commit outlives.
     package enum Durability: String, Sendable, CaseIterable {
@@ -25,6 +25,7 @@ package final class SQLiteStore: Sendable {
     let logger: Logger
     private let isOpen = Atomic(true)
     private let cache = Mutex(WriterCache())
+    let sessionCache = Mutex(SessionCache())
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
 
@@ -112,6 +113,7 @@ package final class SQLiteStore: Sendable {
     /// Logs what failed underneath and tells the core about it.
     func failure(_ error: any Error) -> HermesError {
         let failure = StoreFailure.hermesError(error)
+        // Cancelled as the server stops: nothing is wrong.
         if failure.code == .storageUnavailable || failure.code == .internalError {
             logger.error("store failed", metadata: ["error": "\(error)"])
         }

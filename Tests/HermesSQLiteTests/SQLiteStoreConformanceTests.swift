@@ -4,6 +4,7 @@
 import HermesCore
 import HermesSQLite
 import HermesTestKit
+import Synchronization
 import Testing
 
 @Suite("The SQLite store does what every store does")
@@ -18,6 +19,16 @@ struct SQLiteStoreConformanceTests {
     func social(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()
         try await conformanceCase.run { try directory.openStore(settings: $0) }
+    }
+
+    @Test(arguments: SessionStoreConformance.cases)
+    func sessions(_ conformanceCase: ConformanceCase) async throws {
+        let directories = Mutex<[TemporaryDirectory]>([])
+        try await conformanceCase.run { settings in
+            let directory = try TemporaryDirectory()
+            directories.withLock { $0.append(directory) }
+            return try directory.openStore(settings: settings)
+        }
     }
 
     @Test(arguments: AccountStoreConformance.cases)

@@ -65,7 +65,7 @@ struct SQLiteStoreOpeningTests {
         try store.close()
         try directory.openStore().close()
         await #expect(throws: HermesError.self) { try await store.position(of: world[0].user) }
-        #expect(throws: HermesError.self) { try store.commit([], now: StoreWorld.now) }
+        #expect(throws: HermesError.self) { try store.commit([WriteOperation](), now: StoreWorld.now) }
         #expect(FileManager.default.fileExists(atPath: directory.database + "-wal") == false)
     }
 

@@ -19,7 +19,7 @@ package struct TopicName: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// A name that was checked before.
-    init(checked rawValue: String) { self.rawValue = rawValue }
+    package init(checked rawValue: String) { self.rawValue = rawValue }
 
     /// The topic of a room.
     package init(room: RoomName) {

@@ -12,6 +12,7 @@ enum StoreSchema {
     static let migrations: [(name: String, migrate: @Sendable (Database) throws -> Void)] = [
         ("001 accounts, inboxes and messages", createFirstTables),
         ("002 contacts and groups", createSocialTables),
+        ("003 durable sessions and retained publications", createSessionTables),
     ]
 
     static var version: Int { migrations.count }

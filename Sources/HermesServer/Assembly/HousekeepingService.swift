@@ -23,6 +23,8 @@ struct HousekeepingService: Service {
                     let count = try await messenger.housekeeping(now: messenger.time.now())
                     purged.increment(by: count)
                 } catch {
+                    // Cut off because the server stops.
+                    if error.code == .shuttingDown { break }
                     logger.warning("housekeeping failed", metadata: ["error": "\(error.message)"])
                 }
                 // Throws when the server stops; then the loop ends.

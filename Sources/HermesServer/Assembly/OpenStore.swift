@@ -39,7 +39,7 @@ struct OpenStore: Sendable {
                     accounts: store,
                     messages: store,
                     social: store,
-                    sessions: MemoryStore(settings: kept),
+                    sessions: store,
                     close: { try store.close() }
                 )
             } catch {

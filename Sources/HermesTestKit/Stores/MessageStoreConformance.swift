@@ -209,7 +209,7 @@ package enum MessageStoreConformance {
         },
         ConformanceCase("An empty batch and empty contents are fine") { makeStore in
             let world = try await StoreWorld(makeStore)
-            try expectEqual(try world.store.commit([], now: StoreWorld.now).count, 0)
+            try expectEqual(try world.store.commit([WriteOperation](), now: StoreWorld.now).count, 0)
             try world.send("", from: 0, to: 1)
             try expectEqual(try await world.inbox(1), ["1:"])
         },

@@ -19,6 +19,11 @@ struct MemoryStoreTests {
         try await conformanceCase.run(Self.makeStore)
     }
 
+    @Test(arguments: SessionStoreConformance.cases)
+    func sessions(_ conformanceCase: ConformanceCase) async throws {
+        try await conformanceCase.run(Self.makeStore)
+    }
+
     @Test(arguments: AccountStoreConformance.cases)
     func accounts(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)

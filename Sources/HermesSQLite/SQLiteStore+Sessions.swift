@@ -1,0 +1,70 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+package import HermesCore
+import Synchronization
+
+extension SQLiteStore: SessionStore {
+    package func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
+        do {
+            return try commitSessions(operations)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    package func sessions() async throws(HermesError) -> [StoredSession] {
+        try await read { db in try SessionReader(db: db).sessions() }
+    }
+
+    package func queued(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try await read { db in
+            try SessionReader(db: db).queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+        }
+    }
+
+    package func retained() async throws(HermesError) -> [StoredPublication] {
+        try await read { db in try SessionReader(db: db).retained() }
+    }
+
+    package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+        do {
+            return try await pool.write { [self] db in
+                var purger = SessionPurger(db: db, now: now, limit: limit)
+                // Before the transaction ends: nothing else runs on the writer meanwhile.
+                defer { sessionCache.withLock { cache in for id in purger.sessions { cache.heads[id] = nil } } }
+                return try purger.run()
+            }
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    /// Runs a batch on the writer, with the cache taken out; it comes back only if the transaction commits.
+    private func commitSessions(_ operations: [SessionOperation]) throws -> [SessionOutcome] {
+        try pool.writeWithoutTransaction { db in
+            var taken = sessionCache.withLock { cache in
+                let taken = cache
+                cache = SessionCache(freshRows: taken.freshRows, freshBytes: taken.freshBytes)
+                return taken
+            }
+            var outcomes: [SessionOutcome] = []
+            outcomes.reserveCapacity(operations.count)
+            try db.inTransaction(.immediate) {
+                var writer = try SessionWriter(db, cache: taken, settings: settings)
+                taken = SessionCache()
+                for operation in operations { outcomes.append(try writer.apply(operation)) }
+                taken = try writer.finish()
+                return .commit
+            }
+            sessionCache.withLock { $0 = taken }
+            return outcomes
+        }
+    }
+}

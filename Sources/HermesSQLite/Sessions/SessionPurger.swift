@@ -1,0 +1,136 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Deletes what is left of removed sessions, and what has expired: a bounded amount in the writer's transaction.
+///
+/// Every step finds its rows through an index that holds next to nothing but them, as ``Purger`` does.
+struct SessionPurger {
+    let db: Database
+    let now: Timestamp
+    private var remaining: Int
+    private var done = 0
+    /// Whose queues were changed.
+    private(set) var sessions: Set<DurableSessionID> = []
+    private var dereferenced: [Int64: Int64] = [:]
+
+    init(db: Database, now: Timestamp, limit: Int) {
+        self.db = db
+        self.now = now
+        remaining = max(limit, 0)
+    }
+
+    /// The queries that find what is to be done; a test holds their plans against full scans.
+    enum Query {
+        static let tables = ["session_queue", "session_queue_fresh"]
+        static let gone = "SELECT session FROM session_gone ORDER BY session LIMIT 1"
+        static let rows = tables.map { table in
+            "SELECT seq, publication FROM \(table) WHERE session = ? ORDER BY seq LIMIT ?"
+        }
+        static let expired = tables.map { table in
+            """
+            SELECT session, seq, weight, publication FROM \(table) \
+            WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
+            """
+        }
+        static let retained = """
+            SELECT topic FROM retained WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
+            """
+        static let all = rows + expired + [retained]
+    }
+
+    mutating func run() throws -> Int {
+        try deleteGone()
+        try deleteExpired()
+        try deleteRetained()
+        try SessionWriter.dereference(db, dereferenced)
+        return done
+    }
+
+    private mutating func count(_ rows: Int) {
+        done += rows
+        remaining = max(remaining - rows, 0)
+    }
+
+    private mutating func deleteGone() throws {
+        let query = try PreparedStatement(db, Query.gone)
+        while remaining > 0, let session = try query.first({ $0.integer(0) }) {
+            for (table, sql) in zip(Query.tables, Query.rows) where remaining > 0 {
+                try deleteRows(of: session, from: table, sql)
+            }
+            guard remaining > 0 else { return }
+            let delete = try PreparedStatement(db, "DELETE FROM session_gone WHERE session = ?")
+            delete.bind(session, at: 1)
+            try delete.run()
+            count(1)
+        }
+    }
+
+    private mutating func deleteRows(of session: Int64, from table: String, _ sql: String) throws {
+        let query = try PreparedStatement(db, sql)
+        query.bind(session, at: 1)
+        query.bind(Int64(remaining), at: 2)
+        var rows = 0
+        var last: UInt64 = 0
+        try query.forEachRow { row in
+            rows += 1
+            last = row.unsigned(0)
+            if !row.isNull(1) { dereferenced[row.integer(1), default: 0] += 1 }
+            return true
+        }
+        guard rows > 0 else { return }
+        let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE session = ? AND seq <= ?")
+        delete.bind(session, at: 1)
+        delete.bind(last, at: 2)
+        try delete.run()
+        count(rows)
+    }
+
+    private mutating func deleteExpired() throws {
+        for (table, sql) in zip(Query.tables, Query.expired) where remaining > 0 {
+            let query = try PreparedStatement(db, sql)
+            let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE session = ? AND seq = ?")
+            let update = try PreparedStatement(
+                db,
+                "UPDATE session_head SET queued = queued - 1, bytes = bytes - ? WHERE session = ?"
+            )
+            query.bind(now, at: 1)
+            query.bind(Int64(remaining), at: 2)
+            var found: [(session: Int64, seq: UInt64, weight: Int64)] = []
+            try query.forEachRow { row in
+                found.append((row.integer(0), row.unsigned(1), row.integer(2)))
+                if !row.isNull(3) { dereferenced[row.integer(3), default: 0] += 1 }
+                return true
+            }
+            for (session, seq, weight) in found {
+                delete.bind(session, at: 1)
+                delete.bind(seq, at: 2)
+                try delete.run()
+                update.bind(weight, at: 1)
+                update.bind(session, at: 2)
+                try update.run()
+                sessions.insert(DurableSessionID(rawValue: session))
+            }
+            count(found.count)
+        }
+    }
+
+    private mutating func deleteRetained() throws {
+        guard remaining > 0 else { return }
+        let query = try PreparedStatement(db, Query.retained)
+        query.bind(now, at: 1)
+        query.bind(Int64(remaining), at: 2)
+        var topics: [String] = []
+        try query.forEachRow { row in
+            topics.append(row.text(0) ?? "")
+            return true
+        }
+        let delete = try PreparedStatement(db, "DELETE FROM retained WHERE topic = ?")
+        for topic in topics {
+            try delete.bind(topic, at: 1) { try delete.run() }
+        }
+        count(topics.count)
+    }
+}

@@ -1,0 +1,190 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Reads sessions, queues and retained publications on one snapshot.
+struct SessionReader {
+    let db: Database
+
+    // MARK: Sessions
+
+    func sessions() throws -> [StoredSession] {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT s.id, s.owner, s.client_id, s.expiry, s.is_online, s.expires_at, s.sent_up_to, h.head, h.queued, h.bytes \
+            FROM session s JOIN session_head h ON h.session = s.id ORDER BY s.id
+            """
+        )
+        var sessions: [StoredSession] = []
+        try query.forEachRow { row in
+            var session = StoredSession(
+                id: DurableSessionID(rawValue: row.integer(0)),
+                key: SessionKey(owner: row.text(1) ?? "", clientID: row.text(2) ?? "")
+            )
+            session.wasPresent = true
+            session.expiry = row.isNull(3) ? nil : .milliseconds(row.integer(3))
+            session.isOnline = row.integer(4) != 0
+            session.expiresAt = row.isNull(5) ? nil : row.timestamp(5)
+            session.sentUpTo = row.unsigned(6)
+            session.head = row.unsigned(7)
+            session.queuedCount = Int(clamping: row.integer(8))
+            session.queuedBytes = Int(clamping: row.integer(9))
+            sessions.append(session)
+            return true
+        }
+        try readSubscriptions(into: &sessions)
+        return sessions
+    }
+
+    /// Both are in the order of the sessions.
+    private func readSubscriptions(into sessions: inout [StoredSession]) throws {
+        let query = try PreparedStatement(
+            db,
+            "SELECT options, identifiers, filter, session FROM session_subscription ORDER BY session"
+        )
+        var index = 0
+        try query.forEachRow { row in
+            let session = DurableSessionID(rawValue: row.integer(3))
+            while index < sessions.count, sessions[index].id < session { index += 1 }
+            guard index < sessions.count, sessions[index].id == session else { return true }
+            sessions[index].subscriptions.append(try subscription(row))
+            return true
+        }
+    }
+
+    func subscriptions(of id: DurableSessionID) throws -> [DurableSubscription] {
+        let query = try PreparedStatement(
+            db,
+            "SELECT options, identifiers, filter FROM session_subscription WHERE session = ?"
+        )
+        query.bind(id.rawValue, at: 1)
+        var subscriptions: [DurableSubscription] = []
+        try query.forEachRow { row in
+            subscriptions.append(try subscription(row))
+            return true
+        }
+        return subscriptions
+    }
+
+    private func subscription(_ row: PreparedStatement) throws -> DurableSubscription {
+        let identifiers = row.isNull(1) ? [] : PublicationCoding.identifiers(row.bytes(1))
+        return DurableSubscription(
+            filter: row.text(2) ?? "",
+            options: try PublicationCoding.options(row.integer(0), identifiers: identifiers)
+        )
+    }
+
+    func released(of id: DurableSessionID) throws -> [UInt64] {
+        try numbers("SELECT seq FROM session_released WHERE session = ? ORDER BY seq", of: id)
+            .map { UInt64(bitPattern: $0) }
+    }
+
+    func received(of id: DurableSessionID) throws -> [UInt16] {
+        try numbers("SELECT packet_id FROM session_received WHERE session = ? ORDER BY packet_id", of: id)
+            .map { UInt16(clamping: $0) }
+    }
+
+    private func numbers(_ sql: String, of id: DurableSessionID) throws -> [Int64] {
+        let query = try PreparedStatement(db, sql)
+        query.bind(id.rawValue, at: 1)
+        var numbers: [Int64] = []
+        try query.forEachRow { row in
+            numbers.append(row.integer(0))
+            return true
+        }
+        return numbers
+    }
+
+    // MARK: Publications
+
+    func queued(of id: DurableSessionID, after seq: UInt64, limit: Int, maxBytes: Int) throws -> [QueuedPublication] {
+        var page: [QueuedPublication] = []
+        // What is left of a removed session is nobody's.
+        guard try !numbers("SELECT 1 FROM session_head WHERE session = ?", of: id).isEmpty else { return page }
+        var bytes = 0
+        var last: TopicName?
+        // All fresh rows are newer than the settled ones.
+        for table in ["session_queue", "session_queue_fresh"] {
+            guard page.count < limit, bytes < maxBytes else { break }
+            let query = try PreparedStatement(db, Self.queueSQL(table))
+            query.bind(id.rawValue, at: 1)
+            query.bind(min(seq, UInt64(Int64.max)), at: 2)
+            query.bind(Int64(limit - page.count), at: 3)
+            try query.forEachRow { row in
+                bytes += Int(clamping: row.integer(2))
+                page.append(try queued(row, last: &last))
+                return bytes < maxBytes
+            }
+        }
+        return page
+    }
+
+    private static func queueSQL(_ table: String) -> String {
+        """
+        SELECT q.seq, q.flags, q.weight, q.expires_at, q.identifiers, q.publication, \
+        q.published_at, q.topic, q.payload, q.details, p.published_at, p.topic, p.payload, p.details \
+        FROM \(table) q LEFT JOIN publication p ON p.key = q.publication \
+        WHERE q.session = ? AND q.seq > ? ORDER BY q.seq LIMIT ?
+        """
+    }
+
+    private func queued(_ row: PreparedStatement, last: inout TopicName?) throws -> QueuedPublication {
+        let flags = row.integer(1)
+        let delivery = try PublicationCoding.delivery(flags)
+        // Where the content is.
+        let first: Int32 = row.isNull(5) ? 6 : 10
+        return QueuedPublication(
+            seq: row.unsigned(0),
+            qos: delivery.qos,
+            identifiers: row.isNull(4) ? [] : PublicationCoding.identifiers(row.bytes(4)),
+            retain: delivery.retain,
+            publication: try publication(row, flags: flags, expiry: 3, from: first, last: &last)
+        )
+    }
+
+    func retained() throws -> [StoredPublication] {
+        let query = try PreparedStatement(
+            db,
+            "SELECT flags, expires_at, published_at, topic, payload, details FROM retained"
+        )
+        var publications: [StoredPublication] = []
+        var last: TopicName?
+        try query.forEachRow { row in
+            publications.append(try publication(row, flags: row.integer(0), expiry: 1, from: 2, last: &last))
+            return true
+        }
+        return publications
+    }
+
+    /// - Parameter last: the topic of the row before: often the same.
+    private func publication(
+        _ row: PreparedStatement,
+        flags: Int64,
+        expiry: Int32,
+        from first: Int32,
+        last: inout TopicName?
+    ) throws -> StoredPublication {
+        let topic: TopicName
+        if let last, row.hasText(last.rawValue, in: first + 1) {
+            topic = last
+        } else {
+            guard let text = row.text(first + 1) else { throw StoreFailure.damagedRow }
+            topic = TopicName(checked: text)
+            last = topic
+        }
+        let published = try PublicationCoding.published(flags)
+        let expiresAt = row.isNull(expiry) ? nil : row.timestamp(expiry)
+        let details = row.isNull(first + 3) ? nil : row.bytes(first + 3)
+        return StoredPublication(
+            topic: topic,
+            ownedPayload: row.buffer(first + 2),
+            qos: published.qos,
+            retain: published.retain,
+            details: try PublicationCoding.details(details, expiresAt: expiresAt),
+            publishedAt: row.timestamp(first)
+        )
+    }
+}

@@ -1,0 +1,77 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+
+/// The statements of a commit of sessions that run often; parameters are bound by position.
+struct SessionStatements {
+    /// What runs on either of the two tables of a queue.
+    struct Queue {
+        let select: PreparedStatement
+        let delete: PreparedStatement
+
+        init(_ db: Database, _ table: String) throws {
+            select = try PreparedStatement(
+                db,
+                "SELECT weight, publication FROM \(table) WHERE session = ? AND seq BETWEEN ? AND ?"
+            )
+            delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE session = ? AND seq BETWEEN ? AND ?")
+        }
+    }
+
+    let selectHead: PreparedStatement
+    let updateHead: PreparedStatement
+    let insertPublication: PreparedStatement
+    let insertReferences: PreparedStatement
+    let insertShared: PreparedStatement
+    let insertOwn: PreparedStatement
+    let fresh: Queue
+    let settled: Queue
+    let deleteReleased: PreparedStatement
+    let insertReleased: PreparedStatement
+    let insertReceived: PreparedStatement
+    let deleteReceived: PreparedStatement
+
+    init(_ db: Database) throws {
+        selectHead = try PreparedStatement(db, "SELECT head, queued, bytes FROM session_head WHERE session = ?")
+        updateHead = try PreparedStatement(
+            db,
+            "UPDATE session_head SET head = ?, queued = ?, bytes = ? WHERE session = ?"
+        )
+        insertPublication = try PreparedStatement(
+            db,
+            "INSERT INTO publication (published_at, topic, payload, details) VALUES (?, ?, ?, ?)"
+        )
+        insertReferences = try PreparedStatement(db, "INSERT INTO publication_refs (key, refs) VALUES (?, ?)")
+        insertShared = try PreparedStatement(
+            db,
+            """
+            INSERT INTO session_queue_fresh (session, seq, flags, weight, expires_at, publication, identifiers) \
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            """
+        )
+        insertOwn = try PreparedStatement(
+            db,
+            """
+            INSERT INTO session_queue_fresh \
+            (session, seq, flags, weight, expires_at, published_at, identifiers, topic, payload, details) \
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """
+        )
+        fresh = try Queue(db, "session_queue_fresh")
+        settled = try Queue(db, "session_queue")
+        deleteReleased = try PreparedStatement(
+            db,
+            "DELETE FROM session_released WHERE session = ? AND seq BETWEEN ? AND ?"
+        )
+        insertReleased = try PreparedStatement(db, "INSERT INTO session_released (session, seq) VALUES (?, ?)")
+        insertReceived = try PreparedStatement(
+            db,
+            "INSERT OR IGNORE INTO session_received (session, packet_id) VALUES (?, ?)"
+        )
+        deleteReceived = try PreparedStatement(
+            db,
+            "DELETE FROM session_received WHERE session = ? AND packet_id = ?"
+        )
+    }
+}

@@ -1,0 +1,214 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+import NIOCore
+
+/// What comes into queues and what goes.
+extension SessionWriter {
+    mutating func publish(
+        _ publication: StoredPublication,
+        to targets: [PublicationTarget],
+        received: ReceivedPacket?,
+        retains: Bool
+    ) throws -> [UInt64] {
+        if let received, try head(of: received.session) != nil {
+            statements.insertReceived.bind(received.session.rawValue, at: 1)
+            statements.insertReceived.bind(Int64(received.packetID), at: 2)
+            try statements.insertReceived.run()
+        }
+        if retains { retained[publication.topic] = publication }
+        let weight = publication.weight
+        var seqs: [UInt64] = []
+        seqs.reserveCapacity(targets.count)
+        for target in targets { seqs.append(try nextSeq(of: target.session, weight: weight)) }
+        let count = seqs.reduce(0) { $0 + ($1 > 0 ? 1 : 0) }
+        guard count > 0 else { return seqs }
+        if count == 1, weight <= Self.maxOwnWeight {
+            for (target, seq) in zip(targets, seqs) where seq > 0 {
+                try insertOwn(publication, weight: weight, for: target, seq: seq)
+            }
+            cache.freshBytes += weight
+        } else {
+            let key = try insert(publication, references: count)
+            for (target, seq) in zip(targets, seqs) where seq > 0 {
+                try insertShared(publication, key: key, weight: weight, for: target, seq: seq)
+            }
+        }
+        cache.freshRows += count
+        return seqs
+    }
+
+    /// What is larger would not fit into a page of the queue's tree and slow down everything beside it.
+    private static let maxOwnWeight = 700
+
+    /// The seq for one more publication; 0 if the session is gone or its queue full.
+    private mutating func nextSeq(of id: DurableSessionID, weight: Int) throws -> UInt64 {
+        guard let index = try head(of: id) else { return 0 }
+        let head = cache.heads.values[index]
+        guard head.queued < settings.maxQueuedMessages, head.bytes < settings.maxQueuedBytes else { return 0 }
+        cache.heads.values[index].head += 1
+        cache.heads.values[index].queued += 1
+        cache.heads.values[index].bytes += weight
+        markDirty(index)
+        return cache.heads.values[index].head
+    }
+
+    private func insert(_ publication: StoredPublication, references: Int) throws -> Int64 {
+        let insert = statements.insertPublication
+        insert.bind(publication.publishedAt, at: 1)
+        try insert.bind(publication.topic.rawValue, at: 2) {
+            try insert.bind(publication.payload, at: 3) {
+                try insert.bind(PublicationCoding.encode(publication.details), at: 4) { try insert.run() }
+            }
+        }
+        let key = db.lastInsertedRowID
+        statements.insertReferences.bind(key, at: 1)
+        statements.insertReferences.bind(Int64(references), at: 2)
+        try statements.insertReferences.run()
+        return key
+    }
+
+    private func insertShared(
+        _ publication: StoredPublication,
+        key: Int64,
+        weight: Int,
+        for target: PublicationTarget,
+        seq: UInt64
+    ) throws {
+        let insert = statements.insertShared
+        insert.bind(target.session.rawValue, at: 1)
+        insert.bind(seq, at: 2)
+        insert.bind(PublicationCoding.flags(qos: target.qos, retain: target.retain, publication), at: 3)
+        insert.bind(Int64(weight), at: 4)
+        insert.bind(publication.details?.expiresAt?.rawValue, at: 5)
+        insert.bind(key, at: 6)
+        try insert.bind(PublicationCoding.encode(target.identifiers), at: 7) { try insert.run() }
+    }
+
+    private func insertOwn(
+        _ publication: StoredPublication,
+        weight: Int,
+        for target: PublicationTarget,
+        seq: UInt64
+    ) throws {
+        let insert = statements.insertOwn
+        insert.bind(target.session.rawValue, at: 1)
+        insert.bind(seq, at: 2)
+        insert.bind(PublicationCoding.flags(qos: target.qos, retain: target.retain, publication), at: 3)
+        insert.bind(Int64(weight), at: 4)
+        insert.bind(publication.details?.expiresAt?.rawValue, at: 5)
+        insert.bind(publication.publishedAt, at: 6)
+        try insert.bind(PublicationCoding.encode(target.identifiers), at: 7) {
+            try insert.bind(publication.topic.rawValue, at: 8) {
+                try insert.bind(publication.payload, at: 9) {
+                    try insert.bind(PublicationCoding.encode(publication.details), at: 10) { try insert.run() }
+                }
+            }
+        }
+    }
+
+    /// Deletes what a client has taken to the end, in as few ranges as there are.
+    mutating func complete(_ id: DurableSessionID, _ seqs: [UInt64]) throws {
+        let seqs = seqs.sorted()
+        var start = 0
+        while start < seqs.count {
+            var end = start + 1
+            while end < seqs.count, seqs[end] <= seqs[end - 1] &+ 1 { end += 1 }
+            try complete(id, seqs[start]...seqs[end - 1])
+            start = end
+        }
+    }
+
+    private mutating func complete(_ id: DurableSessionID, _ range: ClosedRange<UInt64>) throws {
+        var gone = try take(range, of: id)
+        if UInt64(gone.rows) <= range.upperBound - range.lowerBound {
+            Self.bind(id, range, to: statements.deleteReleased)
+            try statements.deleteReleased.run()
+            gone.rows += db.changesCount
+        }
+        guard gone.rows > 0, let index = cache.heads.index(forKey: id) else { return }
+        cache.heads.values[index].queued -= gone.rows
+        cache.heads.values[index].bytes -= gone.bytes
+        markDirty(index)
+    }
+
+    /// The content of one goes; its seq stays.
+    mutating func release(_ id: DurableSessionID, _ seq: UInt64) throws {
+        let gone = try take(seq...seq, of: id)
+        guard gone.rows > 0 else { return }
+        statements.insertReleased.bind(id.rawValue, at: 1)
+        statements.insertReleased.bind(seq, at: 2)
+        try statements.insertReleased.run()
+        guard let index = cache.heads.index(forKey: id) else { return }
+        cache.heads.values[index].bytes -= gone.bytes
+        markDirty(index)
+    }
+
+    /// Takes a range out of the queue, wherever it lies.
+    private mutating func take(
+        _ range: ClosedRange<UInt64>,
+        of id: DurableSessionID
+    ) throws -> (rows: Int, bytes: Int) {
+        var rows = 0
+        var bytes = 0
+        for table in [statements.fresh, statements.settled] {
+            let before = rows
+            Self.bind(id, range, to: table.select)
+            try table.select.forEachRow { row in
+                rows += 1
+                bytes += Int(clamping: row.integer(0))
+                if !row.isNull(1) { dereferenced[row.integer(1), default: 0] += 1 }
+                return true
+            }
+            if rows > before {
+                Self.bind(id, range, to: table.delete)
+                try table.delete.run()
+            }
+            // A range holds no more than its seqs.
+            if UInt64(rows) > range.upperBound - range.lowerBound { break }
+        }
+        return (rows, bytes)
+    }
+
+    private static func bind(_ id: DurableSessionID, _ range: ClosedRange<UInt64>, to statement: PreparedStatement) {
+        statement.bind(id.rawValue, at: 1)
+        statement.bind(range.lowerBound, at: 2)
+        statement.bind(range.upperBound, at: 3)
+    }
+}
+
+/// Writes retained publications.
+struct RetainedWriter {
+    private let insert: PreparedStatement
+    private let delete: PreparedStatement
+
+    init(_ db: Database) throws {
+        insert = try PreparedStatement(
+            db,
+            """
+            INSERT OR REPLACE INTO retained (flags, published_at, expires_at, topic, payload, details) \
+            VALUES (?, ?, ?, ?, ?, ?)
+            """
+        )
+        delete = try PreparedStatement(db, "DELETE FROM retained WHERE topic = ?")
+    }
+
+    func write(_ publications: some Sequence<StoredPublication>) throws {
+        for publication in publications {
+            guard !publication.isEmpty else {
+                try delete.bind(publication.topic.rawValue, at: 1) { try delete.run() }
+                continue
+            }
+            insert.bind(PublicationCoding.flags(qos: .atMostOnce, retain: false, publication), at: 1)
+            insert.bind(publication.publishedAt, at: 2)
+            insert.bind(publication.details?.expiresAt?.rawValue, at: 3)
+            try insert.bind(publication.topic.rawValue, at: 4) {
+                try insert.bind(publication.payload, at: 5) {
+                    try insert.bind(PublicationCoding.encode(publication.details), at: 6) { try insert.run() }
+                }
+            }
+        }
+    }
+}

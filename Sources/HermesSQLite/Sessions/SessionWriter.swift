@@ -1,0 +1,147 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Applies one batch of session operations inside the writer's transaction; what ``BatchWriter`` is for messages.
+///
+/// Each operation is checked before it writes, so that a refused one leaves nothing behind. What many operations of a
+/// batch change (heads, references, the retained publication of a topic) is written once, by ``finish()``.
+struct SessionWriter {
+    let db: Database
+    let settings: StoreSettings
+    let statements: SessionStatements
+    var cache: SessionCache
+    var dirtyHeads: [DurableSessionID] = []
+    /// How many references of which shared publication went.
+    var dereferenced: [Int64: Int64] = [:]
+    /// The newest of each topic.
+    var retained: [TopicName: StoredPublication] = [:]
+
+    init(_ db: Database, cache: consuming SessionCache, settings: StoreSettings) throws {
+        self.db = db
+        self.settings = settings
+        self.cache = cache
+        statements = try SessionStatements(db)
+        self.cache.trim()
+    }
+
+    /// - Throws: what fails the whole batch; a refused operation is an outcome.
+    mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
+        switch operation {
+        case .open(let key, let clean, let expiry):
+            return .opened(try open(key, clean: clean, expiry: expiry))
+        case .remove(let id):
+            try remove(id)
+            return .done
+        case .publish(let publication, let targets, let received, let retains):
+            return .published(try publish(publication, to: targets, received: received, retains: retains))
+        case .retain(let publication):
+            retained[publication.topic] = publication
+            return .done
+        case .close(let id, let sentUpTo, let expiresAt):
+            guard let head = try head(of: id) else { return Self.noSuchSession }
+            try close(id, sentUpTo: min(sentUpTo, cache.heads.values[head].head), expiresAt: expiresAt)
+        case .subscribe(let id, let subscriptions):
+            guard try head(of: id) != nil else { return Self.noSuchSession }
+            try subscribe(id, subscriptions)
+        case .unsubscribe(let id, let filters):
+            guard try head(of: id) != nil else { return Self.noSuchSession }
+            try unsubscribe(id, filters)
+        case .completed(let id, let seqs):
+            guard try head(of: id) != nil else { return Self.noSuchSession }
+            try complete(id, seqs)
+        case .released(let id, let seq):
+            guard try head(of: id) != nil else { return Self.noSuchSession }
+            try release(id, seq)
+        case .receivedReleased(let id, let packetID):
+            guard try head(of: id) != nil else { return Self.noSuchSession }
+            statements.deleteReceived.bind(id.rawValue, at: 1)
+            statements.deleteReceived.bind(Int64(packetID), at: 2)
+            try statements.deleteReceived.run()
+        }
+        return .done
+    }
+
+    /// Writes what was collected and gives the cache back.
+    consuming func finish() throws -> SessionCache {
+        for id in dirtyHeads {
+            guard let index = cache.heads.index(forKey: id) else { continue }
+            let head = cache.heads.values[index]
+            statements.updateHead.bind(head.head, at: 1)
+            statements.updateHead.bind(Int64(head.queued), at: 2)
+            statements.updateHead.bind(Int64(head.bytes), at: 3)
+            statements.updateHead.bind(id.rawValue, at: 4)
+            try statements.updateHead.run()
+            cache.heads.values[index].isDirty = false
+        }
+        try Self.dereference(db, dereferenced)
+        if !retained.isEmpty { try RetainedWriter(db).write(retained.values) }
+        if cache.freshRows >= Self.maxFreshRows || cache.freshBytes >= Self.maxFreshBytes {
+            try Self.settle(db)
+            cache.freshRows = 0
+            cache.freshBytes = 0
+        }
+        return cache
+    }
+
+    /// Takes references to shared publications back; those that nobody refers to any more go.
+    static func dereference(_ db: Database, _ counts: [Int64: Int64]) throws {
+        guard !counts.isEmpty else { return }
+        let update = try PreparedStatement(
+            db,
+            "UPDATE publication_refs SET refs = refs - ? WHERE key = ? RETURNING refs"
+        )
+        let delete = try ["publication", "publication_refs"].map {
+            try PreparedStatement(db, "DELETE FROM \($0) WHERE key = ?")
+        }
+        for (key, count) in counts.sorted(by: { $0.key < $1.key }) {
+            update.bind(count, at: 1)
+            update.bind(key, at: 2)
+            guard let left = try update.first({ $0.integer(0) }), left <= 0 else { continue }
+            for statement in delete {
+                statement.bind(key, at: 1)
+                try statement.run()
+            }
+        }
+    }
+
+    /// Moves the fresh rows to the table where they stay, in the order of that.
+    static func settle(_ db: Database) throws {
+        for sql in settlingSQL { try PreparedStatement(db, sql).run() }
+    }
+
+    static let settlingSQL = [
+        "INSERT INTO session_queue SELECT * FROM session_queue_fresh ORDER BY session, seq",
+        "DELETE FROM session_queue_fresh",
+    ]
+
+    /// So much fits into the writer's page cache, and takes some 20 ms to move.
+    static let maxFreshRows = 20_000
+    static let maxFreshBytes = 8 << 20
+
+    /// The head of a session in the cache; nil if there is no such session.
+    mutating func head(of id: DurableSessionID) throws -> Dictionary<DurableSessionID, SessionCache.Head>.Index? {
+        if let index = cache.heads.index(forKey: id) { return index }
+        statements.selectHead.bind(id.rawValue, at: 1)
+        let found = try statements.selectHead.first { row in
+            SessionCache.Head(
+                head: row.unsigned(0),
+                queued: Int(clamping: row.integer(1)),
+                bytes: Int(clamping: row.integer(2))
+            )
+        }
+        guard let found else { return nil }
+        cache.heads[id] = found
+        return cache.heads.index(forKey: id)
+    }
+
+    mutating func markDirty(_ index: Dictionary<DurableSessionID, SessionCache.Head>.Index) {
+        guard !cache.heads.values[index].isDirty else { return }
+        cache.heads.values[index].isDirty = true
+        dirtyHeads.append(cache.heads.keys[index])
+    }
+
+    private static let noSuchSession = SessionOutcome.refused(HermesError(.notFound, "There is no such session."))
+}
