@@ -12,6 +12,9 @@ package protocol Gateway: Sendable {
     /// The TCP port of the listener unless configured.
     static var defaultPort: Int { get }
 
+    /// The subprotocol under which it is served over WebSocket, at `/<name>` on the HTTP port; nil: it is not.
+    static var webSocketSubprotocol: String? { get }
+
     init(environment: GatewayEnvironment)
 
     /// After this long without a sign of life a connection is closed.
@@ -21,4 +24,8 @@ package protocol Gateway: Sendable {
 
     /// Creates what serves a new connection; called on the connection's event loop.
     func makeSession(for connection: Connection) -> Session
+}
+
+extension Gateway {
+    package static var webSocketSubprotocol: String? { nil }
 }

@@ -207,6 +207,7 @@ extension ServerSettings {
         gateways.qsiop.port = ports["qsiop"] ?? 0
         gateways.delimited.port = ports["delimited"] ?? 0
         gateways.mqtt.port = ports["mqtt"] ?? 0
+        gateways.mqtts.port = ports["mqtts"] ?? 0
         http.port = ports["http"] ?? 0
     }
 }

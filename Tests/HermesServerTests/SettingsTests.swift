@@ -208,4 +208,66 @@ import Testing
     func loopback(_ host: String, _ expected: Bool) {
         #expect(ListenerSettings(host: host, port: 1).isLoopback == expected)
     }
+
+    @Test func mqttListensByDefaultAndOverTLSWithACertificate() throws {
+        let defaults = try ServerSettings.defaults().gateways
+        #expect(defaults.mqtt == ListenerSettings(port: 1883))
+        #expect(defaults.mqtts == ListenerSettings(isEnabled: false, port: 8883))
+        #expect(defaults.broker == MQTTSettings())
+        #expect(defaults.access == AccessSettings())
+        #expect(defaults.listeners.map(\.name) == ["impb", "liveroom", "qsiop", "delimited", "mqtt", "mqtts"])
+        let files = ["--listeners.mqtts.tls.certificate", "a.pem", "--listeners.mqtts.tls.privateKey", "b.pem"]
+        let tls = TLSSettings(certificatePath: "a.pem", privateKeyPath: "b.pem")
+        #expect(try load(files).gateways.mqtts == ListenerSettings(port: 8883, tls: tls))
+        #expect(try !load(files + ["--listeners.mqtts.enabled", "false"]).gateways.mqtts.isEnabled)
+        #expect(try problems(["--listeners.mqtts.enabled", "true"]).contains("listeners.mqtts.tls.certificate"))
+        #expect(try problems(["--listeners.mqtts.tls.privateKey", "b"]).contains("listeners.mqtts.tls.certificate"))
+        #expect(try problems(["--listeners.mqtt.host", "::"]).contains("access.anonymousOnPublic"))
+        let socket = try load(["--listeners.mqtt.unixSocket", "/run/mqtt.sock"]).gateways
+        #expect(socket.listeners.last?.name == "mqtt.unixSocket")
+        #expect(socket.listeners.last?.gateway == "mqtt")
+        #expect(socket.listeners.last?.settings.unixSocketPath == "/run/mqtt.sock")
+        let long = String(repeating: "x", count: 104)
+        #expect(try problems(["--listeners.mqtt.unixSocket", long]).contains("103 bytes"))
+    }
+
+    @Test func clientCertificatesNeedTLSAndAnAuthority() throws {
+        let files = ["--listeners.mqtts.tls.certificate", "a.pem", "--listeners.mqtts.tls.privateKey", "b.pem"]
+        let required = files + ["--listeners.mqtts.tls.clientCertificates", "required"]
+        #expect(try problems(required).contains("listeners.mqtts.tls.clientAuthority"))
+        let authority = required + ["--listeners.mqtts.tls.clientAuthority", "ca.pem"]
+        let tls = try #require(try load(authority).gateways.mqtts.tls)
+        #expect(tls.clientCertificates == .required)
+        #expect(tls.clientAuthorityPath == "ca.pem")
+        #expect(!tls.isIdentityFromCertificate)
+        let identity = ["--listeners.mqtts.tls.identityFromCertificate", "true"]
+        #expect(try problems(files + identity).contains("clientCertificates"))
+        let closed = ["--accounts.registration", "closed"]
+        #expect(try load(authority + identity + closed).gateways.mqtts.tls?.isIdentityFromCertificate == true)
+        #expect(try problems(authority + identity).contains("accounts.registration: closed"))
+        let wide = ["--listeners.mqtts.host", "0.0.0.0"]
+        #expect(try problems(authority + wide).contains("access.anonymousOnPublic"))
+        #expect(try load(authority + identity + closed + wide).gateways.mqtts.host == "0.0.0.0")
+        #expect(try problems(["--listeners.impb.tls.clientCertificates", "optional"]).contains("needs TLS"))
+    }
+
+    @Test func accessIsRead() throws {
+        let settings = try load(
+            ["--access.jwt.keys", "k.pem", "--access.jwt.algorithms", "RS256,ES256", "--access.jwt.audience", "me"]
+                + ["--access.rules", "rules", "--accounts.registration", "closed"]
+                + ["--http.websocket.origins", "https://a.example, https://b.example"]
+        )
+        let tokens = AccessSettings.Tokens(keysPath: "k.pem", algorithms: [.rs256, .es256], audience: "me")
+        #expect(settings.gateways.access == AccessSettings(rulesPath: "rules", tokens: tokens))
+        #expect(settings.webSocket.origins == ["https://a.example", "https://b.example"])
+        for text in ["", "none", "HS256,", "RS256 ES256", "hs256"] {
+            #expect(try problems(["--access.jwt.algorithms", text]).contains("some of HS256, RS256, ES256"))
+        }
+        #expect(try problems(["--access.jwt.keys", "k.pem"]).contains("accounts.registration: closed"))
+        #expect(try problems(["--http.websocket.origins", "a,,b"]).contains("http.websocket.origins"))
+        #expect(try problems(["--listeners.http.host", "0.0.0.0"]).contains("http.websocket.enabled: false"))
+        #expect(
+            try load(["--listeners.http.host", "::", "--http.websocket.enabled", "false"]).http.host == "::"
+        )
+    }
 }

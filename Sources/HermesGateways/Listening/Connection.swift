@@ -13,6 +13,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     package let loop: LoopContext
     package let listener: ListenerState
     let tally: ConnectionTally
+    /// Who is behind the connection, where a proxy told.
+    private let peer: SocketAddress?
+    /// The common name of the peer's certificate, where the listener takes that for its user name.
+    package internal(set) var certificateName: String?
     /// Nil before it is in a pipeline and after it is closed.
     var context: ChannelHandlerContext?
     /// The session; nil after the end.
@@ -66,9 +70,29 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         case closed
     }
 
+    /// How a connection comes into being.
+    package struct Opening {
+        package let loop: LoopContext
+        /// Who is behind it, where that is not its remote address.
+        package var peer: SocketAddress?
+        /// Whether a TLS handshake is still to come.
+        package var isEncrypted: Bool
+
+        package init(loop: LoopContext, peer: SocketAddress? = nil, isEncrypted: Bool = false) {
+            self.loop = loop
+            self.peer = peer
+            self.isEncrypted = isEncrypted
+        }
+    }
+
     /// - Parameter requiresAuthentication: whether the deadline for authentication holds.
-    package init(loop: LoopContext, listener: ListenerState, requiresAuthentication: Bool) {
-        self.loop = loop
+    package convenience init(loop: LoopContext, listener: ListenerState, requiresAuthentication: Bool) {
+        self.init(Opening(loop: loop), listener: listener, requiresAuthentication: requiresAuthentication)
+    }
+
+    init(_ opening: Opening, listener: ListenerState, requiresAuthentication: Bool) {
+        loop = opening.loop
+        peer = opening.peer
         self.listener = listener
         tally = loop.tally(for: listener)
         isAuthenticated = !requiresAuthentication
@@ -78,11 +102,11 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         lastLifeAt = openedAt
     }
 
-    /// The peer's address; nil if it is not known any more.
-    package var remoteAddress: SocketAddress? { context?.remoteAddress }
+    /// The peer's address, the one behind a proxy if that told; nil if it is not known any more.
+    package var remoteAddress: SocketAddress? { peer ?? context?.remoteAddress }
 
     /// The peer's address without port, as the core wants it for its limits.
-    package var remoteHost: String? { context?.remoteAddress?.ipAddress }
+    package var remoteHost: String? { remoteAddress?.ipAddress }
 
     /// Whether the session may still write.
     package var isOpen: Bool { phase == .open }

@@ -13,6 +13,8 @@ package final class ConnectionCounter: Sendable {
         case v4(UInt32)
         case v6Network(UInt64)
         case local
+        /// Behind a proxy that has not told yet; only counted in total.
+        case unknown
 
         package init(_ address: SocketAddress?) {
             // sockaddr_in has the address at byte 4, sockaddr_in6 at byte 8, everywhere.
@@ -71,9 +73,22 @@ package final class ConnectionCounter: Sendable {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
             let sameAddress = counts.perAddress[address, default: 0]
-            guard sameAddress < perAddress else { return .perAddress }
+            guard sameAddress < perAddress || address == .unknown else { return .perAddress }
             counts.perAddress[address] = sameAddress + 1
             counts.total += 1
+            return nil
+        }
+    }
+
+    /// The address of a connection that was counted as unknown has become known.
+    ///
+    /// - Returns: nil if it is counted there now; else it is still counted as unknown.
+    package func identify(_ address: Address) -> Refusal? {
+        counts.withLock { counts in
+            let sameAddress = counts.perAddress[address, default: 0]
+            guard sameAddress < perAddress else { return .perAddress }
+            counts.perAddress[address] = sameAddress + 1
+            Self.removeOne(.unknown, &counts)
             return nil
         }
     }
@@ -82,8 +97,12 @@ package final class ConnectionCounter: Sendable {
     package func remove(_ address: Address) {
         counts.withLock { counts in
             counts.total -= 1
-            guard let sameAddress = counts.perAddress[address] else { return }
-            counts.perAddress[address] = sameAddress > 1 ? sameAddress - 1 : nil
+            Self.removeOne(address, &counts)
         }
+    }
+
+    private static func removeOne(_ address: Address, _ counts: inout Counts) {
+        guard let sameAddress = counts.perAddress[address] else { return }
+        counts.perAddress[address] = sameAddress > 1 ? sameAddress - 1 : nil
     }
 }

@@ -3,6 +3,7 @@
 
 import HermesWire
 package import NIOCore
+import NIOSSL
 import NIOTLS
 
 /// The one handler in a connection's pipeline (behind TLS): turns bytes into frames for the session, and the
@@ -50,9 +51,22 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if opensWithHandshake, case .handshakeCompleted? = event as? TLSUserEvent, connection.isOpen {
             opensWithHandshake = false
+            guard takesCertificateName(context) else { return context.close(promise: nil) }
             session.opened()
         }
         context.fireUserInboundEventTriggered(event)
+    }
+
+    /// A certificate was checked by TLS already; here only its name is read.
+    ///
+    /// - Returns: false if there is a certificate that names nobody.
+    private func takesCertificateName(_ context: ChannelHandlerContext) -> Bool {
+        guard connection.listener.takesCertificateNames else { return true }
+        guard let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate() else {
+            return true
+        }
+        connection.certificateName = certificate.onlyCommonName
+        return connection.certificateName != nil
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) { connection.closed() }

@@ -8,36 +8,37 @@ import NIOSSL
 
 /// One listening socket of one protocol, and its connections.
 package final class Listener: Sendable {
-    /// The gateway's name.
+    /// The listener's name in the configuration.
     package let name: String
     /// Where it listens, with the port that was found if none was asked for.
     package let address: SocketAddress?
-    private let state: ListenerState
-    private let loops: LoopContexts
+    private let acceptor: ConnectionAcceptor
     private let channel: any Channel
     private let tls: TLSContextBox?
+    private let unixSocketPath: String?
 
     private init(
-        state: ListenerState,
-        loops: LoopContexts,
+        name: String,
+        acceptor: ConnectionAcceptor,
         channel: any Channel,
-        tls: TLSContextBox?
+        tls: TLSContextBox?,
+        unixSocketPath: String?
     ) {
-        name = state.name
+        self.name = name
         address = channel.localAddress
-        self.state = state
-        self.loops = loops
+        self.acceptor = acceptor
         self.channel = channel
         self.tls = tls
+        self.unixSocketPath = unixSocketPath
     }
 
-    /// The port it listens on.
+    /// The port it listens on; 0 for a Unix socket.
     package var port: Int { address?.port ?? 0 }
 
     /// Open connections of this listener.
-    package var openConnections: Int { state.openCount }
+    package var openConnections: Int { acceptor.openConnections }
 
-    /// Starts to listen for a protocol.
+    /// Starts to listen for a protocol with a gateway of its own.
     ///
     /// - Parameter group: the event loops; the ones of `environment.loops`.
     /// - Throws: IOError if the address cannot be bound, NIOSSL's errors for a bad certificate.
@@ -47,18 +48,56 @@ package final class Listener: Sendable {
         environment: GatewayEnvironment,
         group: any EventLoopGroup
     ) async throws -> Listener {
-        let gateway = G(environment: environment)
+        try await start(G(environment: environment), name: G.name, on: settings, environment: environment, group: group)
+    }
+
+    /// Starts to listen for a gateway, which may have several listeners.
+    ///
+    /// - Parameters:
+    ///   - name: the listener's name in the configuration.
+    ///   - group: the event loops; the ones of `environment.loops`.
+    /// - Throws: IOError if the address cannot be bound, NIOSSL's errors for a bad certificate.
+    package static func start(
+        _ gateway: some Gateway,
+        name: String,
+        on settings: ListenerSettings,
+        environment: GatewayEnvironment,
+        group: any EventLoopGroup
+    ) async throws -> Listener {
         let tls = try settings.tls.map(TLSContextBox.init)
-        let state = ListenerState(
-            name: G.name,
-            limits: environment.settings.limits,
-            idleTimeout: gateway.idleTimeout,
-            maxFrameBytes: gateway.maxFrameBytes,
-            logger: environment.logger
+        let acceptor = ConnectionAcceptor(
+            gateway,
+            environment: environment,
+            takesCertificateNames: settings.tls?.isIdentityFromCertificate ?? false
         )
-        let counter = environment.counter
-        let loops = environment.loops
-        let channel = try await ServerBootstrap(group: group)
+        let proxyPatience = settings.proxyProtocol == .v2 ? environment.settings.limits.timeToAuthenticate : nil
+        let bootstrap = bootstrap(group) { channel in
+            try accept(channel, by: acceptor, proxyPatience: proxyPatience, tls: tls)
+        }
+        let channel: any Channel
+        if let path = settings.unixSocketPath {
+            channel = try await UnixSocket.bind(bootstrap, path: path, group: group)
+        } else {
+            channel =
+                try await bootstrap
+                .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
+                .bind(host: settings.host, port: settings.port)
+                .get()
+        }
+        return Listener(
+            name: name,
+            acceptor: acceptor,
+            channel: channel,
+            tls: tls,
+            unixSocketPath: settings.unixSocketPath
+        )
+    }
+
+    private static func bootstrap(
+        _ group: any EventLoopGroup,
+        accept: @escaping @Sendable (any Channel) throws -> Void
+    ) -> ServerBootstrap {
+        ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1_024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { channel in
@@ -69,50 +108,41 @@ package final class Listener: Sendable {
                     )
                 }
             }
-            .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
             // NIO keeps a connection's read buffers: small for those that say little, growing where much comes.
             .childChannelOption(
                 .recvAllocator,
                 value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1_024, maximum: 65_536)
             )
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try accept(channel, for: gateway, state: state, counter: counter, loops: loops, tls: tls)
-                }
-            }
-            .bind(host: settings.host, port: settings.port)
-            .get()
-        return Listener(state: state, loops: loops, channel: channel, tls: tls)
+            .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try accept(channel) } }
     }
 
-    private static func accept<G: Gateway>(
+    private static func accept(
         _ channel: any Channel,
-        for gateway: G,
-        state: ListenerState,
-        counter: ConnectionCounter,
-        loops: LoopContexts,
+        by acceptor: ConnectionAcceptor,
+        proxyPatience: Duration?,
         tls: TLSContextBox?
     ) throws {
-        guard let loop = loops[channel.eventLoop], !state.isDraining else { throw RefusedConnection() }
-        let address = ConnectionCounter.Address(channel.remoteAddress)
-        if let refusal = counter.add(address) {
-            state.metrics.refused(refusal)
-            throw RefusedConnection()
+        guard let proxyPatience else {
+            try acceptor.admit(channel)
+            return try serve(channel, for: nil, by: acceptor, tls: tls)
         }
-        channel.closeFuture.whenComplete { _ in counter.remove(address) }
+        let identify = try acceptor.admitUnknown(channel)
+        try channel.pipeline.syncOperations.addHandler(
+            ProxyHeaderHandler(patience: proxyPatience, logger: acceptor.state.logger) { channel, peer in
+                try identify(peer ?? channel.remoteAddress)
+                try serve(channel, for: peer, by: acceptor, tls: tls)
+            }
+        )
+    }
+
+    private static func serve(
+        _ channel: any Channel,
+        for peer: SocketAddress?,
+        by acceptor: ConnectionAcceptor,
+        tls: TLSContextBox?
+    ) throws {
         if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.current())) }
-        let connection = Connection(
-            loop: loop,
-            listener: state,
-            requiresAuthentication: G.Session.requiresAuthentication
-        )
-        let session = gateway.makeSession(for: connection)
-        let handler = ConnectionHandler<G.Session>(
-            connection: connection,
-            session: session,
-            isEncrypted: tls != nil
-        )
-        try channel.pipeline.syncOperations.addHandler(handler)
+        try acceptor.serve(channel, for: peer, isEncrypted: tls != nil)
     }
 
     /// Reads the certificate again, for new connections; does nothing without TLS.
@@ -121,23 +151,10 @@ package final class Listener: Sendable {
     /// Accepts no more; connections stay.
     package func stopAccepting() async {
         try? await channel.close().get()
+        if let unixSocketPath { UnixSocket.remove(unixSocketPath) }
     }
 
     /// Says farewell on all connections and returns when they are closed: at the latest after `deadline`, when those
     /// that did not close themselves are cut off.
-    package func drain(within deadline: Duration) async {
-        let state = state
-        state.beginDraining()
-        let cutOff = TimeAmount.nanoseconds(Int64(min(max(deadline / .nanoseconds(1), 0), 1e18)))
-        for loop in loops.all {
-            loop.post(.run { for connection in loop.connections(of: state) { connection.end(.shuttingDown) } })
-            loop.eventLoop.scheduleTask(in: cutOff) {
-                for connection in loop.connections(of: state) { connection.context?.close(promise: nil) }
-            }
-        }
-        await state.allClosed()
-    }
+    package func drain(within deadline: Duration) async { await acceptor.drain(within: deadline) }
 }
-
-/// There are enough connections, or the server stops: the new one is closed without a word.
-struct RefusedConnection: Error {}

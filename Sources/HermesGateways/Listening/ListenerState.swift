@@ -16,6 +16,7 @@ package final class ListenerState: Sendable {
     package let idleTimeout: Duration
     package let logger: Logger
     package let metrics: GatewayMetrics
+    let takesCertificateNames: Bool
     let authenticationTicks: UInt32
     let idleTicks: UInt32
     let graceTicks: UInt32
@@ -38,8 +39,17 @@ package final class ListenerState: Sendable {
     /// - Parameters:
     ///   - name: the gateway's.
     ///   - maxFrameBytes: the longest body of a frame.
-    package init(name: String, limits: ConnectionLimits, idleTimeout: Duration, maxFrameBytes: Int, logger: Logger) {
+    ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
+    package init(
+        name: String,
+        limits: ConnectionLimits,
+        idleTimeout: Duration,
+        maxFrameBytes: Int,
+        takesCertificateNames: Bool = false,
+        logger: Logger
+    ) {
         self.name = name
+        self.takesCertificateNames = takesCertificateNames
         self.limits = limits
         self.maxFrameBytes = maxFrameBytes
         self.idleTimeout = idleTimeout

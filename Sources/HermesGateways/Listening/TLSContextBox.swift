@@ -37,6 +37,23 @@ package final class TLSContextBox: Sendable {
             privateKey: .privateKey(key)
         )
         configuration.minimumTLSVersion = .tlsv12
+        switch settings.clientCertificates {
+        case .none: break
+        case .optional: configuration.certificateVerification = .optionalVerification
+        case .required: configuration.certificateVerification = .noHostnameVerification
+        }
+        if let authority = settings.clientAuthorityPath {
+            configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(authority))
+        }
         return try NIOSSLContext(configuration: configuration)
+    }
+}
+
+extension NIOSSLCertificate {
+    /// The common name of the subject; nil if there is none, or more than one.
+    var onlyCommonName: String? {
+        let names = subjectName.filter { $0.type == .commonName }
+        guard names.count == 1, let name = names.first?.value, !name.isEmpty else { return nil }
+        return name
     }
 }

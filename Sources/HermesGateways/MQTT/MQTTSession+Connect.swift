@@ -20,7 +20,7 @@ extension MQTTSession {
         if let problem = problem(of: connect) { return refuse(problem) }
         let isAssigned = connect.clientID.isEmpty
         let clientID = isAssigned ? Self.randomClientID() : connect.clientID
-        let certificate: String? = nil
+        let certificate = connection.certificateName
         let authenticator = environment.authenticator
         if connect.userName == nil, connect.password == nil, certificate == nil {
             return identified(authenticator.anonymous(clientID: clientID), connect, isAssigned: isAssigned)

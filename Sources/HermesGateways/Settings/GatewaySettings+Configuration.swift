@@ -2,54 +2,75 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension GatewaySettings {
-    private static let impbKeys = ListenerSettings.Keys("impb", title: "IMPB", port: 6969, isEnabled: true)
-    private static let liveroomKeys = ListenerSettings.Keys("liveroom", title: "LiveRoom", port: 9898, isEnabled: true)
-    private static let qsiopKeys = ListenerSettings.Keys("qsiop", title: "QSIOP", port: 7979, isEnabled: true)
-    private static let delimitedKeys = ListenerSettings.Keys(
-        "delimited",
-        title: "Delimited",
-        port: 9000,
-        isEnabled: true
+    private static let impbKeys = keys("impb", "IMPB", port: 6969)
+    private static let liveroomKeys = keys("liveroom", "LiveRoom", port: 9898)
+    private static let qsiopKeys = keys("qsiop", "QSIOP", port: 7979)
+    private static let delimitedKeys = keys("delimited", "Delimited", port: 9000)
+    private static let mqttKeys = keys("mqtt", "MQTT", port: 1883, features: [.gateway, .certificateIdentity])
+    private static let mqttsKeys = keys(
+        "mqtts",
+        "MQTT over TLS",
+        port: 8883,
+        features: [.gateway, .certificateIdentity, .tlsOnly]
     )
-    private static let mqttKeys = ListenerSettings.Keys("mqtt", title: "MQTT", port: 1883, isEnabled: true)
+    private static let mqttUnixSocket = Setting.path(
+        "listeners.mqtt.unixSocket",
+        default: "",
+        isEmptyAllowed: true,
+        "The path of a Unix socket on which MQTT is served as well, for programs of this user and group; empty: none."
+    )
 
-    private static let anonymous = Setting.flag(
-        "access.anonymous",
-        default: true,
-        "Whether a room viewer needs no account and a QSIOP device no token."
-    )
-    private static let anonymousOnPublic = Setting.flag(
-        "access.anonymousOnPublic",
-        default: false,
-        "Must be true for anonymous access on an address that other machines reach."
-    )
+    private static func keys(
+        _ name: String,
+        _ title: String,
+        port: Int,
+        features: ListenerSettings.Features = .gateway
+    ) -> ListenerSettings.Keys {
+        ListenerSettings.Keys(name, title: title, port: port, isEnabled: true, features: features)
+    }
 
     /// Every setting of the gateways.
     package static let settings: [SettingDescriptor] =
-        impbKeys.all + liveroomKeys.all + qsiopKeys.all + delimitedKeys.all + mqttKeys.all
+        impbKeys.all + liveroomKeys.all + qsiopKeys.all + delimitedKeys.all
+        + mqttKeys.all + [mqttUnixSocket.descriptor] + mqttsKeys.all
         + STUNSettings.settings
-        + ConnectionLimits.settings + [anonymous.descriptor, anonymousOnPublic.descriptor]
-        + LiveRoomSettings.settings + QSIOPSettings.settings
+        + ConnectionLimits.settings + AccessSettings.settings
+        + LiveRoomSettings.settings + QSIOPSettings.settings + MQTTSettings.settings
 
     /// - Throws: also what no single value shows: half a TLS configuration, anonymous access on a public address.
     package init(_ values: SettingValues) throws(SettingsError) {
-        let isAnonymousAllowed = try values.value(of: Self.anonymous)
+        let access = try AccessSettings(values)
+        let unixSocket = try values.value(of: Self.mqttUnixSocket)
         self.init(
             impb: try ListenerSettings(values, Self.impbKeys),
             liveroom: try ListenerSettings(values, Self.liveroomKeys),
             qsiop: try ListenerSettings(values, Self.qsiopKeys),
             delimited: try ListenerSettings(values, Self.delimitedKeys),
             mqtt: try ListenerSettings(values, Self.mqttKeys),
+            mqtts: try ListenerSettings(values, Self.mqttsKeys),
+            mqttUnixSocketPath: unixSocket.isEmpty ? nil : unixSocket,
             stun: try STUNSettings(values),
             limits: try ConnectionLimits(values),
-            room: try LiveRoomSettings(values, isAnonymousAllowed: isAnonymousAllowed),
-            device: try QSIOPSettings(values, isAnonymousAllowed: isAnonymousAllowed),
-            isAnonymousAllowed: isAnonymousAllowed
+            access: access,
+            room: try LiveRoomSettings(values, isAnonymousAllowed: access.isAnonymousAllowed),
+            device: try QSIOPSettings(values, isAnonymousAllowed: access.isAnonymousAllowed),
+            broker: try MQTTSettings(values)
         )
-        let isPublicAllowed = try values.value(of: Self.anonymousOnPublic)
-        guard isAnonymousAllowed, !isPublicAllowed else { return }
-        for (name, listener) in [("liveroom", liveroom), ("qsiop", qsiop), ("mqtt", mqtt)]
-        where listener.isEnabled && !listener.isLoopback && !(name == "qsiop" && device.isTokenRequired) {
+        // sockaddr_un has room for this many bytes on every system.
+        guard unixSocket.utf8.count <= 103 else {
+            throw SettingsError(problems: [
+                "listeners.mqtt.unixSocket = \"\(unixSocket)\" is too long for a socket: at most 103 bytes"
+            ])
+        }
+        try refuseAnonymousOnPublic()
+    }
+
+    private func refuseAnonymousOnPublic() throws(SettingsError) {
+        guard access.isAnonymousAllowed, !access.isAnonymousAllowedOnPublic else { return }
+        for (name, listener) in [("liveroom", liveroom), ("qsiop", qsiop), ("mqtt", mqtt), ("mqtts", mqtts)]
+        where listener.isEnabled && !listener.isLoopback {
+            if name == "qsiop", device.isTokenRequired { continue }
+            if let tls = listener.tls, tls.isIdentityFromCertificate, tls.clientCertificates == .required { continue }
             throw SettingsError(problems: [
                 "listeners.\(name).host = \"\(listener.host)\" is reached by other machines while access.anonymous is "
                     + "true; set access.anonymous: false, or access.anonymousOnPublic: true if that is what you want"

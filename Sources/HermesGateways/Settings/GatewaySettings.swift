@@ -8,13 +8,16 @@ package struct GatewaySettings: Sendable, Hashable {
     package var qsiop: ListenerSettings
     package var delimited: ListenerSettings
     package var mqtt: ListenerSettings
+    /// MQTT over TLS on a port of its own.
+    package var mqtts: ListenerSettings
+    /// MQTT on a Unix socket; nil: there is none.
+    package var mqttUnixSocketPath: String?
     package var stun: STUNSettings
     package var limits: ConnectionLimits
+    package var access: AccessSettings
     package var room: LiveRoomSettings
     package var device: QSIOPSettings
     package var broker: MQTTSettings
-    /// Whether MQTT clients need to be nobody.
-    package var isAnonymousAllowed: Bool
 
     package init(
         impb: ListenerSettings = .init(port: 6969),
@@ -22,28 +25,42 @@ package struct GatewaySettings: Sendable, Hashable {
         qsiop: ListenerSettings = .init(port: 7979),
         delimited: ListenerSettings = .init(port: 9000),
         mqtt: ListenerSettings = .init(port: 1883),
+        mqtts: ListenerSettings = .init(isEnabled: false, port: 8883),
+        mqttUnixSocketPath: String? = nil,
         stun: STUNSettings = .init(),
         limits: ConnectionLimits = .init(),
+        access: AccessSettings = .init(),
         room: LiveRoomSettings = .init(),
         device: QSIOPSettings = .init(),
-        broker: MQTTSettings = .init(),
-        isAnonymousAllowed: Bool = true
+        broker: MQTTSettings = .init()
     ) {
         self.impb = impb
         self.liveroom = liveroom
         self.qsiop = qsiop
         self.delimited = delimited
         self.mqtt = mqtt
+        self.mqtts = mqtts
+        self.mqttUnixSocketPath = mqttUnixSocketPath
         self.stun = stun
         self.limits = limits
+        self.access = access
         self.room = room
         self.device = device
         self.broker = broker
-        self.isAnonymousAllowed = isAnonymousAllowed
     }
 
-    /// Every listener with its name in the configuration.
-    package var listeners: [(name: String, settings: ListenerSettings)] {
-        [("impb", impb), ("liveroom", liveroom), ("qsiop", qsiop), ("delimited", delimited), ("mqtt", mqtt)]
+    /// Whether MQTT clients need to be nobody.
+    package var isAnonymousAllowed: Bool { access.isAnonymousAllowed }
+
+    /// Every listener with its name in the configuration and the ``Gateway/name`` of the protocol that it serves.
+    package var listeners: [(name: String, gateway: String, settings: ListenerSettings)] {
+        var listeners = [
+            ("impb", "impb", impb), ("liveroom", "liveroom", liveroom), ("qsiop", "qsiop", qsiop),
+            ("delimited", "delimited", delimited), ("mqtt", "mqtt", mqtt), ("mqtts", "mqtt", mqtts),
+        ]
+        if let path = mqttUnixSocketPath {
+            listeners.append(("mqtt.unixSocket", "mqtt", ListenerSettings(port: 0, unixSocketPath: path)))
+        }
+        return listeners
     }
 }

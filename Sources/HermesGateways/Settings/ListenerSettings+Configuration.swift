@@ -10,19 +10,45 @@ extension ListenerSettings {
         case off = "false"
     }
 
+    /// What a listener can do beside listening: which further settings it has.
+    package struct Features: OptionSet, Sendable {
+        package let rawValue: UInt8
+
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// Clients may show certificates, and a proxy may stand before the server.
+        package static let gateway = Features(rawValue: 1)
+        /// The name in a client's certificate may be its user name.
+        package static let certificateIdentity = Features(rawValue: 2)
+        /// It speaks TLS alone, and is enabled if a certificate is given.
+        package static let tlsOnly = Features(rawValue: 4)
+    }
+
     /// The settings below `listeners.<name>`.
     package struct Keys: Sendable {
         let enabled: Setting<Bool>
+        let enabledWithCertificate: Setting<TLSMode>
         let host: Setting<String>
         let port: Setting<Int>
+        let proxyProtocol: Setting<ProxyProtocol>
         let tls: Setting<TLSMode>
         let certificate: Setting<String>
         let privateKey: Setting<String>
+        let clientCertificates: Setting<TLSSettings.ClientCertificates>
+        let clientAuthority: Setting<String>
+        let identityFromCertificate: Setting<Bool>
+        let features: Features
 
         /// Keys of a listener called `name`.
-        package init(_ name: String, title: String, port: Int, isEnabled: Bool) {
+        package init(_ name: String, title: String, port: Int, isEnabled: Bool, features: Features = []) {
             let prefix = "listeners.\(name)"
+            self.features = features
             enabled = .flag("\(prefix).enabled", default: isEnabled, "Whether \(title) is served.")
+            enabledWithCertificate = .choice(
+                "\(prefix).enabled",
+                default: .auto,
+                "Whether \(title) is served; auto: if a certificate is given."
+            )
             host = .text(
                 "\(prefix).host",
                 default: "127.0.0.1",
@@ -35,6 +61,11 @@ extension ListenerSettings {
                 default: port,
                 in: 0...65_535,
                 "The TCP port; 0 takes a free one, shown at start."
+            )
+            proxyProtocol = .choice(
+                "\(prefix).proxyProtocol",
+                default: .off,
+                "v2: each connection must begin with a PROXY protocol header; only for a port that the proxy alone reaches."
             )
             tls = .choice(
                 "\(prefix).tls.enabled",
@@ -53,25 +84,55 @@ extension ListenerSettings {
                 isEmptyAllowed: true,
                 "PEM file with the certificate's private key; read again on SIGHUP."
             )
+            clientCertificates = .choice(
+                "\(prefix).tls.clientCertificates",
+                default: .none,
+                "Whether clients show certificates; with optional, one that is shown must be good."
+            )
+            clientAuthority = .path(
+                "\(prefix).tls.clientAuthority",
+                default: "",
+                isEmptyAllowed: true,
+                "PEM file with the authorities that sign clients' certificates; read again on SIGHUP."
+            )
+            identityFromCertificate = .flag(
+                "\(prefix).tls.identityFromCertificate",
+                default: false,
+                "Whether the common name of a client's certificate is its user name, without a password."
+            )
         }
 
         /// All of them.
         package var all: [SettingDescriptor] {
-            [
-                enabled.descriptor, host.descriptor, port.descriptor, tls.descriptor, certificate.descriptor,
-                privateKey.descriptor,
+            var all = [
+                features.contains(.tlsOnly) ? enabledWithCertificate.descriptor : enabled.descriptor, host.descriptor,
+                port.descriptor,
             ]
+            if features.contains(.gateway) { all.append(proxyProtocol.descriptor) }
+            if !features.contains(.tlsOnly) { all.append(tls.descriptor) }
+            all += [certificate.descriptor, privateKey.descriptor]
+            if features.contains(.gateway) { all += [clientCertificates.descriptor, clientAuthority.descriptor] }
+            if features.contains(.certificateIdentity) { all.append(identityFromCertificate.descriptor) }
+            return all
         }
     }
 
     /// - Throws: values that are not allowed, and TLS of which only half is there.
     package init(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {
-        isEnabled = try values.value(of: keys.enabled)
         host = try values.value(of: keys.host)
         port = try values.value(of: keys.port)
+        proxyProtocol = try values.value(of: keys.proxyProtocol)
         let certificate = try values.value(of: keys.certificate)
         let privateKey = try values.value(of: keys.privateKey)
-        let mode = try values.value(of: keys.tls)
+        let mode: TLSMode
+        if keys.features.contains(.tlsOnly) {
+            mode = try values.value(of: keys.enabledWithCertificate)
+            isEnabled = mode == .on || mode == .auto && !(certificate.isEmpty && privateKey.isEmpty)
+        } else {
+            mode = try values.value(of: keys.tls)
+            isEnabled = try values.value(of: keys.enabled)
+        }
+        let tlsKey = keys.features.contains(.tlsOnly) ? keys.enabledWithCertificate.descriptor : keys.tls.descriptor
         switch (mode, certificate.isEmpty, privateKey.isEmpty) {
         case (.off, _, _), (.auto, true, true):
             tls = nil
@@ -80,8 +141,36 @@ extension ListenerSettings {
         case (.auto, true, false), (.auto, false, true), (.on, _, true), (.on, true, false):
             throw SettingsError(problems: [
                 "TLS needs both \(keys.certificate.descriptor.key) and \(keys.privateKey.descriptor.key), "
-                    + "or neither (then \(keys.tls.descriptor.key) must not be true)"
+                    + "or neither (then \(tlsKey.key) must not be true)"
             ])
         }
+        try readClientCertificates(values, keys)
+    }
+
+    private mutating func readClientCertificates(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {
+        let mode = try values.value(of: keys.clientCertificates)
+        let authority = try values.value(of: keys.clientAuthority)
+        let isIdentity = try values.value(of: keys.identityFromCertificate)
+        if mode != .none, tls == nil, isEnabled {
+            throw SettingsError(problems: [
+                "\(keys.clientCertificates.descriptor.key) = \"\(mode.rawValue)\" needs TLS: give "
+                    + "\(keys.certificate.descriptor.key) and \(keys.privateKey.descriptor.key)"
+            ])
+        }
+        if mode != .none, authority.isEmpty {
+            throw SettingsError(problems: [
+                "\(keys.clientCertificates.descriptor.key) = \"\(mode.rawValue)\" needs "
+                    + "\(keys.clientAuthority.descriptor.key): whoever signs your clients' certificates"
+            ])
+        }
+        if isIdentity, mode == .none {
+            throw SettingsError(problems: [
+                "\(keys.identityFromCertificate.descriptor.key) = true needs "
+                    + "\(keys.clientCertificates.descriptor.key): optional or required"
+            ])
+        }
+        tls?.clientCertificates = mode
+        tls?.clientAuthorityPath = authority.isEmpty ? nil : authority
+        tls?.isIdentityFromCertificate = isIdentity
     }
 }

@@ -3,37 +3,45 @@
 
 /// How the MQTT broker behaves.
 package struct MQTTSettings: Sendable, Hashable {
-    /// The largest packet, in bytes.
+    /// The longest packet that is taken, told to clients of 5.0 as Maximum Packet Size.
     package var maxPacketBytes: Int
-    /// QoS 1 and 2 messages of one client that may be unacknowledged by the server.
+    /// Unacknowledged QoS 1 and 2 publications from a client, told to clients of 5.0 as Receive Maximum.
     package var receiveMaximum: Int
-    /// QoS 1 and 2 messages to one client that may be unacknowledged by it, if it does not want fewer.
+    /// Unacknowledged QoS 1 and 2 publications to a client; its own Receive Maximum lowers it.
     package var maxInflight: Int
-    /// Topic aliases in each direction.
+    /// Aliases that a client may use, told to clients of 5.0; 0: none.
     package var topicAliasMaximum: UInt16
     package var maxSubscriptionsPerSession: Int
-    /// The longest a session outlives its connection; that of 3.1.1's durable sessions.
+    /// The longest a session outlives its connection, those of 3.1.1 included.
     package var maxSessionExpiry: Duration
-    /// Messages that wait for one session.
+    /// Publications that wait for an absent session.
     package var maxQueuedMessages: Int
-    /// Their bytes.
+    /// What they may take, in bytes.
     package var maxQueuedBytes: Int
-    /// The longest keep alive that is granted, in seconds; 0: any, or none.
+    /// The longest keep alive in seconds; a longer one, or none, is replaced. 0: no limit.
     package var maxKeepAlive: UInt16
     /// The longest client identifier, in bytes.
     package var maxClientIDBytes: Int
+    package var maxRetainedMessages: Int
+    /// What all retained publications may take, in bytes.
+    package var maxRetainedBytes: Int
+    /// Between two publications of `$SYS/…`; zero: there are none.
+    package var sysInterval: Duration
 
     package init(
-        maxPacketBytes: Int = 1_048_576,
-        receiveMaximum: Int = 1_024,
-        maxInflight: Int = 1_024,
+        maxPacketBytes: Int = 1 << 20,
+        receiveMaximum: Int = 1024,
+        maxInflight: Int = 1024,
         topicAliasMaximum: UInt16 = 32,
         maxSubscriptionsPerSession: Int = 10_000,
-        maxSessionExpiry: Duration = .seconds(7 * 24 * 3_600),
+        maxSessionExpiry: Duration = .seconds(7 * 86_400),
         maxQueuedMessages: Int = 100_000,
         maxQueuedBytes: Int = 64 << 20,
         maxKeepAlive: UInt16 = 0,
-        maxClientIDBytes: Int = 1_024
+        maxClientIDBytes: Int = 1_024,
+        maxRetainedMessages: Int = 1_000_000,
+        maxRetainedBytes: Int = 1 << 30,
+        sysInterval: Duration = .seconds(10)
     ) {
         self.maxPacketBytes = maxPacketBytes
         self.receiveMaximum = receiveMaximum
@@ -45,6 +53,9 @@ package struct MQTTSettings: Sendable, Hashable {
         self.maxQueuedBytes = maxQueuedBytes
         self.maxKeepAlive = maxKeepAlive
         self.maxClientIDBytes = maxClientIDBytes
+        self.maxRetainedMessages = maxRetainedMessages
+        self.maxRetainedBytes = maxRetainedBytes
+        self.sysInterval = sysInterval
     }
 
     /// What a client gets that asked for a session of so many seconds; 0xFFFFFFFF: for ever.

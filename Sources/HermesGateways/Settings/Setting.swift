@@ -142,3 +142,39 @@ extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue =
         }
     }
 }
+
+extension Setting {
+    /// Some of a few words, with commas between them.
+    package static func choices<Choice>(_ key: String, default values: [Choice], _ summary: String) -> Self
+    where Value == [Choice], Choice: CaseIterable & RawRepresentable, Choice.RawValue == String {
+        let words = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+        let text = values.map(\.rawValue).joined(separator: ", ")
+        return Setting(key, kind: "list", allowed: "some of \(words)", default: text, summary) { text in
+            let words = Self.words(text)
+            let values = words.compactMap { Choice(rawValue: $0) }
+            return values.isEmpty || values.count < words.count ? nil : values
+        }
+    }
+
+    private static func words(_ text: String) -> [String] {
+        text.split(separator: ",", omittingEmptySubsequences: false).map { word in
+            String(word.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+        }
+    }
+}
+
+extension Setting where Value == [String] {
+    /// Texts with commas between them; none if empty.
+    package static func texts(_ key: String, maxCount: Int, maxBytes: Int, _ summary: String) -> Self {
+        let allowed = "up to \(maxCount) of at most \(maxBytes) bytes, with commas between"
+        return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in
+            if text.isEmpty { return [] }
+            let words = words(text)
+            let areAllowed = words.allSatisfy { word in
+                (1...maxBytes).contains(word.utf8.count)
+                    && word.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+            }
+            return areAllowed && words.count <= maxCount ? words : nil
+        }
+    }
+}

@@ -5,6 +5,7 @@
 package struct BoundAddress: Sendable, Hashable, CustomStringConvertible {
     /// The listener's name in the configuration.
     package let name: String
+    /// Or the path of a Unix socket.
     package let host: String
     /// The port in use, also where the configuration said 0.
     package let port: Int
@@ -16,6 +17,7 @@ package struct BoundAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String {
-        host.contains(":") ? "\(name) [\(host)]:\(port)" : "\(name) \(host):\(port)"
+        if host.contains("/") { return "\(name) \(host)" }
+        return host.contains(":") ? "\(name) [\(host)]:\(port)" : "\(name) \(host):\(port)"
     }
 }

@@ -24,12 +24,7 @@ struct GatewaysService: Service {
     ) async throws(ServerFailure) -> [Listener] {
         var listeners: [Listener] = []
         do throws(ServerFailure) {
-            for type in GatewayCatalog.all {
-                guard let settings = environment.settings.listeners.first(where: { $0.name == type.name })?.settings
-                else { continue }
-                guard settings.isEnabled else { continue }
-                listeners.append(try await listen(type, settings, environment, group))
-            }
+            for type in GatewayCatalog.all { try await listen(type, environment, group, &listeners) }
         } catch {
             for listener in listeners { await listener.stopAccepting() }
             throw error
@@ -37,17 +32,24 @@ struct GatewaysService: Service {
         return listeners
     }
 
-    private static func listen(
-        _ type: (some Gateway).Type,
-        _ settings: ListenerSettings,
+    /// One gateway serves all listeners of its protocol.
+    private static func listen<G: Gateway>(
+        _ type: G.Type,
         _ environment: GatewayEnvironment,
-        _ group: any EventLoopGroup
-    ) async throws(ServerFailure) -> Listener {
-        do {
-            return try await Listener.start(type, on: settings, environment: environment, group: group)
-        } catch {
-            if let tls = settings.tls, !(error is IOError) { throw .badCertificate(type.name, tls, error) }
-            throw .cannotListen(type.name, settings, error)
+        _ group: any EventLoopGroup,
+        _ listeners: inout [Listener]
+    ) async throws(ServerFailure) {
+        let gateway = G(environment: environment)
+        for (name, protocolName, settings) in environment.settings.listeners
+        where protocolName == G.name && settings.isEnabled {
+            do {
+                listeners.append(
+                    try await Listener.start(gateway, name: name, on: settings, environment: environment, group: group)
+                )
+            } catch {
+                if let tls = settings.tls, !(error is IOError) { throw .badCertificate(name, tls, error) }
+                throw .cannotListen(name, settings, error)
+            }
         }
     }
 

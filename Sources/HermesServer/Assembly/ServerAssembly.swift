@@ -142,7 +142,8 @@ package final class ServerAssembly: Sendable {
             logger: logger,
             started: { [listeners, settings] in
                 for listener in listeners {
-                    let host = settings.gateways.listeners.first { $0.name == listener.name }?.settings.host ?? ""
+                    let place = settings.gateways.listeners.first { $0.name == listener.name }?.settings
+                    let host = place?.unixSocketPath ?? place?.host ?? ""
                     signal.opened(BoundAddress(name: listener.name, host: host, port: listener.port))
                 }
             }

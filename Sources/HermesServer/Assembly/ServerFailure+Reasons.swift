@@ -21,6 +21,10 @@ extension ServerFailure {
 
     /// An address that cannot be listened on.
     static func cannotListen(_ name: String, _ listener: ListenerSettings, _ error: any Error) -> ServerFailure {
+        if let path = listener.unixSocketPath {
+            let detail = (error as? IOError)?.errnoCode == EADDRINUSE ? "another program listens there" : "\(error)"
+            return ServerFailure(.addressUnavailable, "cannot listen on \(path) (\(name)): \(detail)")
+        }
         let place = "\(listener.host):\(listener.port)"
         let detail =
             if let error = error as? IOError, error.errnoCode == EADDRINUSE {
@@ -35,9 +39,11 @@ extension ServerFailure {
 
     /// Files of a certificate that cannot be used.
     static func badCertificate(_ name: String, _ tls: TLSSettings, _ error: any Error) -> ServerFailure {
-        ServerFailure(
+        let authority = tls.clientAuthorityPath.map { ", or \"\($0)\"," } ?? ""
+        return ServerFailure(
             .badConfiguration,
-            "listeners.\(name).tls: \"\(tls.certificatePath)\" and \"\(tls.privateKeyPath)\" cannot be used: \(error)"
+            "listeners.\(name).tls: \"\(tls.certificatePath)\" and \"\(tls.privateKeyPath)\"\(authority) cannot be used: "
+                + "\(error)"
         )
     }
 

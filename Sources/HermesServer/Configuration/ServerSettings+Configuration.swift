@@ -68,6 +68,17 @@ extension ServerSettings {
         "Failed logins per minute from one IP address before further ones are delayed."
     )
     private static let httpKeys = ListenerSettings.Keys("http", title: "HTTP", port: 8080, isEnabled: true)
+    private static let webSocketEnabled = Setting.flag(
+        "http.websocket.enabled",
+        default: true,
+        "Whether MQTT is served over WebSocket at /mqtt on the HTTP port."
+    )
+    private static let webSocketOrigins = Setting<[String]>.texts(
+        "http.websocket.origins",
+        maxCount: 100,
+        maxBytes: 255,
+        "Origins whose web pages may open a WebSocket, as https://example.org; empty: any, for MQTT asks who a client is."
+    )
     private static let logLevel = Setting<Logger.Level>.choice(
         "log.level",
         default: .info,
@@ -105,6 +116,7 @@ extension ServerSettings {
         + GatewaySettings.settings.filter { setting in
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
         }
+        + [webSocketEnabled.descriptor, webSocketOrigins.descriptor]
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
 
     /// - Throws: values that are not allowed, and combinations of them.
@@ -122,12 +134,43 @@ extension ServerSettings {
             loginFailuresPerAddress: try values.value(of: Self.loginFailures),
             passwordHashesAtOnce: try values.value(of: Self.passwordHashesAtOnce),
             http: try ListenerSettings(values, Self.httpKeys),
+            webSocket: WebSocketSettings(
+                isEnabled: try values.value(of: Self.webSocketEnabled),
+                origins: try values.value(of: Self.webSocketOrigins)
+            ),
             gateways: try GatewaySettings(values),
             logLevel: try values.value(of: Self.logLevel),
             logFormat: try values.value(of: Self.logFormat),
             shutdownDeadline: try values.value(of: Self.shutdownDeadline),
             eventLoops: try values.value(of: Self.eventLoops)
         )
+        try refuseTakenNames()
+        try refuseAnonymousOverHTTP()
+    }
+
+    /// Where names are proved elsewhere, whoever registers one first must not become its owner.
+    private func refuseTakenNames() throws(SettingsError) {
+        guard registration == .open else { return }
+        let trusting = gateways.listeners.first {
+            $0.settings.isEnabled && $0.settings.tls?.isIdentityFromCertificate == true
+        }
+        let key =
+            gateways.access.tokens != nil
+            ? "access.jwt.keys" : trusting.map { "listeners.\($0.name).tls.identityFromCertificate" }
+        guard let key else { return }
+        throw SettingsError(problems: [
+            "\(key) lets others say who a client is, while anybody may register any name: set accounts.registration: closed"
+        ])
+    }
+
+    private func refuseAnonymousOverHTTP() throws(SettingsError) {
+        guard http.isEnabled, webSocket.isEnabled, !http.isLoopback else { return }
+        guard gateways.access.isAnonymousAllowed, !gateways.access.isAnonymousAllowedOnPublic else { return }
+        throw SettingsError(problems: [
+            "listeners.http.host = \"\(http.host)\" is reached by other machines while access.anonymous is true and MQTT is "
+                + "served at /mqtt; set access.anonymous: false, http.websocket.enabled: false, or "
+                + "access.anonymousOnPublic: true if that is what you want"
+        ])
     }
 
     /// What is in force if nothing is configured.

@@ -5,6 +5,18 @@ package import HermesCore
 package import HermesGateways
 package import Logging
 
+/// MQTT over WebSocket on the HTTP port.
+package struct WebSocketSettings: Sendable, Hashable {
+    package var isEnabled: Bool
+    /// The web pages that may open one; empty: any.
+    package var origins: [String]
+
+    package init(isEnabled: Bool = true, origins: [String] = []) {
+        self.isEnabled = isEnabled
+        self.origins = origins
+    }
+}
+
 /// All that the configuration says, checked.
 package struct ServerSettings: Sendable {
     /// Where accounts and messages are kept.
@@ -46,6 +58,7 @@ package struct ServerSettings: Sendable {
     package var loginFailuresPerAddress: Int
     package var passwordHashesAtOnce: Int
     package var http: ListenerSettings
+    package var webSocket: WebSocketSettings
     package var gateways: GatewaySettings
     package var logLevel: Logger.Level
     package var logFormat: LogFormat

@@ -18,6 +18,21 @@ struct ConnectionCounterTests {
         #expect(counter.open == 3)
     }
 
+    @Test func whoIsBehindAProxyCountsOnceThatIsKnown() {
+        let counter = ConnectionCounter(total: 3, perAddress: 1)
+        for _ in 0..<3 { #expect(counter.add(.unknown) == nil) }
+        #expect(counter.add(.unknown) == .total)
+        #expect(counter.identify(.v4(1)) == nil)
+        #expect(counter.identify(.v4(1)) == .perAddress)
+        #expect(counter.open == 3)
+        counter.remove(.v4(1))
+        #expect(counter.identify(.v4(1)) == nil)
+        counter.remove(.unknown)
+        counter.remove(.v4(1))
+        #expect(counter.open == 0)
+        #expect(counter.add(.v4(1)) == nil)
+    }
+
     @Test func oneCustomerIsOneAddress() throws {
         func address(_ text: String) throws -> ConnectionCounter.Address {
             ConnectionCounter.Address(try SocketAddress(ipAddress: text, port: 1))

@@ -10,8 +10,10 @@ struct TestCertificate {
     static let canBeMade = FileManager.default.isExecutableFile(atPath: openssl)
 
     let directory: URL
+    private let subject: String
 
-    init() throws {
+    init(subject: String = "/CN=localhost") throws {
+        self.subject = subject
         directory = FileManager.default.temporaryDirectory.appending(path: "hermes-tls-\(UUID())")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         try renew()
@@ -28,7 +30,7 @@ struct TestCertificate {
         process.arguments =
             ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
             + [
-                "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out",
+                "-subj", subject, "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out",
                 certificate,
             ]
         process.standardError = FileHandle.nullDevice

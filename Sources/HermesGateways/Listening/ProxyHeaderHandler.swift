@@ -1,0 +1,91 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import Logging
+import NIOCore
+
+/// Waits for the header of the proxy before the server, then makes way for everything else, TLS included.
+///
+/// State: confined to the channel's event loop. A connection without a good header is closed without a word.
+final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private let patience: Duration
+    private let logger: Logger
+    private let serve: (any Channel, SocketAddress?) throws -> Void
+    private var bytes = ByteBuffer()
+    private var deadline: Scheduled<Void>?
+    private var isDone = false
+
+    /// - Parameters:
+    ///   - patience: how long the header may take.
+    ///   - serve: adds the handlers of the connection, told whose it is; nil: the channel's own peer's.
+    init(patience: Duration, logger: Logger, serve: @escaping (any Channel, SocketAddress?) throws -> Void) {
+        self.patience = patience
+        self.logger = logger
+        self.serve = serve
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        let wait = TimeAmount.nanoseconds(Int64(min(max(patience / .nanoseconds(1), 0), 1e15)))
+        deadline = context.eventLoop.scheduleTask(in: wait) { channel.close(promise: nil) }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        deadline?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isDone else { return }
+        var read = unwrapInboundIn(data)
+        if bytes.readableBytes == 0 {
+            swap(&bytes, &read)
+        } else {
+            // At most one read more than the longest header.
+            bytes.writeBuffer(&read)
+        }
+        let header: ProxyHeader
+        do throws(ProxyHeader.Malformation) {
+            guard let next = try ProxyHeader.next(from: &bytes) else { return }
+            header = next
+        } catch {
+            return refuse(context, "\(error)")
+        }
+        isDone = true
+        deadline?.cancel()
+        do {
+            try serve(context.channel, Self.address(header.source))
+        } catch {
+            return refuse(context, "\(error)")
+        }
+        if bytes.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(bytes)) }
+        context.fireChannelReadComplete()
+        bytes = ByteBuffer()
+        context.pipeline.syncOperations.removeHandler(self, promise: nil)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    private func refuse(_ context: ChannelHandlerContext, _ reason: String) {
+        isDone = true
+        logger.debug("connection refused before its proxy header", metadata: ["reason": "\(reason)"])
+        context.close(promise: nil)
+    }
+
+    private static func address(_ source: ProxyHeader.Source) throws -> SocketAddress? {
+        switch source {
+        case .connection: nil
+        case .v4(let address, let port), .v6(let address, let port):
+            try SocketAddress(packedIPAddress: ByteBuffer(bytes: address), port: Int(port))
+        }
+    }
+}
+
+@available(*, unavailable)
+extension ProxyHeaderHandler: Sendable {}

@@ -1,0 +1,111 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension MQTTSettings {
+    private static let defaults = MQTTSettings()
+
+    private static let packet = Setting.byteCount(
+        "mqtt.maxPacketBytes",
+        default: defaults.maxPacketBytes,
+        in: 1024...(256 << 20),
+        "The longest packet that is taken; a longer one closes the connection."
+    )
+    private static let receiveMaximum = Setting.number(
+        "mqtt.receiveMaximum",
+        default: defaults.receiveMaximum,
+        in: 1...65_535,
+        "QoS 1 and 2 publications of one client that may wait for their acknowledgement."
+    )
+    private static let inflight = Setting.number(
+        "mqtt.maxInflight",
+        default: defaults.maxInflight,
+        in: 1...65_534,
+        "QoS 1 and 2 publications to one client that may wait for its acknowledgement, unless it asks for fewer."
+    )
+    private static let aliases = Setting.number(
+        "mqtt.topicAliasMaximum",
+        default: Int(defaults.topicAliasMaximum),
+        in: 0...65_535,
+        "Topic aliases that a client of MQTT 5 may use; 0: none."
+    )
+    private static let subscriptions = Setting.number(
+        "mqtt.maxSubscriptionsPerSession",
+        default: defaults.maxSubscriptionsPerSession,
+        in: 1...1_000_000,
+        "Subscriptions of one session; further ones are refused."
+    )
+    private static let expiry = Setting.duration(
+        "mqtt.maxSessionExpiry",
+        default: defaults.maxSessionExpiry,
+        in: .seconds(0) ... .seconds(3650 * 86_400),
+        "How long a session outlives its connection at most, also one of MQTT 3.1.1 without clean session."
+    )
+    private static let queuedMessages = Setting.number(
+        "mqtt.maxQueuedMessages",
+        default: defaults.maxQueuedMessages,
+        in: 1...100_000_000,
+        "Publications that wait for one session; further ones are dropped."
+    )
+    private static let queuedBytes = Setting.byteCount(
+        "mqtt.maxQueuedBytes",
+        default: defaults.maxQueuedBytes,
+        in: 65_536...(1 << 40),
+        "What the publications that wait for one session may take together; further ones are dropped."
+    )
+    private static let keepAlive = Setting.duration(
+        "mqtt.maxKeepAlive",
+        default: .seconds(Int64(defaults.maxKeepAlive)),
+        in: .seconds(0) ... .seconds(65_535),
+        "The longest keep alive; a client that asks for a longer one, or none, gets this one. 0 s: no limit."
+    )
+    private static let clientID = Setting.byteCount(
+        "mqtt.maxClientIDBytes",
+        default: defaults.maxClientIDBytes,
+        in: 23...65_535,
+        "The longest client identifier; a client with a longer one is refused."
+    )
+    private static let retainedMessages = Setting.number(
+        "mqtt.retained.maxMessages",
+        default: defaults.maxRetainedMessages,
+        in: 0...100_000_000,
+        "Retained publications; further ones are delivered but not retained."
+    )
+    private static let retainedBytes = Setting.byteCount(
+        "mqtt.retained.maxBytes",
+        default: defaults.maxRetainedBytes,
+        in: 0...(1 << 40),
+        "What all retained publications may take together."
+    )
+    private static let sysInterval = Setting.duration(
+        "mqtt.sysInterval",
+        default: defaults.sysInterval,
+        in: .seconds(0) ... .seconds(86_400),
+        "Between two publications of statistics to $SYS; 0 s: none."
+    )
+
+    /// The settings below `mqtt`.
+    package static let settings: [SettingDescriptor] = [
+        packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor, subscriptions.descriptor,
+        expiry.descriptor, queuedMessages.descriptor, queuedBytes.descriptor, keepAlive.descriptor,
+        clientID.descriptor, retainedMessages.descriptor, retainedBytes.descriptor, sysInterval.descriptor,
+    ]
+
+    package init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            maxPacketBytes: try values.value(of: Self.packet),
+            receiveMaximum: try values.value(of: Self.receiveMaximum),
+            maxInflight: try values.value(of: Self.inflight),
+            topicAliasMaximum: UInt16(clamping: try values.value(of: Self.aliases)),
+            maxSubscriptionsPerSession: try values.value(of: Self.subscriptions),
+            maxSessionExpiry: try values.value(of: Self.expiry),
+            maxQueuedMessages: try values.value(of: Self.queuedMessages),
+            maxQueuedBytes: try values.value(of: Self.queuedBytes),
+            // Less than a second would be no limit.
+            maxKeepAlive: UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up))),
+            maxClientIDBytes: try values.value(of: Self.clientID),
+            maxRetainedMessages: try values.value(of: Self.retainedMessages),
+            maxRetainedBytes: try values.value(of: Self.retainedBytes),
+            sysInterval: try values.value(of: Self.sysInterval)
+        )
+    }
+}

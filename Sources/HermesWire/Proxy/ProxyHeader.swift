@@ -1,0 +1,100 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// The header that a proxy sends before the bytes of a connection: PROXY protocol, version 2.
+///
+/// Source: "The PROXY protocol, versions 1 & 2", haproxy.org, section 2.2.
+package struct ProxyHeader: Sendable, Hashable {
+    /// Whose connection it is.
+    package enum Source: Sendable, Hashable {
+        /// The proxy's own (LOCAL: a health check), or one whose address cannot be told: the connection's own peer.
+        case connection
+        case v4(address: [UInt8], port: UInt16)
+        case v6(address: [UInt8], port: UInt16)
+    }
+
+    /// Why bytes are no such header.
+    package enum Malformation: Error, Sendable, Hashable {
+        case signature
+        case version
+        case command
+        case transport
+        case length
+        case extensionLength
+    }
+
+    package let source: Source
+
+    package init(source: Source) { self.source = source }
+
+    /// The twelve bytes that no other protocol begins with.
+    package static let signature: [UInt8] = [
+        0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,
+    ]
+    /// The longest header that is taken, in bytes: the largest addresses, and more extensions than proxies send.
+    package static let maxBytes = 2_048
+    private static let fixedBytes = 16
+
+    /// Cuts a header from the front of `bytes`.
+    ///
+    /// - Returns: nil if more bytes are needed; then nothing was taken.
+    /// - Throws: as soon as the bytes cannot become a header.
+    package static func next(from bytes: inout ByteBuffer) throws(Malformation) -> ProxyHeader? {
+        let view = bytes.readableBytesView
+        guard zip(view, signature).allSatisfy({ $0 == $1 }) else { throw .signature }
+        guard view.count >= fixedBytes else {
+            if view.count > 12 { try check(versionAndCommand: view[view.startIndex + 12]) }
+            return nil
+        }
+        let start = view.startIndex
+        let command = view[start + 12]
+        try check(versionAndCommand: command)
+        let kind = view[start + 13]
+        let length = Int(view[start + 14]) << 8 | Int(view[start + 15])
+        guard length <= maxBytes - fixedBytes else { throw .length }
+        guard let addressBytes = addressBytes(of: kind) else { throw .transport }
+        let isLocal = command & 0x0F == 0
+        guard isLocal || length >= addressBytes else { throw .length }
+        guard view.count >= fixedBytes + length else { return nil }
+        let block = Array(view[(start + fixedBytes)..<(start + fixedBytes + length)])
+        bytes.moveReaderIndex(forwardBy: fixedBytes + length)
+        // What a LOCAL header holds is to be skipped.
+        if isLocal { return ProxyHeader(source: .connection) }
+        try check(extensions: block[addressBytes...])
+        func port(_ index: Int) -> UInt16 { UInt16(block[index]) << 8 | UInt16(block[index + 1]) }
+        switch kind {
+        case 0x11: return ProxyHeader(source: .v4(address: Array(block[0..<4]), port: port(8)))
+        case 0x21: return ProxyHeader(source: .v6(address: Array(block[0..<16]), port: port(32)))
+        default: return ProxyHeader(source: .connection)
+        }
+    }
+
+    private static func check(versionAndCommand byte: UInt8) throws(Malformation) {
+        guard byte >> 4 == 2 else { throw .version }
+        guard byte & 0x0F <= 1 else { throw .command }
+    }
+
+    /// What the addresses of a kind take; nil for datagrams, which do not come on a stream, and what is not known.
+    private static func addressBytes(of kind: UInt8) -> Int? {
+        switch kind {
+        case 0x00: 0
+        case 0x11: 12
+        case 0x21: 36
+        case 0x31: 216
+        default: nil
+        }
+    }
+
+    /// Extensions are not used, but must be whole.
+    private static func check(extensions: ArraySlice<UInt8>) throws(Malformation) {
+        var rest = extensions
+        while !rest.isEmpty {
+            guard rest.count >= 3 else { throw .extensionLength }
+            let length = Int(rest[rest.startIndex + 1]) << 8 | Int(rest[rest.startIndex + 2])
+            guard rest.count >= 3 + length else { throw .extensionLength }
+            rest = rest.dropFirst(3 + length)
+        }
+    }
+}

@@ -1,0 +1,233 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesGateways
+import HermesTestKit
+import HermesWire
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Testing
+
+/// What carries a connection: a proxy before the server, a Unix socket, certificates of clients.
+@Suite(.timeLimit(.minutes(1))) struct TransportTests {
+    private func with(
+        _ settings: ListenerSettings,
+        limits: ConnectionLimits = ConnectionLimits(),
+        _ body: (Listener, GatewayEnvironment) async throws -> Void
+    ) async throws {
+        try await GatewayHarness.with(LineGateway.self, settings: GatewaySettings(limits: limits)) { harness in
+            let gateway = LineGateway(environment: harness.environment)
+            let listener = try await Listener.start(
+                gateway,
+                name: "other",
+                on: settings,
+                environment: harness.environment,
+                group: harness.group
+            )
+            let result: Result<Void, any Error>
+            do { result = .success(try await body(listener, harness.environment)) } catch { result = .failure(error) }
+            await listener.stopAccepting()
+            await listener.drain(within: .seconds(1))
+            try result.get()
+        }
+    }
+
+    private static func header(_ address: [UInt8], command: UInt8 = 0x21) -> [UInt8] {
+        let block = address + [127, 0, 0, 1, 0x30, 0x39, 0x07, 0x5B]
+        return ProxyHeader.signature + [command, 0x11, 0, UInt8(block.count)] + block
+    }
+
+    private let proxied = ListenerSettings(port: 0, proxyProtocol: .v2)
+
+    // MARK: PROXY protocol
+
+    @Test func `the address that a proxy tells is the peer's`() async throws {
+        try await with(proxied) { listener, _ in
+            let client = try await LineClient.connect(
+                to: listener,
+                first: Self.header([192, 0, 2, 7]) + Array("who\n".utf8)
+            )
+            #expect(await client.next() == "hello")
+            #expect(await client.next() == "192.0.2.7 -")
+            let check = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7], command: 0x20))
+            #expect(await check.next() == "hello")
+            try await check.send("who\n")
+            #expect(await check.next() == "127.0.0.1 -", "a health check is the proxy's own")
+        }
+    }
+
+    @Test func `a header may come byte by byte`() async throws {
+        try await with(proxied) { listener, _ in
+            let client = try await LineClient.connect(to: listener)
+            for byte in Self.header([10, 0, 0, 1]) { try await client.send(bytes: [byte]) }
+            #expect(await client.next() == "hello")
+            try await client.send("who\n")
+            #expect(await client.next() == "10.0.0.1 -")
+        }
+    }
+
+    @Test(arguments: [
+        Array("hello\n".utf8), Array("PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n".utf8), [0x0D, 0x0A, 0x0D, 0x0B],
+    ])
+    func `who sends no header is closed without a word`(bytes: [UInt8]) async throws {
+        try await with(proxied) { listener, environment in
+            let client = try await LineClient.connect(to: listener, first: bytes)
+            #expect(await client.next() == nil)
+            #expect(listener.openConnections == 0)
+        }
+    }
+
+    @Test func `who never ends the header is closed in time`() async throws {
+        try await with(proxied, limits: ConnectionLimits(timeToAuthenticate: .milliseconds(100))) { listener, _ in
+            let silent = try await LineClient.connect(to: listener)
+            let slow = try await LineClient.connect(to: listener, first: Array(ProxyHeader.signature))
+            #expect(await silent.next() == nil)
+            #expect(await slow.next() == nil)
+        }
+    }
+
+    @Test func `connections are limited by the address behind the proxy`() async throws {
+        try await with(proxied, limits: ConnectionLimits(connectionsPerAddress: 1)) { listener, environment in
+            let first = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]))
+            #expect(await first.next() == "hello")
+            let second = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]))
+            #expect(await second.next() == nil)
+            let other = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 8]))
+            #expect(await other.next() == "hello")
+            #expect(environment.counter.open >= 2)
+            try await first.send("bye\n")
+            while await first.next() != nil {}
+            try? await first.channel.close().get()
+            // The count goes down when the server has seen the end, which the peer may see earlier.
+            var third = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]))
+            while await third.next() != "hello" {
+                third = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]))
+            }
+        }
+    }
+
+    @Test(.enabled(if: TestCertificate.canBeMade)) func `the header comes before TLS`() async throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        let settings = ListenerSettings(port: 0, tls: files.settings, proxyProtocol: .v2)
+        try await with(settings) { listener, _ in
+            var tls = TLSConfiguration.makeClientConfiguration()
+            tls.trustRoots = .file(files.certificate)
+            let client = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]), tls: tls)
+            #expect(await client.next() == "hello")
+            try await client.send("who\n")
+            #expect(await client.next() == "192.0.2.7 -")
+        }
+    }
+
+    // MARK: Unix socket
+
+    @Test func `a Unix socket is for this user and group, takes the place of one left behind and goes at the end`()
+        async throws
+    {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "h-\(UInt32.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let path = directory.appending(path: "m.sock").path
+        // A socket that nobody listens on: moved away before it was closed, which would have removed it.
+        let group = MultiThreadedEventLoopGroup.singleton
+        let stale = try await ServerBootstrap(group: group).bind(unixDomainSocketPath: path + "2").get()
+        try FileManager.default.moveItem(atPath: path + "2", toPath: path)
+        try await stale.close().get()
+        #expect(FileManager.default.fileExists(atPath: path))
+        let settings = ListenerSettings(port: 0, unixSocketPath: path)
+        try await with(settings) { listener, environment in
+            let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+            #expect(mode == 0o660)
+            let client = try await LineClient.connect(to: listener, unixSocketPath: path)
+            #expect(await client.next() == "hello")
+            try await client.send("who\n")
+            #expect(await client.next() == "local -")
+            // One that is in use is not taken away.
+            await #expect(throws: IOError.self) {
+                try await Listener.start(
+                    LineGateway(environment: environment),
+                    name: "thief",
+                    on: settings,
+                    environment: environment,
+                    group: group
+                )
+            }
+            try await client.send("again\n")
+            #expect(await client.next() == "again")
+        }
+        #expect(!FileManager.default.fileExists(atPath: path))
+        // What is no socket stays.
+        try Data("x".utf8).write(to: URL(fileURLWithPath: path))
+        await #expect(throws: (any Error).self) { try await with(settings) { _, _ in } }
+        #expect(FileManager.default.fileExists(atPath: path))
+    }
+
+    // MARK: Certificates
+
+    private func client(_ files: TestCertificate, certificate: String?, key: String?) throws -> TLSConfiguration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.trustRoots = .file(files.certificate)
+        if let certificate, let key {
+            tls.certificateChain = try NIOSSLCertificate.fromPEMFile(certificate).map { .certificate($0) }
+            tls.privateKey = .privateKey(try NIOSSLPrivateKey(file: key, format: .pem))
+        }
+        return tls
+    }
+
+    @Test(.enabled(if: TestCertificate.canBeMade), arguments: [TLSSettings.ClientCertificates.optional, .required])
+    func `clients show certificates of the authority, and may be named by them`(
+        mode: TLSSettings.ClientCertificates
+    ) async throws {
+        let files = try TestCertificate()
+        let foreign = try TestCertificate()
+        defer {
+            files.remove()
+            foreign.remove()
+        }
+        // The certificate is its own authority; its name is localhost.
+        var tls = files.settings
+        tls.clientCertificates = mode
+        tls.clientAuthorityPath = files.certificate
+        tls.isIdentityFromCertificate = true
+        try await with(ListenerSettings(port: 0, tls: tls)) { listener, _ in
+            let named = try await LineClient.connect(
+                to: listener,
+                tls: client(files, certificate: files.certificate, key: files.key)
+            )
+            #expect(await named.next() == "hello")
+            try await named.send("who\n")
+            #expect(await named.next() == "127.0.0.1 localhost")
+            let nameless = try await LineClient.connect(to: listener, tls: client(files, certificate: nil, key: nil))
+            #expect(await nameless.next() == (mode == .optional ? "hello" : nil))
+            let stranger = try await LineClient.connect(
+                to: listener,
+                tls: client(files, certificate: foreign.certificate, key: foreign.key)
+            )
+            #expect(await stranger.next() == nil)
+        }
+    }
+
+    @Test(.enabled(if: TestCertificate.canBeMade)) func `a certificate that names nobody, or several, is refused`()
+        async throws
+    {
+        for subject in ["/O=nobody", "/CN=anna/CN=bob"] {
+            let files = try TestCertificate(subject: subject)
+            defer { files.remove() }
+            var tls = files.settings
+            tls.clientCertificates = .required
+            tls.clientAuthorityPath = files.certificate
+            tls.isIdentityFromCertificate = true
+            try await with(ListenerSettings(port: 0, tls: tls)) { listener, _ in
+                let client = try await LineClient.connect(
+                    to: listener,
+                    tls: client(files, certificate: files.certificate, key: files.key)
+                )
+                #expect(await client.next() == nil)
+            }
+        }
+    }
+}
