@@ -217,7 +217,7 @@ let package = Package(
             ]
         ),
         test("HermesClient", [.target(name: "HermesWire"), nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix")]),
-        test("HermesCLI", [.target(name: "HermesClient"), .target(name: "HermesServer")]),
+        test("HermesCLI", [.target(name: "HermesClient"), .target(name: "HermesServer"), nio("NIOCore")]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -15,6 +15,7 @@ struct HermesCommand: AsyncParsableCommand {
               hermes serve                 start the server with every default
               hermes chat ann --register   chat; in a second terminal: hermes chat bob --register --to ann
               hermes room lobby            join a room
+              hermes sub -t 'home/#' -v    subscribe over MQTT; in a second terminal: hermes pub -t home/a -m hello
             """,
         version: HermesVersion.current,
         groupedSubcommands: [
@@ -28,6 +29,12 @@ struct HermesCommand: AsyncParsableCommand {
     ]
 
     private static let clientCommands: [any ParsableCommand.Type] = [
-        ChatCommand.self, SendCommand.self, RoomCommand.self, QSIOPCommand.self, BenchCommand.self,
+        ChatCommand.self, SendCommand.self, RoomCommand.self, QSIOPCommand.self, PubCommand.self, SubCommand.self,
+        BenchCommand.self,
     ]
+
+    /// Joins what options of several words take, and goes on as always.
+    static func main() async {
+        await main(MQTTPropertyArguments.joined(Array(CommandLine.arguments.dropFirst())))
+    }
 }

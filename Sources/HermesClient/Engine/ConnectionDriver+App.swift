@@ -101,10 +101,7 @@ extension ConnectionDriver {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
-                let deadline = eventLoop.now + TimeAmount(timeout)
-                id.value = requests.insert(request, replay: replay, deadline: deadline, waiter: continuation)
-                if case .live = machine.state, let id = id.value, write(request, id: id) { requests.markWritten(id) }
-                schedule()
+                id.value = submit(request, replay: replay, timeout: timeout, waiter: RequestWaiter(continuation))
             }
         } onCancel: {
             onLoop { driver in
@@ -115,16 +112,41 @@ extension ConnectionDriver {
         }
     }
 
+    /// Sends a request, now or once logged in; the waiter gets its answer.
+    ///
+    /// - Returns: the request's id.
+    @discardableResult
+    func submit(
+        _ request: Link.Request,
+        replay: Requests.Replay,
+        timeout: Duration,
+        waiter: RequestWaiter<Link.Answer>
+    ) -> UInt64 {
+        let deadline = eventLoop.now + TimeAmount(timeout)
+        let id = requests.insert(request, replay: replay, deadline: deadline, waiter: waiter)
+        if case .live = machine.state, write(request, id: id) { requests.markWritten(id) }
+        schedule()
+        return id
+    }
+
+    /// Sends what has no answer, if there is a connection; the waiter is told once the operating system has it.
+    func submit(_ request: Link.Request, waiter: RequestWaiter<Void>) {
+        guard case .live = machine.state else {
+            return waiter.resume(throwing: HermesClientError(.connectionLost, "there is no connection"))
+        }
+        guard write(request, id: 0) else {
+            return waiter.resume(throwing: HermesClientError(.notEncodable, "the request cannot be written"))
+        }
+        writeWaiters.append(waiter)
+    }
+
     /// Sends what has no answer, and waits until the operating system has it.
     ///
     /// - Throws: HermesClientError if there is no connection or it is lost.
     func send(_ request: Link.Request) async throws {
         try requireStarted()
         _ = try await waitUntilLive()
-        guard write(request, id: 0) else {
-            throw HermesClientError(.notEncodable, "the request cannot be written: it is too long")
-        }
-        try await withCheckedThrowingContinuation { writeWaiters.append($0) }
+        try await withCheckedThrowingContinuation { submit(request, waiter: RequestWaiter($0)) }
     }
 
     /// Sends what has no answer if there is a connection just now.
@@ -148,7 +170,7 @@ extension ConnectionDriver {
         }
     }
 
-    private func requireStarted() throws {
+    func requireStarted() throws {
         switch machine.state {
         case .idle: throw HermesClientError(.closed, "log in first")
         case .stopped(let reason): throw reason ?? HermesClientError(.closed, "the client is closed")

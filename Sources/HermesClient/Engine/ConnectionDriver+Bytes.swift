@@ -95,7 +95,7 @@ extension ConnectionDriver {
             for waiter in waiters {
                 waiter.resume(
                     with: result.mapError {
-                        HermesClientError(.connectionLost, "the connection was lost: \(explain($0))")
+                        HermesClientError(.connectionLost, "the connection was lost: \(explain($0))") as any Error
                     }
                 )
             }

@@ -12,7 +12,7 @@ import NIOCore
 /// task: the loop's events and timers drive it, from `start` until the machine stops.
 actor ConnectionDriver<Link: ConnectionLink> {
     typealias Machine = ConnectionEngine.StateMachine
-    typealias Requests = ConnectionEngine.RequestTable<Link.Request, CheckedContinuation<Link.Answer, any Error>>
+    typealias Requests = ConnectionEngine.RequestTable<Link.Request, RequestWaiter<Link.Answer>>
 
     /// Opens a channel on the loop and puts the handler into its pipeline.
     typealias Connector =
@@ -35,7 +35,7 @@ actor ConnectionDriver<Link: ConnectionLink> {
     var outbound = ByteBuffer()
     var isFlushScheduled = false
     /// Who waits until what they sent without wanting an answer is with the operating system.
-    var writeWaiters: [CheckedContinuation<Void, any Error>] = []
+    var writeWaiters: [RequestWaiter<Void>] = []
     /// Why the channel is about to close.
     var lastError: HermesClientError?
     var timer: Scheduled<Void>?
@@ -98,7 +98,7 @@ extension ConnectionDriver {
             case .refused(let error):
                 perform(machine.authenticationRefused(error, now: eventLoop.now))
             case .answer(let id, let result):
-                requests.remove(id)?.waiter.resume(with: result.mapError { $0 })
+                requests.remove(id)?.waiter.resume(with: result.mapError { $0 as any Error })
             case .send(let request, let id):
                 write(request, id: id)
             case .event(let event):
@@ -259,6 +259,20 @@ extension ConnectionDriver {
         logger.debug("connection state", metadata: ["state": "\(state)"])
         for observer in observers.values { observer.yield(state) }
     }
+}
+
+/// Who waits for the outcome of a request; told once.
+struct RequestWaiter<Answer: Sendable>: Sendable {
+    private let complete: @Sendable (Result<Answer, any Error>) -> Void
+
+    init(_ complete: @escaping @Sendable (Result<Answer, any Error>) -> Void) { self.complete = complete }
+
+    init(_ continuation: CheckedContinuation<Answer, any Error>) {
+        complete = { continuation.resume(with: $0) }
+    }
+
+    func resume(with result: Result<Answer, any Error>) { complete(result) }
+    func resume(throwing error: any Error) { complete(.failure(error)) }
 }
 
 extension ConnectionEngine.StateMachine.State {

@@ -16,16 +16,7 @@ extension MQTTClient {
     ///   CancellationError if the task is cancelled (the message may be published).
     @discardableResult
     public func publish(_ message: MQTTMessage) async throws -> ReasonCode {
-        guard MQTTTopic.isValidName(message.topic) else {
-            let topic = message.topic
-            throw HermesClientError(.notEncodable, "\"\(topic)\" is no topic name: not empty, without + and #")
-        }
-        let outgoing: MQTTOutgoing
-        do {
-            outgoing = try MQTTOutgoing(message, version: configuration.version.wire)
-        } catch {
-            throw HermesClientError(.notEncodable, error.message)
-        }
+        let outgoing = try encoded(message)
         guard message.qos != .atMostOnce else {
             try await driver.send(.frame(outgoing.frame))
             return .success
@@ -43,6 +34,49 @@ extension MQTTClient {
         retain: Bool = false
     ) async throws -> ReasonCode {
         try await publish(MQTTMessage(topic: topic, text: text, qos: qos, retain: retain))
+    }
+
+    /// Publishes a message without waiting; what is published by one thread in this way goes out in that order.
+    ///
+    /// - Parameters:
+    ///   - message: as with ``publish(_:)``; one of QoS 0 fails if there is no connection just now.
+    ///   - whenDone: gets the outcome, on the client's event loop; must not block.
+    public func publish(
+        _ message: MQTTMessage,
+        whenDone: @escaping @Sendable (Result<ReasonCode, any Error>) -> Void
+    ) {
+        let outgoing: MQTTOutgoing
+        do {
+            outgoing = try encoded(message)
+        } catch {
+            return whenDone(.failure(error))
+        }
+        let timeout = configuration.publishTimeout
+        driver.onLoop { driver in
+            do {
+                try driver.requireStarted()
+            } catch {
+                return whenDone(.failure(error))
+            }
+            if outgoing.qos == .atMostOnce {
+                driver.submit(.frame(outgoing.frame), waiter: RequestWaiter { whenDone($0.map { .success }) })
+            } else {
+                let waiter = RequestWaiter<MQTTLink.Answer> { whenDone($0.map { $0.first ?? .success }) }
+                driver.submit(.publish(outgoing), replay: .always, timeout: timeout, waiter: waiter)
+            }
+        }
+    }
+
+    private func encoded(_ message: MQTTMessage) throws(HermesClientError) -> MQTTOutgoing {
+        guard MQTTTopic.isValidName(message.topic) else {
+            let topic = message.topic
+            throw HermesClientError(.notEncodable, "\"\(topic)\" is no topic name: not empty, without + and #")
+        }
+        do {
+            return try MQTTOutgoing(message, version: configuration.version.wire)
+        } catch {
+            throw HermesClientError(.notEncodable, error.message)
+        }
     }
 
     // MARK: Subscribing

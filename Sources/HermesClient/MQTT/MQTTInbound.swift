@@ -5,6 +5,9 @@ import HermesWire
 
 /// What arrived with QoS 1 and 2: gives each to the app once, and acknowledges it once the app has taken it, over
 /// connections that come and go. Does no IO.
+///
+/// A server that sends more than the receive maximum is borne with, as long as the queue of the app can hold it:
+/// mosquitto 2.0 does so after each PUBCOMP.
 struct MQTTInbound: Sendable {
     /// What is to be done with a PUBLISH.
     enum Verdict: Hashable, Sendable {
@@ -26,22 +29,15 @@ struct MQTTInbound: Sendable {
         case taken
     }
 
-    private let receiveMaximum: Int
     private var atLeastOnce: [UInt16: State] = [:]
     private var exactlyOnce: [UInt16: State] = [:]
-    /// What came over the present connection and is unfinished.
-    private var open = 0
     private var connection: UInt64 = 0
     /// Numbers the server's sessions: packet numbers of an earlier one mean nothing.
     private(set) var session: UInt64 = 0
 
-    /// - Parameter receiveMaximum: how many unfinished ones the server may send at once.
-    init(receiveMaximum: Int) { self.receiveMaximum = receiveMaximum }
-
     /// The server accepted a connection.
     mutating func connected(sessionPresent: Bool) {
         connection &+= 1
-        open = 0
         guard !sessionPresent else { return }
         session &+= 1
         atLeastOnce = [:]
@@ -63,28 +59,24 @@ struct MQTTInbound: Sendable {
                 guard before != connection || isDuplicate else {
                     throw MQTTPacketError(.packetIdentifierInUse, "packet \(packetID) is not acknowledged yet")
                 }
-                if before != connection { try opened() }
                 atLeastOnce[packetID] = .untaken(connection: connection)
                 return .ignore
             case .taken where isDuplicate:
                 atLeastOnce[packetID] = nil
                 return .acknowledge(.puback(packetID))
             case .taken, nil:
-                try opened()
                 atLeastOnce[packetID] = .untaken(connection: connection)
                 return .deliver
             }
         case .exactlyOnce:
             switch exactlyOnce[packetID] {
-            case .untaken(let before):
-                if before != connection { try opened() }
+            case .untaken:
                 exactlyOnce[packetID] = .untaken(connection: connection)
                 return .ignore
             case .taken:
                 // Whatever its flags say: until PUBREL it is the same message [MQTT-4.3.3-10].
                 return .acknowledge(.pubrec(packetID))
             case nil:
-                try opened()
                 exactlyOnce[packetID] = .untaken(connection: connection)
                 return .deliver
             }
@@ -107,7 +99,6 @@ struct MQTTInbound: Sendable {
                 return nil
             }
             atLeastOnce[packetID] = nil
-            closed()
             return .puback(packetID)
         case .exactlyOnce:
             guard case .untaken(let came) = exactlyOnce[packetID] else { return nil }
@@ -120,19 +111,6 @@ struct MQTTInbound: Sendable {
     ///
     /// - Returns: what PUBCOMP says.
     mutating func released(_ packetID: UInt16) -> MQTTReasonCode {
-        closed()
-        return exactlyOnce.removeValue(forKey: packetID) == nil ? .packetIdentifierNotFound : .success
+        exactlyOnce.removeValue(forKey: packetID) == nil ? .packetIdentifierNotFound : .success
     }
-
-    private mutating func opened() throws(MQTTPacketError) {
-        guard open < receiveMaximum else {
-            throw MQTTPacketError(
-                .receiveMaximumExceeded,
-                "the server sent more than \(receiveMaximum) unacknowledged messages [MQTT-3.3.4-9]"
-            )
-        }
-        open += 1
-    }
-
-    private mutating func closed() { open = max(0, open - 1) }
 }

@@ -41,7 +41,7 @@ struct MQTTLink: ConnectionLink {
     var maxFrameBytes: Int { configuration.maxPacketBytes }
 
     var outbound = MQTTOutbound()
-    var inbound: MQTTInbound
+    var inbound = MQTTInbound()
     /// Granted, to be asked for again where the server has lost the session; in order of asking.
     var subscriptions: [(subscription: MQTTClient.Subscription, identifier: Int?)] = []
     var awaited: [UInt16: Awaited] = [:]
@@ -61,8 +61,6 @@ struct MQTTLink: ConnectionLink {
     init(_ configuration: MQTTClient.Configuration) {
         self.configuration = configuration
         version = configuration.version.wire
-        let receiveMaximum = configuration.version == .v5 ? configuration.receiveMaximum : 65_535
-        inbound = MQTTInbound(receiveMaximum: receiveMaximum)
     }
 
     // MARK: Packets
@@ -123,7 +121,7 @@ struct MQTTLink: ConnectionLink {
                 dropped += 1
                 return
             }
-            // What must not be lost is bounded by the receive maximum; where a server knows none, by giving it up.
+            // What must not be lost is bounded by the receive maximum; where a server keeps none, by giving it up.
             guard !isFull || backlogBytes < 4 * configuration.maxQueuedBytes else {
                 throw MQTTPacketError(.quotaExceeded, "the app does not take the messages: too many wait for it")
             }

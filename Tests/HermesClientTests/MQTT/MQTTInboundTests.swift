@@ -8,8 +8,8 @@ import Testing
 
 /// What arrives with QoS 1 and 2, without any connection.
 @Suite struct MQTTInboundTests {
-    private static func machine(receiveMaximum: Int = 10) -> MQTTInbound {
-        var machine = MQTTInbound(receiveMaximum: receiveMaximum)
+    private static func machine() -> MQTTInbound {
+        var machine = MQTTInbound()
         machine.connected(sessionPresent: false)
         return machine
     }
@@ -68,20 +68,5 @@ import Testing
         #expect(try machine.published(1, .exactlyOnce, isDuplicate: false) == .deliver)
         #expect(machine.taken(1, .exactlyOnce, session: 1, isConnected: true) == nil)
         #expect(machine.taken(1, .exactlyOnce, session: 2, isConnected: true) == .pubrec(1))
-    }
-
-    @Test func `more than the receive maximum breaks the protocol`() throws {
-        var machine = Self.machine(receiveMaximum: 2)
-        _ = try machine.published(1, .atLeastOnce, isDuplicate: false)
-        _ = try machine.published(2, .exactlyOnce, isDuplicate: false)
-        let error = #expect(throws: MQTTPacketError.self) {
-            try machine.published(3, .atLeastOnce, isDuplicate: false)
-        }
-        #expect(error?.reason == .receiveMaximumExceeded)
-        _ = machine.taken(1, .atLeastOnce, session: 1, isConnected: true)
-        #expect(try machine.published(3, .atLeastOnce, isDuplicate: false) == .deliver)
-        #expect(throws: MQTTPacketError.self) { try machine.published(4, .atLeastOnce, isDuplicate: false) }
-        _ = machine.released(2)
-        #expect(try machine.published(4, .atLeastOnce, isDuplicate: false) == .deliver)
     }
 }

@@ -1,0 +1,119 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+
+/// What `hermes pub` and `hermes sub` have in common: connecting once, saying what happens, exit codes.
+struct MQTTCommandRun: Sendable {
+    /// "pub" or "sub".
+    let name: String
+    let options: MQTTOptions
+
+    /// The exit code where the time is up, as mosquitto_sub's.
+    static let timedOut = ExitCode(27)
+
+    /// Connects, runs the body, disconnects.
+    ///
+    /// - Throws: ExitCode: the reason code where the server refused (3.1.1: its return code), else 1.
+    func with(
+        _ configuration: MQTTClient.Configuration,
+        _ body: nonisolated(nonsending) (MQTTClient) async throws -> Void
+    ) async throws {
+        do {
+            let client = try MQTTClient(configuration)
+            do {
+                let connection = try await connect(client)
+                debug("connected as \(connection.clientID), session present: \(connection.sessionPresent)")
+                try await body(client)
+                await client.close()
+            } catch {
+                await client.close()
+                throw error
+            }
+        } catch let error as HermesClientError {
+            say(error.message)
+            throw exitCode(error)
+        } catch let error as ClientFailure {
+            say(error.message)
+            throw error.exitCode
+        } catch is CancellationError {
+            throw ExitCode.success
+        }
+    }
+
+    /// Connects; the first failure counts, for who starts a command sits in front of it.
+    private func connect(_ client: MQTTClient) async throws -> MQTTClient.Connection {
+        try await withThrowingTaskGroup(of: MQTTClient.Connection?.self) { group in
+            defer { group.cancelAll() }
+            group.addTask { try await client.connect() }
+            group.addTask {
+                for await state in client.states {
+                    switch state {
+                    case .waiting(let error, _): throw error
+                    case .live: return nil
+                    default: continue
+                    }
+                }
+                return nil
+            }
+            while let connection = try await group.next() {
+                if let connection { return connection }
+            }
+            throw CancellationError()
+        }
+    }
+
+    /// Says when the connection comes and goes, until cancelled.
+    func watch(_ client: MQTTClient) async {
+        for await state in client.states {
+            switch state {
+            case .waiting(let error, _): say("\(error.message); trying again")
+            case .live: debug("live")
+            default: continue
+            }
+        }
+    }
+
+    func say(_ text: String) {
+        if !options.quiet { StandardError.write("hermes \(name): \(text)\n") }
+    }
+
+    func debug(_ text: String) {
+        if options.debug { StandardError.write("hermes \(name): \(text)\n") }
+    }
+
+    private func exitCode(_ error: HermesClientError) -> ExitCode {
+        guard let reason = error.mqttReason else { return ExitCode.failure }
+        guard (try? options.version()) == .v311 else { return ExitCode(Int32(reason.rawValue)) }
+        switch reason.rawValue {
+        case 0x84: return ExitCode(1)
+        case 0x85: return ExitCode(2)
+        case 0x88: return ExitCode(3)
+        case 0x86: return ExitCode(4)
+        case 0x87: return ExitCode(5)
+        default: return ExitCode.failure
+        }
+    }
+}
+
+/// Bytes to stdout, whole and at once.
+enum StandardOutput {
+    /// - Returns: false if nobody reads any more.
+    static func write(_ bytes: [UInt8]) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN {
+                var descriptor = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&descriptor, 1, -1)
+                continue
+            }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+}

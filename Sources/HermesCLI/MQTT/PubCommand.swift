@@ -1,0 +1,201 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+import NIOCore
+
+/// `hermes pub`: publish over MQTT.
+struct PubCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pub",
+        abstract: "Publish over MQTT, to any broker.",
+        discussion: """
+            The options are those of mosquitto_pub. What is published comes from one of -m, -f, -s, -l and -n. With
+            -q 1 and -q 2 the command ends once the server has taken everything over.
+
+            Examples:
+              hermes pub -t home/kitchen/temperature -m 21.5
+              hermes pub -t home/kitchen/temperature -m 21.5 -q 1 -r
+              tail -f log | hermes pub -t logs/web -l -q 1
+              hermes pub -h broker.example -p 8883 -u ann -P secret -t a/b -f picture.jpg
+              hermes pub -t jobs -m '{"id":7}' -D publish content-type application/json -D publish user-property from web
+              hermes pub -L mqtt://ann:secret@broker.example/a/b -n -r
+
+            Exit codes: 0; the reason code where the server refuses (with -V mqttv311 its return code); 1 where it
+            cannot be reached.
+            """,
+        helpNames: .long
+    )
+
+    @Option(name: [.short, .long], help: ArgumentHelp("Where to publish.", valueName: "topic"))
+    var topic: String?
+
+    @Option(
+        name: [.short, .long],
+        parsing: .unconditional,
+        help: ArgumentHelp("Publish this text.", valueName: "text")
+    )
+    var message: String?
+
+    @Option(name: [.short, .long], help: ArgumentHelp("Publish the contents of this file.", valueName: "file"))
+    var file: String?
+
+    @Flag(name: [.customShort("s"), .customLong("stdin-file")], help: "Publish all of stdin as one message.")
+    var wholeInput = false
+
+    @Flag(name: [.customShort("l"), .customLong("stdin-line")], help: "Publish each line of stdin.")
+    var lines = false
+
+    @Flag(name: [.customShort("n"), .customLong("null-message")], help: "Publish an empty message.")
+    var empty = false
+
+    @Option(name: [.short, .long], help: ArgumentHelp("How surely: 0, 1 or 2.", valueName: "qos"))
+    var qos = 0
+
+    @Flag(name: [.short, .long], help: "The server keeps the message for later subscribers.")
+    var retain = false
+
+    @Option(name: .customLong("repeat"), help: ArgumentHelp("Publish so many times.", valueName: "n"))
+    var count = 1
+
+    @Option(help: ArgumentHelp("Between two of those.", valueName: "seconds"))
+    var repeatDelay = 0.0
+
+    @Option(
+        name: [.customShort("M"), .long],
+        help: ArgumentHelp("At most so many messages are unacknowledged at once.", valueName: "n")
+    )
+    var maxInflight = 100
+
+    @OptionGroup(title: "Connection") var options: MQTTOptions
+
+    func validate() throws {
+        guard topic ?? options.urlTopic != nil else { throw ValidationError("-t: where to publish?") }
+        let sources = [message != nil, file != nil, wholeInput, lines, empty].count { $0 }
+        guard sources == 1 else {
+            throw ValidationError("one of -m TEXT, -f FILE, -s, -l and -n says what is published")
+        }
+        guard (0...2).contains(qos) else { throw ValidationError("-q \(qos): 0, 1 or 2") }
+        guard (1...1_000_000_000).contains(count) else { throw ValidationError("--repeat \(count): from 1") }
+        guard count == 1 || !lines else { throw ValidationError("--repeat: not with -l") }
+        guard (0...1e6).contains(repeatDelay) else { throw ValidationError("--repeat-delay \(repeatDelay): from 0") }
+        guard (1...65_535).contains(maxInflight) else { throw ValidationError("-M \(maxInflight): 1 to 65535") }
+    }
+
+    func run() async throws {
+        let run = MQTTCommandRun(name: "pub", options: options)
+        var message = MQTTMessage(topic: topic ?? options.urlTopic ?? "")
+        message.qos = MQTTClient.QoS(rawValue: UInt8(clamping: qos)) ?? .atMostOnce
+        message.retain = retain
+        message.properties = options.property.message(.publish)
+        if let payload = try payload() { message.payload = payload }
+        let prepared = message
+        try await run.with(options.configuration()) { client in
+            let publisher = MQTTPublisher(client: client, window: maxInflight)
+            if lines {
+                let input = try StandardInput()
+                var splitter = ByteLineSplitter()
+                while let bytes = await input.read() {
+                    for line in splitter.feed(bytes) { try await publisher.publish(prepared, payload: line) }
+                }
+                if let last = splitter.finish() { try await publisher.publish(prepared, payload: last) }
+            } else {
+                for number in 0..<count {
+                    if number > 0, repeatDelay > 0 { try await Task.sleep(for: .seconds(repeatDelay)) }
+                    try await publisher.publish(prepared, payload: prepared.payload)
+                }
+            }
+            try await publisher.finish()
+        }
+    }
+
+    private func payload() throws -> ByteBuffer? {
+        if let message { return ByteBuffer(string: message) }
+        if let file {
+            guard let data = FileManager.default.contents(atPath: file) else {
+                throw ValidationError("-f \(file): cannot be read")
+            }
+            return ByteBuffer(bytes: data)
+        }
+        return wholeInput ? ByteBuffer(bytes: FileHandle.standardInput.readDataToEndOfFile()) : nil
+    }
+}
+
+/// Publishes one message after the other without waiting for each, but with a bound.
+struct MQTTPublisher: Sendable {
+    private let client: MQTTClient
+    /// Outcomes, in the order in which they came.
+    private let outcomes: AsyncStream<Result<MQTTClient.ReasonCode, any Error>>
+    private let report: AsyncStream<Result<MQTTClient.ReasonCode, any Error>>.Continuation
+    private let count: Count
+
+    /// How many are unacknowledged; used by one task.
+    private actor Count {
+        let window: Int
+        var open = 0
+        init(window: Int) { self.window = window }
+        func add() { open += 1 }
+        func remove() { open -= 1 }
+        var isFull: Bool { open >= window }
+        var isEmpty: Bool { open == 0 }
+    }
+
+    init(client: MQTTClient, window: Int) {
+        self.client = client
+        (outcomes, report) = AsyncStream.makeStream()
+        count = Count(window: window)
+    }
+
+    /// Publishes; waits where too many are unacknowledged.
+    func publish(_ template: MQTTMessage, payload: ByteBuffer) async throws {
+        var message = template
+        message.payload = payload
+        guard message.qos != .atMostOnce else {
+            try await client.publish(message)
+            return
+        }
+        while await count.isFull { try await takeOutcome() }
+        await count.add()
+        client.publish(message) { [report] in _ = report.yield($0) }
+    }
+
+    /// Waits until all are acknowledged.
+    func finish() async throws {
+        while await !count.isEmpty { try await takeOutcome() }
+    }
+
+    private func takeOutcome() async throws {
+        for await outcome in outcomes {
+            await count.remove()
+            _ = try outcome.get()
+            return
+        }
+        throw CancellationError()
+    }
+}
+
+/// Cuts bytes into lines; a line need not be text.
+struct ByteLineSplitter {
+    private var rest = ByteBuffer()
+
+    /// The lines that are complete now, without their ends.
+    mutating func feed(_ bytes: [UInt8]) -> [ByteBuffer] {
+        rest.writeBytes(bytes)
+        var lines: [ByteBuffer] = []
+        while let end = rest.readableBytesView.firstIndex(of: 0x0A) {
+            guard let line = rest.readSlice(length: end - rest.readerIndex) else { break }
+            rest.moveReaderIndex(forwardBy: 1)
+            lines.append(line)
+        }
+        rest.discardReadBytes()
+        return lines
+    }
+
+    /// The last line, where it has no end; nil if there is none.
+    mutating func finish() -> ByteBuffer? {
+        defer { rest.clear() }
+        return rest.readableBytes > 0 ? rest : nil
+    }
+}

@@ -1,0 +1,207 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+
+/// `hermes sub`: subscribe over MQTT, print what comes.
+struct SubCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sub",
+        abstract: "Subscribe over MQTT, to any broker, and print what comes.",
+        discussion: """
+            The options are those of mosquitto_sub. Payloads are printed as they are, each with an end of line.
+
+            Examples:
+              hermes sub -t 'home/#' -v
+              hermes sub -t home/kitchen/temperature -C 1 -W 10       the next one, at most for ten seconds
+              hermes sub -t jobs -q 2 -i worker-1 -c                  also what came since the last time
+              hermes sub -t '$share/workers/jobs' -q 1                 shared with others of the group
+              hermes sub -t 'home/#' -F '%I %t %p'
+              hermes sub -t 'home/#' -F %j | jq .payload
+              hermes sub -t 'home/#' -q 1 -D subscribe subscription-identifier 7 -F '%S %t'
+
+            Formats (-F): %t topic, %p payload, %x and %X payload in hex, %q QoS, %r retained, %m packet number, %l
+            length, %I time (ISO 8601), %U time (Unix), %j JSON, %J JSON with a payload of JSON, %C content type, %D
+            correlation data, %E expiry, %F payload format, %P user properties, %R response topic, %S subscription
+            identifier, %A topic alias, %% itself; @Y, @m, @d, @H, @M, @S, @N and what else strftime knows, @@ itself;
+            \\n \\t \\r \\0 \\a \\e \\v \\\\. Width and precision as in %-20t, %08x, %.10p.
+
+            Exit codes: 0; 27 when -W is over; the reason code where the server refuses (with -V mqttv311 its return
+            code); 1 where it cannot be reached.
+            """,
+        helpNames: .long
+    )
+
+    @Option(name: [.short, .long], help: ArgumentHelp("What to subscribe to; may be repeated.", valueName: "filter"))
+    var topic: [String] = []
+
+    @Option(
+        name: [.customShort("U"), .long],
+        help: ArgumentHelp("End this subscription of the session; may be repeated.", valueName: "filter")
+    )
+    var unsubscribe: [String] = []
+
+    @Option(
+        name: [.customShort("T"), .long],
+        help: ArgumentHelp("Do not print what matches this; may be repeated.", valueName: "filter")
+    )
+    var filterOut: [String] = []
+
+    @Option(name: [.short, .long], help: ArgumentHelp("The highest QoS: 0, 1 or 2.", valueName: "qos"))
+    var qos = 0
+
+    @Flag(name: [.customShort("v"), .long], help: "Print the topic before each payload.")
+    var verbose = false
+
+    @Flag(name: .customShort("N"), help: "Print no end of line.")
+    var noEndOfLine = false
+
+    @Option(
+        name: [.customShort("F"), .long],
+        parsing: .unconditional,
+        help: ArgumentHelp("How to print; see above.", valueName: "format")
+    )
+    var format: String?
+
+    @Flag(name: .customShort("R"), help: "Do not print retained messages.")
+    var noRetained = false
+
+    @Flag(help: "Print retained messages alone, and end with the first other one.")
+    var retainedOnly = false
+
+    @Flag(help: "Remove the retained messages that come from the server.")
+    var removeRetained = false
+
+    @Flag(help: "Messages keep the retain flag that they were published with (MQTT 5.0).")
+    var retainAsPublished = false
+
+    @Option(name: .customShort("C"), help: ArgumentHelp("End after so many messages.", valueName: "n"))
+    var count: Int?
+
+    @Option(
+        name: .customShort("W"),
+        help: ArgumentHelp("End after this long, with the exit code 27.", valueName: "seconds")
+    )
+    var wait: Double?
+
+    @Flag(name: .customShort("E"), help: "End once subscribed.")
+    var endOnceSubscribed = false
+
+    @OptionGroup(title: "Connection") var options: MQTTOptions
+
+    func validate() throws {
+        guard !filters.isEmpty || !unsubscribe.isEmpty else { throw ValidationError("-t: what to subscribe to?") }
+        guard (0...2).contains(qos) else { throw ValidationError("-q \(qos): 0, 1 or 2") }
+        if let count, count < 1 { throw ValidationError("-C \(count): from 1") }
+        if let wait, !(0.001...1e9).contains(wait) { throw ValidationError("-W \(wait): seconds above 0") }
+        if noRetained, retainedOnly { throw ValidationError("-R and --retained-only: one of the two") }
+        if let format { _ = try MQTTFormat(format) }
+    }
+
+    private var filters: [String] { topic + (options.urlTopic.map { [$0] } ?? []) }
+
+    func run() async throws {
+        let run = MQTTCommandRun(name: "sub", options: options)
+        let printer = MQTTPrinter(
+            format: try format.map { try MQTTFormat($0) },
+            showsTopic: verbose,
+            endsLine: !noEndOfLine
+        )
+        try await run.with(options.configuration()) { client in
+            try await withThrowingTaskGroup(of: ExitCode?.self) { group in
+                defer { group.cancelAll() }
+                if let wait {
+                    group.addTask {
+                        try await Task.sleep(for: .seconds(wait))
+                        run.say("timed out")
+                        return MQTTCommandRun.timedOut
+                    }
+                }
+                group.addTask {
+                    await Interrupts.wait()
+                    return .success
+                }
+                group.addTask {
+                    await run.watch(client)
+                    return nil
+                }
+                group.addTask {
+                    try await client.run()
+                    return nil
+                }
+                group.addTask {
+                    try await subscribe(client, run)
+                    return endOnceSubscribed ? .success : nil
+                }
+                if !endOnceSubscribed { group.addTask { await receive(client, printer, run) } }
+                while let end = try await group.next() {
+                    guard let end else { continue }
+                    let dropped = await client.droppedMessages
+                    if dropped > 0 {
+                        run.say("\(dropped) messages of QoS 0 were dropped: they came faster than printed")
+                    }
+                    if end == .success { return }
+                    throw end
+                }
+            }
+        }
+    }
+
+    private func subscribe(_ client: MQTTClient, _ run: MQTTCommandRun) async throws {
+        if !unsubscribe.isEmpty { try await client.unsubscribe(unsubscribe) }
+        guard !filters.isEmpty else { return }
+        var identifier: Int?
+        for property in options.property.of(.subscribe) {
+            if case .subscriptionIdentifier(let number) = property { identifier = number }
+        }
+        let qos = MQTTClient.QoS(rawValue: UInt8(clamping: qos)) ?? .atMostOnce
+        let subscriptions = filters.map { filter in
+            MQTTClient.Subscription(filter, qos: qos, retainAsPublished: retainAsPublished)
+        }
+        let reasons = try await client.subscribe(subscriptions, identifier: identifier)
+        run.debug("subscribed: \(reasons.map { "\($0)" }.joined(separator: ", "))")
+        for (filter, reason) in zip(filters, reasons) where reason.isFailure {
+            run.say("the server refused the subscription \(filter): \(reason)")
+        }
+        if let reason = reasons.first, reasons.allSatisfy(\.isFailure) { throw ExitCode(Int32(reason.rawValue)) }
+    }
+
+    private func receive(_ client: MQTTClient, _ printer: MQTTPrinter, _ run: MQTTCommandRun) async -> ExitCode {
+        var printed = 0
+        for await message in client.messages {
+            if retainedOnly, !message.retain { return .success }
+            if filterOut.contains(where: { MQTTFilter.matches($0, message.topic) }) { continue }
+            if removeRetained, message.retain {
+                client.publish(MQTTMessage(topic: message.topic, retain: true)) { _ in }
+            }
+            if noRetained, message.retain { continue }
+            do {
+                guard try printer.print(message) else { return .failure }
+            } catch {
+                run.say("\(error)")
+                continue
+            }
+            printed += 1
+            if let count, printed >= count { return .success }
+        }
+        return .failure
+    }
+}
+
+/// Whether topics match filters, for -T.
+enum MQTTFilter {
+    static func matches(_ filter: String, _ topic: String) -> Bool {
+        // Wildcards in the first level do not match topics of the server's own [MQTT-4.7.2-1].
+        if topic.hasPrefix("$"), filter.hasPrefix("+") || filter.hasPrefix("#") { return false }
+        let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
+        let wanted = filter.split(separator: "/", omittingEmptySubsequences: false)
+        for (index, level) in wanted.enumerated() {
+            // "a/#" matches "a", too.
+            if level == "#" { return true }
+            guard index < levels.count, level == "+" || level == levels[index] else { return false }
+        }
+        return wanted.count == levels.count
+    }
+}
