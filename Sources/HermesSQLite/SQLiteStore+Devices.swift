@@ -37,6 +37,16 @@ extension SQLiteStore {
                     sql: "INSERT OR REPLACE INTO token (hash, user, device_id, created_at) VALUES (?, ?, ?, ?)",
                     arguments: [Self.blob(token), user.rawValue, device.id.rawValue, now.rawValue]
                 )
+                // By the time they were made; of one millisecond, the one that is new now counts as the newest.
+                try db.execute(
+                    sql: """
+                        DELETE FROM token WHERE hash IN (SELECT hash FROM token WHERE user = ? AND device_id = ?
+                            ORDER BY hash = ? DESC, created_at DESC LIMIT -1 OFFSET ?)
+                        """,
+                    arguments: [
+                        user.rawValue, device.id.rawValue, Self.blob(token), StoreSettings.maxTokensPerDevice,
+                    ]
+                )
             }
             try Self.updateAcknowledged(db, of: user)
             let row = try Row.fetchOne(

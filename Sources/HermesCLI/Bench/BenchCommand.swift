@@ -22,7 +22,9 @@ struct BenchCommand: AsyncParsableCommand {
               hermes bench impb --pairs 20 --accounts bench.accounts --json
               hermes bench idle --connections 1000 --accounts bench.accounts
             """,
-        subcommands: [RoomBench.self, DelimitedBench.self, IMPBBench.self, IdleBench.self, StoreBench.self]
+        subcommands: [
+            RoomBench.self, DelimitedBench.self, IMPBBench.self, IdleBench.self, StoreBench.self, SessionsBench.self,
+        ]
     )
 }
 

@@ -63,9 +63,16 @@ extension MemoryState {
                 Device(description: description, createdAt: now, lastSeenAt: now, cursor: cursor)
             )
         }
-        if let token { tokens[token] = TokenOwner(user: user, device: description.id) }
+        if let token { add(token, of: TokenOwner(user: user, device: description.id)) }
         records[user] = record
         return record.devices[index]
+    }
+
+    private mutating func add(_ token: TokenHash, of owner: TokenOwner) {
+        lastToken += 1
+        tokens[token] = Token(owner: owner, number: lastToken)
+        let newest = tokens.filter { $0.value.owner == owner }.sorted { $0.value.number > $1.value.number }
+        for (token, _) in newest.dropFirst(StoreSettings.maxTokensPerDevice) { tokens[token] = nil }
     }
 
     mutating func revoke(_ scope: RevocationScope) throws(HermesError) {
@@ -74,9 +81,9 @@ extension MemoryState {
         case .token(let token):
             tokens[token] = nil
         case .allTokens(let user, let kept):
-            tokens = tokens.filter { $0.value.user != user || $0.key == kept }
+            tokens = tokens.filter { $0.value.owner.user != user || $0.key == kept }
         case .device(let device, let user):
-            tokens = tokens.filter { $0.value != TokenOwner(user: user, device: device) }
+            tokens = tokens.filter { $0.value.owner != TokenOwner(user: user, device: device) }
             records[user]?.devices.removeAll { $0.description.id == device }
         }
     }

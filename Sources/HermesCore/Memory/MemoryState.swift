@@ -55,6 +55,12 @@ struct MemoryState {
         let recordKeptUntil: Timestamp
     }
 
+    struct Token {
+        let owner: TokenOwner
+        /// The newer, the higher.
+        let number: UInt64
+    }
+
     struct ClientKey: Hashable {
         let sender: UserID
         let clientID: String
@@ -67,7 +73,8 @@ struct MemoryState {
     var records: [UserID: Record] = [:]
     var names: [String: UserID] = [:]
     var lastUser: Int32 = 0
-    var tokens: [TokenHash: TokenOwner] = [:]
+    var tokens: [TokenHash: Token] = [:]
+    var lastToken: UInt64 = 0
     var messages: [MessageID: StoredMessage] = [:]
     /// The ids of a conversation's messages that are still known, by conversation seq; and the newest seq ever.
     var conversations: [ConversationID: (lastSeq: UInt64, messages: [UInt64: MessageID])] = [:]

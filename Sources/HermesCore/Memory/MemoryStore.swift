@@ -91,7 +91,7 @@ extension MemoryStore: AccountStore {
     }
 
     package func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner? {
-        try run { (state) throws(HermesError) in state.tokens[token] }
+        try run { (state) throws(HermesError) in state.tokens[token]?.owner }
     }
 
     package func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError) {

@@ -21,7 +21,8 @@ package protocol AccountStore: Sendable {
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
 
     /// Registers the device if it is new (its cursor starts before the account's oldest stored entry), else renews its
-    /// description and `lastSeenAt`; and stores a token for it if one is given.
+    /// description and `lastSeenAt`; and stores a token for it if one is given. Of a device's tokens only the newest are
+    /// kept (``StoreSettings/maxTokensPerDevice``).
     func open(
         _ device: DeviceDescription,
         of user: UserID,

@@ -32,6 +32,9 @@ package struct StoreSettings: Sendable, Hashable {
         self.maxQueuedBytes = max(1, maxQueuedBytes)
     }
 
+    /// How many tokens one device has at most; a new one revokes the oldest.
+    package static let maxTokensPerDevice = 5
+
     /// The most entries or messages of one page, whatever the caller asks for.
     package static let maxPageEntries = 1000
     /// A page ends behind the entry whose content takes it past this many bytes.

@@ -155,6 +155,26 @@ package enum AccountStoreConformance {
             try await open(bob, StoreWorld.phone, 5)
             try expectEqual(try await known(), [5])
         },
+        ConformanceCase("A device keeps its newest tokens only, and nobody else's go") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            let ann = try await create("Ann", in: store).id
+            func open(_ number: UInt8, _ device: DeviceID = StoreWorld.phone) async throws {
+                _ = try await store.open(
+                    DeviceDescription(id: device),
+                    of: ann,
+                    token: token(number),
+                    now: StoreWorld.later(.seconds(Int(number)))
+                )
+            }
+            try await open(90, StoreWorld.tablet)
+            for number in UInt8(1)...5 { try await open(number) }
+            try expect(try await store.owner(of: token(1)) != nil, "as many as are kept")
+            for number in UInt8(6)...12 { try await open(number) }
+            var known: [UInt8] = []
+            for number in UInt8(1)...12 where try await store.owner(of: token(number)) != nil { known.append(number) }
+            try expectEqual(known, [8, 9, 10, 11, 12])
+            try expect(try await store.owner(of: token(90)) != nil, "another device's")
+        },
         ConformanceCase("A device that was removed and comes back is new") { makeStore in
             let world = try await StoreWorld(makeStore)
             try world.send("a", from: 0, to: 1)

@@ -85,6 +85,11 @@ package struct SessionWorld: Sendable {
         }
     }
 
+    /// The payloads of all that is retained.
+    package func retainedTexts() async throws -> [String] {
+        try await store.retained().map { String(buffer: $0.payload) }.sorted()
+    }
+
     /// Purges until nothing is left to do.
     package func purge(at now: Timestamp, limit: Int = 1000) async throws {
         for _ in 0..<10_000 where try await store.purgeSessions(now: now, limit: limit) == 0 { return }

@@ -71,7 +71,7 @@ package final class DurableSessions: Sendable {
         return shared.state.withLock { state in
             Statistics(
                 sessions: state.records.count,
-                online: state.records.values.lazy.filter { $0.attachment != nil }.count,
+                online: state.online,
                 dropped: state.dropped,
                 commits: commits
             )

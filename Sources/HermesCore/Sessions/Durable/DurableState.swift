@@ -61,7 +61,12 @@ struct DurableState {
     private var transients: [DurableSessionID: SessionKey] = [:]
     private var lastTransient: Int64 = 0
     var index = DurableIndex()
-    var dropped: UInt64 = 0
+    /// Publications that were dropped because a queue was full.
+    private(set) var dropped: UInt64 = 0
+    /// How many stored sessions have a connection.
+    private(set) var online = 0
+    /// No session ends before.
+    private var nextExpiry = Timestamp(rawValue: .max)
 
     init(maxSessions: Int) { self.maxSessions = maxSessions }
 
@@ -138,6 +143,7 @@ struct DurableState {
             seat.phase = .occupied(applicant.attachment)
             seats[key] = seat
             if records[session.id] == nil { insert(session) }
+            online += 1
             records[session.id]?.attachment = applicant.attachment
             records[session.id]?.expiresAt = nil
             records[session.id]?.head = session.head
@@ -164,9 +170,11 @@ struct DurableState {
         seat.phase = .vacant
         var actions: [Action] = []
         if id.isStored {
+            online -= 1
             records[id]?.attachment = nil
             records[id]?.load.isOnline.store(false, ordering: .relaxed)
             records[id]?.expiresAt = expiresAt
+            nextExpiry = min(nextExpiry, expiresAt ?? nextExpiry)
             if ends {
                 records[id]?.hasEnded = true
                 unsubscribe(id, records[id]?.subscriptions ?? [])
@@ -189,12 +197,16 @@ struct DurableState {
 
     /// Those without a connection whose time is over, and those whose removal has to be tried again.
     mutating func expire(now: Timestamp, limit: Int) -> [Action] {
+        guard nextExpiry <= now else { return [] }
+        nextExpiry = Timestamp(rawValue: .max)
         var actions: [Action] = []
         for (id, record) in records where record.attachment == nil {
-            guard actions.count < limit * 2 else { break }
             guard let seat = seats[record.key], seat.session == id, case .vacant = seat.phase else { continue }
+            guard let expiresAt = record.expiresAt else { continue }
+            // One that is being removed is looked at again until it is.
+            nextExpiry = min(nextExpiry, expiresAt)
+            guard expiresAt <= now, actions.count < limit * 2 else { continue }
             if !record.hasEnded {
-                guard let expiresAt = record.expiresAt, expiresAt <= now else { continue }
                 records[id]?.hasEnded = true
                 unsubscribe(id, record.subscriptions)
                 actions.append(.ended(record.key))
@@ -226,6 +238,7 @@ struct DurableState {
         seats[session.key] = Seat(session: session.id)
         insert(session)
         records[session.id]?.expiresAt = expiresAt
+        nextExpiry = min(nextExpiry, expiresAt ?? nextExpiry)
         records[session.id]?.load.queued.store(session.queuedCount, ordering: .relaxed)
     }
 

@@ -1,0 +1,123 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import Testing
+
+@testable import HermesCore
+
+@Suite struct RetainedMessagesTests {
+    private let now = Timestamp(rawValue: 1_000)
+
+    private func publication(
+        _ topic: String,
+        _ text: String = "x",
+        until expiry: Int64? = nil
+    ) throws -> StoredPublication {
+        StoredPublication(
+            topic: try #require(TopicName(topic)),
+            payload: ByteBuffer(string: text),
+            qos: .atLeastOnce,
+            retain: true,
+            details: expiry.map { PublicationDetails(expiresAt: Timestamp(rawValue: $0)) },
+            publishedAt: now
+        )
+    }
+
+    private func texts(_ retained: RetainedMessages, _ filter: String) throws -> [String] {
+        let filter = try #require(TopicFilter(filter))
+        return retained.matching(filter, now: now).map { "\($0.topic)=\(String(buffer: $0.payload))" }.sorted()
+    }
+
+    @Test func everyFilterFindsWhatItMatches() throws {
+        var generator = SeededGenerator(state: 7)
+        let words = ["a", "b", "", "$SYS", "c1"]
+        func path(_ words: [String]) -> String {
+            (0...Int.random(in: 0...4, using: &generator)).map { _ in words.randomElement(using: &generator) ?? "" }
+                .joined(separator: "/")
+        }
+        var tree = RetainedTree()
+        let empty = tree.footprint
+        var topics: [TopicName] = []
+        for _ in 0..<400 {
+            guard let topic = TopicName(path(words)), tree.value(of: topic) == nil else { continue }
+            tree.insert(topic, value: UInt32(topics.count))
+            topics.append(topic)
+        }
+        let removed = Set(topics.indices.filter { _ in Bool.random(using: &generator) })
+        for index in removed { tree.remove(topics[index]) }
+        for _ in 0..<500 {
+            guard let filter = TopicFilter(path(words + ["+", "+"]) + (Bool.random(using: &generator) ? "/#" : ""))
+            else { continue }
+            var found: [UInt32] = []
+            tree.forEachMatch(of: filter) { value in
+                found.append(value)
+                return true
+            }
+            let expected = topics.indices.filter { !removed.contains($0) && filter.matches(topics[$0]) }
+            #expect(found.sorted() == expected.map { UInt32($0) }, "\(filter)")
+        }
+        for topic in topics { tree.remove(topic) }
+        #expect(tree.footprint == empty)
+    }
+
+    @Test func whatCannotBeStoredIsTakenBack() throws {
+        let retained = RetainedMessages(maxMessages: 10, maxBytes: 1 << 20)
+        retained.load([try publication("t", "stored")])
+        let first = try publication("t", "first")
+        let second = try publication("t", "second")
+        let removal = try publication("t", "")
+        #expect(retained.begin(first))
+        #expect(try texts(retained, "t") == ["t=first"])
+        #expect(retained.begin(second))
+        retained.finish(first, isStored: true)
+        #expect(try texts(retained, "#") == ["t=second"], "the newest is on its way")
+        retained.finish(second, isStored: false)
+        #expect(try texts(retained, "+") == ["t=first"])
+        #expect(retained.begin(removal))
+        #expect(try texts(retained, "#").isEmpty)
+        retained.finish(removal, isStored: false)
+        #expect(try texts(retained, "#") == ["t=first"])
+        #expect(retained.begin(removal))
+        #expect(retained.begin(second))
+        // Committed the other way round: what the store has in the end holds.
+        retained.finish(second, isStored: true)
+        retained.finish(removal, isStored: true)
+        #expect(try texts(retained, "#").isEmpty)
+        #expect(retained.statistics == .init(count: 0, bytes: 0, refused: 0))
+    }
+
+    @Test func thereAreLimits() throws {
+        let weight = try publication("a").weight
+        let retained = RetainedMessages(maxMessages: 3, maxBytes: weight * 2)
+        #expect(try retained.begin(publication("a")))
+        #expect(try retained.begin(publication("b")))
+        #expect(try !retained.begin(publication("c")))
+        #expect(try retained.begin(publication("b", "y")), "in place of another")
+        #expect(try !retained.begin(publication("b", "yy")))
+        #expect(try retained.begin(publication("a", "")), "a removal needs no room")
+        #expect(try retained.begin(publication("c")))
+        #expect(try texts(retained, "#") == ["b=y", "c=x"])
+        #expect(retained.statistics.count == 2)
+        #expect(retained.statistics.bytes == weight * 2)
+        #expect(retained.statistics.refused == 2)
+    }
+
+    @Test func whatExpiresIsNotFound() throws {
+        let retained = RetainedMessages(maxMessages: 10, maxBytes: 1 << 20)
+        retained.load([try publication("a", until: 1_000), try publication("b", until: 1_001), try publication("c")])
+        #expect(try texts(retained, "#") == ["b=x", "c=x"])
+        #expect(retained.statistics.count == 3)
+        retained.expire(now: now)
+        #expect(retained.statistics.count == 2)
+        #expect(retained.matching(try #require(TopicFilter("#")), now: now, limit: 1).count == 1)
+    }
+
+    @Test func aTopicWithVeryManyLevelsIsTaken() throws {
+        let retained = RetainedMessages(maxMessages: 10, maxBytes: 1 << 20)
+        let deep = String(repeating: "/", count: 65_000)
+        retained.load([try publication(deep)])
+        #expect(retained.matching(try #require(TopicFilter("#")), now: now).count == 1)
+        #expect(retained.publication(of: try #require(TopicName(deep))) != nil)
+    }
+}
