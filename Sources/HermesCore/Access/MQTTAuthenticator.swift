@@ -65,11 +65,11 @@ package struct MQTTAuthenticator: Sendable {
     }
 
     /// Who a client is that says nothing about it, without a wait.
-    package func anonymous(clientID: String) -> Result<ClientIdentity, HermesError> {
+    package func anonymous(clientID: String) -> Result<Outcome, HermesError> {
         guard isAnonymousAllowed else {
             return .failure(HermesError(.notAuthenticated, "this server needs a user name and a password"))
         }
-        return .success(ClientIdentity(clientID: clientID))
+        return .success(Outcome(identity: ClientIdentity(clientID: clientID), login: nil))
     }
 
     /// As ``identify(userName:password:clientID:certificateIdentity:address:)``, with the login of the device.

@@ -19,6 +19,9 @@ package struct Publication: Sendable {
         package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
+    /// The ``kind`` of what no protocol of rooms has given one: a number that LiveRoom does not use.
+    package static let plainKind: UInt16 = 15
+
     package let topic: TopicName
     /// The body, as the publisher's protocol has it.
     package let payload: ByteBuffer
@@ -72,6 +75,22 @@ package struct Publication: Sendable {
         Publication(
             topic: topic,
             payload: ByteBuffer(bytes: payload.readableBytesView),
+            kind: kind,
+            dropClass: dropClass,
+            sender: sender,
+            qos: qos,
+            retain: retain,
+            details: details,
+            publisher: publisher
+        )
+    }
+
+    /// The same as another kind.
+    package func ofKind(_ kind: UInt16) -> Publication {
+        guard kind != self.kind else { return self }
+        return Publication(
+            topic: topic,
+            payload: payload,
             kind: kind,
             dropClass: dropClass,
             sender: sender,

@@ -62,6 +62,9 @@ package class TopicSubscription {
         traits = Traits(options)
     }
 
+    /// Whether it is a part in a shared subscription.
+    package var isShared: Bool { false }
+
     /// Whose it is: two with the same address are one subscriber's.
     var subscriberAddress: UInt { 0 }
 

@@ -27,6 +27,12 @@ enum DelimitedRoomTranslation {
         event.room = room.rawValue
         event.uid = UInt32(publication.sender?.rawValue ?? 0)
         let body = publication.payload
+        if publication.kind == Publication.plainKind {
+            guard let message = LiveRoomTranslation.plainText(publication) else { return nil }
+            event.user = user(message.user)
+            event.text.text = message.text
+            return event
+        }
         switch LiveRoomFrameType(rawValue: publication.kind) {
         case .join:
             guard let user = try? LiveRoom_UserInfo(wire: body) else { return nil }

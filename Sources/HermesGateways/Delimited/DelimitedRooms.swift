@@ -134,6 +134,12 @@ extension DelimitedSession: TopicSubscriber {
     }
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+        if isCarried {
+            guard let event = DelimitedRoomTranslation.event(for: delivery.publication) else { return }
+            var packet = Hermes_V1_Packet()
+            packet.ephemeral.room = event
+            return write(packet, delivery.publication.dropClass)
+        }
         let frame = delivery.encoded(.delimited, by: DelimitedRoomTranslation.frame)
         guard frame.readableBytes > 0 else { return }
         connection.write(delivery.publication.dropClass, frame: frame)

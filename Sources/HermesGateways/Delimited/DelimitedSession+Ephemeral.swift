@@ -80,6 +80,6 @@ extension DelimitedSession {
         var packet = Hermes_V1_Packet()
         packet.ephemeral = ephemeral
         // The first to go where the client does not keep up: it matters only now.
-        connection.write(.presence) { try DelimitedFrame.write(packet, into: &$0) }
+        write(packet, .presence)
     }
 }

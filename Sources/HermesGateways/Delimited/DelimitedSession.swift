@@ -16,10 +16,21 @@ package final class DelimitedSession: GatewaySession {
     /// The rooms this connection is in; nil for the many that are in none.
     var rooms: DelimitedRooms?
 
-    init(connection: Connection, environment: GatewayEnvironment) {
+    /// Where packets go instead of into frames of their own: another protocol carries them.
+    private let carrier: ((Hermes_V1_Packet) -> Void)?
+
+    init(
+        connection: Connection,
+        environment: GatewayEnvironment,
+        carrier: ((Hermes_V1_Packet) -> Void)? = nil
+    ) {
         self.connection = connection
         self.environment = environment
+        self.carrier = carrier
     }
+
+    /// Whether another protocol carries the packets.
+    var isCarried: Bool { carrier != nil }
 
     var messenger: Messenger { environment.messenger }
 
@@ -32,6 +43,10 @@ package final class DelimitedSession: GatewaySession {
         } catch {
             return connection.end(.malformed(error))
         }
+        received(packet)
+    }
+
+    func received(_ packet: Hermes_V1_Packet) {
         guard let sender else { return receivedFromStranger(packet) }
         received(packet, from: sender)
     }
@@ -104,8 +119,9 @@ package final class DelimitedSession: GatewaySession {
 
     // MARK: Answers
 
-    func write(_ packet: Hermes_V1_Packet) {
-        connection.write { try DelimitedFrame.write(packet, into: &$0) }
+    func write(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass = .control) {
+        if let carrier { return carrier(packet) }
+        connection.write(kind) { try DelimitedFrame.write(packet, into: &$0) }
     }
 
     /// An empty result; nothing if no answer is wanted.
@@ -137,12 +153,15 @@ package final class DelimitedSession: GatewaySession {
     // MARK: Life
 
     /// The connection acts as an account from now on.
-    func authenticated(_ login: Login, after cursor: UInt64) {
+    ///
+    /// - Parameter window: entries that may be written and not acknowledged.
+    func authenticated(_ login: Login, after cursor: UInt64, window: Int = 1_024) {
         connection.authenticated()
         let link = InboxLink(
             principal: login.principal,
             connection: connection,
             messenger: messenger,
+            window: window,
             write: { [unowned self] entries in write(entries) }
         )
         sender = Sender(login: login, link: link)
@@ -168,6 +187,9 @@ package final class DelimitedSession: GatewaySession {
         rooms = nil
         left?.leaveAll(on: connection.loop.topics, as: user, isAnnounced: !isServerStopping)
     }
+
+    /// The client has everything up to here.
+    func acknowledged(upTo seq: UInt64) { sender?.link.acknowledged(upTo: seq) }
 
     package func becameWritable() { sender?.link.becameWritable() }
 

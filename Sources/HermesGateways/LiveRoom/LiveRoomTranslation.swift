@@ -94,8 +94,15 @@ enum LiveRoomTranslation {
     }
 
     /// A publication as viewers get it; encoded once a loop, copied to each.
+    ///
+    /// Empty for what is no text and came without a type.
     static func frame(of publication: Publication) -> ByteBuffer {
         var bytes = ByteBuffer()
+        if publication.kind == Publication.plainKind {
+            // Cannot fail: all required fields are set, and the text was shorter than a packet.
+            if let message = plainText(publication) { try? LiveRoomFrame.write(message, type: .text, into: &bytes) }
+            return bytes
+        }
         do throws(WireError) {
             try LiveRoomFrame.writeHeader(
                 type: LiveRoomFrameType(rawValue: publication.kind),
@@ -108,6 +115,18 @@ enum LiveRoomTranslation {
         }
         bytes.writeImmutableBuffer(publication.payload)
         return bytes
+    }
+
+    /// A text that came without LiveRoom's message around it, with the name that the publisher goes by; nil if it is no
+    /// text.
+    static func plainText(_ publication: Publication) -> LiveRoom_ChatMessage? {
+        guard let text = String(validating: publication.payload.readableBytesView, as: UTF8.self) else { return nil }
+        var message = LiveRoom_ChatMessage()
+        message.user.level = 0
+        message.user.name = publication.details?.userProperties.first { $0.name == "name" }?.value ?? "MQTT"
+        message.user.iconURL = ""
+        message.text = text
+        return message
     }
 
     /// What may be left out first where a viewer does not keep up.

@@ -39,6 +39,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         let frame = delivery.encoded(.liveRoom, by: LiveRoomTranslation.frame(of:))
+        guard frame.readableBytes > 0 else { return }
         connection.write(delivery.publication.dropClass, frame: frame)
     }
 

@@ -31,6 +31,12 @@ final class MQTTClientState {
 
     // Outgoing.
     var subscriptions: [String: MQTTHeldSubscription] = [:]
+    /// Made with the first shared subscription.
+    lazy var shared: MQTTSharedState = {
+        hasShared = true
+        return MQTTSharedState()
+    }()
+    private(set) var hasShared = false
     /// The client's receive maximum.
     var receiveMaximum = 65_535
     /// The highest alias the client takes.
@@ -39,6 +45,11 @@ final class MQTTClientState {
     /// Retained messages that were asked for and not sent yet.
     var retained = Deque<MQTTRetainedDelivery>()
 
+    /// The login of the client's device; nil without an account.
+    var login: Login?
+    /// Made once the native protocol is spoken.
+    var inbox: MQTTInbox?
+    var isInboxOpen = false
     /// The connection's hold on the session.
     var link: MQTTSessionLink?
     /// Set if the session outlives its connection.
@@ -65,6 +76,13 @@ final class MQTTClientState {
     }
 }
 
+/// What a session got by shared subscriptions and has not passed on to the end: the others' if it leaves.
+final class MQTTSharedState {
+    let load = SharedLoad()
+    /// By the number in the window.
+    var unacknowledged: [UInt64: (publication: Publication, subscription: SharedSubscription)] = [:]
+}
+
 /// A will that waits for its day.
 struct MQTTPendingWill {
     let publication: Publication
@@ -84,6 +102,8 @@ struct MQTTPendingAcknowledgement {
 struct MQTTHeldSubscription {
     /// Nil for a shared subscription.
     var live: TopicSubscription?
+    /// Set for a shared subscription.
+    var shared: SharedSubscription?
     var options: SubscriptionOptions
 }
 

@@ -37,7 +37,13 @@ struct MQTTPublishWriter {
 
     /// Appends the packet.
     func write(_ publication: Publication, into buffer: inout ByteBuffer) {
-        write(publication.topic, publication.payload, publication.details, into: &buffer)
+        write(
+            publication.topic,
+            publication.payload,
+            publication.details,
+            roomType: MQTTTranslation.roomType(of: publication),
+            into: &buffer
+        )
     }
 
     /// Appends the packet. Cannot fail: topics are at most 65,535 bytes long, and what came in one packet goes into one.
@@ -45,10 +51,11 @@ struct MQTTPublishWriter {
         _ topic: TopicName,
         _ payload: ByteBuffer,
         _ details: PublicationDetails?,
+        roomType: UInt16? = nil,
         into buffer: inout ByteBuffer
     ) {
         let topicBytes = omitsTopic ? 0 : topic.rawValue.utf8.count
-        let properties = version == .v5 ? properties(details) : nil
+        let properties = version == .v5 ? properties(details, roomType) : nil
         var length = 2 + topicBytes + payload.readableBytes
         if qos != .atMostOnce { length += 2 }
         if version == .v5 {
@@ -69,9 +76,10 @@ struct MQTTPublishWriter {
         buffer.writeImmutableBuffer(payload)
     }
 
-    private func properties(_ details: PublicationDetails?) -> ByteBuffer? {
-        guard details != nil || !identifiers.isEmpty || alias != nil else { return nil }
+    private func properties(_ details: PublicationDetails?, _ roomType: UInt16?) -> ByteBuffer? {
+        guard details != nil || roomType != nil || !identifiers.isEmpty || alias != nil else { return nil }
         var list: [MQTTProperty] = details.map { MQTTTranslation.properties(of: $0, now: now) } ?? []
+        if let roomType { list.append(.userProperty(MQTTTranslation.roomTypeName, "\(roomType)")) }
         for identifier in identifiers { list.append(.subscriptionIdentifier(Int(identifier))) }
         if let alias { list.append(.topicAlias(alias)) }
         var bytes = ByteBuffer()

@@ -26,8 +26,8 @@ extension MQTTSession {
             return identified(authenticator.anonymous(clientID: clientID), connect, isAssigned: isAssigned)
         }
         let address = connection.remoteHost
-        connection.ask { () async throws(HermesError) -> ClientIdentity in
-            try await authenticator.identify(
+        connection.ask { () async throws(HermesError) -> MQTTAuthenticator.Outcome in
+            try await authenticator.logIn(
                 userName: connect.userName,
                 password: connect.password,
                 clientID: clientID,
@@ -65,7 +65,7 @@ extension MQTTSession {
     }
 
     private func identified(
-        _ result: Result<ClientIdentity, HermesError>,
+        _ result: Result<MQTTAuthenticator.Outcome, HermesError>,
         _ connect: MQTTConnect,
         isAssigned: Bool
     ) {
@@ -73,18 +73,20 @@ extension MQTTSession {
         switch result {
         case .failure(let error):
             refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
-        case .success(let identity):
-            accept(identity, connect, isAssigned: isAssigned)
+        case .success(let outcome):
+            accept(outcome, connect, isAssigned: isAssigned)
         }
     }
 
-    private func accept(_ identity: ClientIdentity, _ connect: MQTTConnect, isAssigned: Bool) {
+    private func accept(_ outcome: MQTTAuthenticator.Outcome, _ connect: MQTTConnect, isAssigned: Bool) {
+        let identity = outcome.identity
         let settings = gateway.settings
         let client = MQTTClientState(
             identity: identity,
             key: SessionKey(owner: identity.owner, clientID: identity.clientID),
             sessionExpiry: sessionExpiry(of: connect)
         )
+        client.login = outcome.login
         var receiveMaximum = settings.maxInflight
         for property in connect.properties.list {
             switch property {
@@ -132,7 +134,7 @@ extension MQTTSession {
             topic: topic,
             // A copy: the slice would keep the read buffer.
             payload: ByteBuffer(bytes: will.payload.readableBytesView),
-            kind: 0,
+            kind: Publication.plainKind,
             sender: client.identity.principal?.user,
             qos: MQTTTranslation.qos(will.qos),
             retain: will.retain,
@@ -165,7 +167,6 @@ extension MQTTSession {
         phase = .connected
         write(.connack(packet))
         connection.authenticated()
-        openInbox()
     }
 
     /// Where the server differs from what the client asked for, or from the standard's defaults.

@@ -58,6 +58,7 @@ extension MQTTSession {
         guard subscription.isPlain, client?.maxAlias == 0 else {
             let options = subscription.options
             guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
+            if subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
             send(
                 delivery.publication,
                 qos,
@@ -73,6 +74,7 @@ extension MQTTSession {
         }
         guard frame.readableBytes <= maxPacketBytes else { return tooLarge() }
         guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
+        if subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
         connection.write(patching: frame) { buffer, start in Self.put(qos, id, into: &buffer, at: start) }
     }
 
@@ -105,9 +107,25 @@ extension MQTTSession {
                 publication: publication,
                 qos: qos,
                 isRetained: options.retainAsPublished && publication.retain,
-                identifiers: options.identifiers
+                identifiers: options.identifiers,
+                shared: subscription.isShared ? subscription as? SharedSubscription : nil
             )
         )
+    }
+
+    /// Notes what the last message sent was, for the others of its group should this client go.
+    private func remember(_ publication: Publication, _ subscription: SharedSubscription?) {
+        guard let client, let subscription, let next = window?.next else { return }
+        client.shared.unacknowledged[next - 1] = (publication, subscription)
+        client.shared.load.add()
+    }
+
+    /// A message that may have come by a shared subscription is done, or the client has it.
+    private func forgetShared(_ number: UInt64) {
+        guard let client, client.hasShared, client.shared.unacknowledged.removeValue(forKey: number) != nil else {
+            return
+        }
+        client.shared.load.subtract()
     }
 
     private func wait(_ message: MQTTWaitingQueue.Message) {
@@ -116,6 +134,8 @@ extension MQTTSession {
         let settings = gateway.settings
         if !queue.append(message, maxCount: settings.maxQueuedMessages, maxBytes: settings.maxQueuedBytes) {
             gateway.metrics.droppedQueueFull.increment()
+        } else if message.shared != nil {
+            client?.shared.load.add()
         }
         if !queue.isEmpty { waiting = queue }
     }
@@ -180,10 +200,12 @@ extension MQTTSession {
     }
 
     private func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
+        if message.shared != nil { client?.shared.load.subtract() }
         guard !MQTTTranslation.isExpired(message.publication.details, now: now()) else {
             return gateway.metrics.droppedExpired.increment()
         }
         guard let id = window?.send(exactlyOnce: message.qos == .exactlyOnce) else { return }
+        if message.shared != nil { remember(message.publication, message.shared) }
         let isSent = send(
             message.publication,
             message.qos,
@@ -229,6 +251,9 @@ extension MQTTSession {
     func acknowledgementReceived(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
         let answer: OutboundWindow.Answer
         switch type {
+        case .puback where Int(packetID) >= MQTTInbox.firstPacketID:
+            client?.inbox?.acknowledged(packetID)
+            return
         case .puback: answer = window?.acknowledged(packetID) ?? .unknown
         case .pubcomp: answer = window?.finished(packetID) ?? .unknown
         case .pubrec: answer = window?.received(packetID, isRefused: reason.isFailure) ?? .unknown
@@ -237,9 +262,11 @@ extension MQTTSession {
         }
         switch answer {
         case .completed(let number):
+            forgetShared(number)
             if let client { complete(number, of: client) }
             if waiting != nil || client?.durable != nil { sendWaiting() }
         case .received(let number):
+            forgetShared(number)
             if client?.durable != nil, let link = client?.link {
                 release(number, packetID, of: link)
             } else {

@@ -201,8 +201,8 @@ extension MQTTSession {
     /// The connection is closed: lets go of everything, and says what is to be said.
     func letGo() {
         guard let client else { return }
-        self.client = nil
         for held in client.subscriptions.values { letGo(held) }
+        self.client = nil
         waiting = nil
         lastTarget = nil
         inboxClosed(client)

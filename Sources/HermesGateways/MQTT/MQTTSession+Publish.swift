@@ -43,7 +43,7 @@ extension MQTTSession {
                 at: head.payloadStart,
                 length: frame.bytes.writerIndex - head.payloadStart
             ) ?? ByteBuffer(),
-            kind: 0,
+            kind: Publication.plainKind,
             sender: client?.identity.principal?.user,
             qos: MQTTTranslation.qos(head.qos),
             retain: head.isRetained,
@@ -72,7 +72,14 @@ extension MQTTSession {
     }
 
     private func publish(_ publication: Publication, _ head: MQTTPublishHead, to target: MQTTPublishTarget) {
-        if target.isSpecial, takesSpecial(publication, head) { return }
+        var publication = publication
+        if target.isSpecial {
+            if takesSpecial(publication, head) { return }
+            guard let kind = MQTTTranslation.roomKind(of: publication) else {
+                return answer(head, .payloadFormatInvalid)
+            }
+            publication = publication.ofKind(kind)
+        }
         let outcome = topics.publish(publication, via: target.route)
         if outcome.isCongested { connection.slowDown() }
         let durable = head.packetID == 0 ? [] : durableTargets(of: target)

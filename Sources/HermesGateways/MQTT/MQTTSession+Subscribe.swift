@@ -129,12 +129,14 @@ extension MQTTSession {
     ) {
         if let known = client.subscriptions[text] {
             known.live?.options = options
+            known.shared?.options = options
             client.subscriptions[text]?.options = options
             return
         }
+        if group == nil, MQTTInbox.isAskedFor(by: filter) { openInbox(filter, options.qos, of: client) }
         var held = MQTTHeldSubscription(options: options)
         if let group {
-            _ = group
+            held.shared = topics.subscribe(self, sharing: group, to: filter, options: options)
         } else {
             held.live = topics.subscribe(self, to: filter, options: options)
         }
@@ -201,5 +203,18 @@ extension MQTTSession {
 
     func letGo(_ held: MQTTHeldSubscription) {
         if let live = held.live { topics.unsubscribe(live) }
+        if let shared = held.shared { topics.unsubscribe(shared, givingBack: takeBack(shared)) }
+    }
+
+    /// What was delivered for a shared subscription and is not acknowledged: it is for the group's others
+    /// [MQTT-4.8.2-4] … [MQTT-4.8.2-6].
+    private func takeBack(_ subscription: SharedSubscription) -> [Publication] {
+        guard let shared = client?.shared else { return [] }
+        let numbers = shared.unacknowledged.filter { $0.value.subscription === subscription }.keys.sorted()
+        var publications = numbers.compactMap { shared.unacknowledged.removeValue(forKey: $0)?.publication }
+        publications += waiting?.take(of: subscription) ?? []
+        if waiting?.isEmpty ?? false { waiting = nil }
+        shared.load.subtract(publications.count)
+        return publications
     }
 }

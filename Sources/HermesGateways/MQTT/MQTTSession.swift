@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
+package import HermesCore
 package import HermesWire
 import NIOCore
 
@@ -9,7 +9,7 @@ import NIOCore
 ///
 /// What a connection that only listens or only beats never needs lies in ``MQTTClientState``. Owner: the connection's event
 /// loop.
-package final class MQTTSession: GatewaySession, TopicSubscriber {
+package final class MQTTSession: GatewaySession, SharedMember {
     package typealias Decoder = MQTTInputDecoder
 
     /// A client that does not read must still be able to acknowledge what it got.
@@ -50,6 +50,9 @@ package final class MQTTSession: GatewaySession, TopicSubscriber {
         topics = connection.loop.topics
         number = connection.loop.nextConnectionNumber()
     }
+
+    /// For shared subscriptions: what is sent and not acknowledged, or waits.
+    package var load: SharedLoad { client?.shared.load ?? SharedLoad() }
 
     var environment: GatewayEnvironment { gateway.environment }
 
@@ -171,7 +174,10 @@ package final class MQTTSession: GatewaySession, TopicSubscriber {
         letGo()
     }
 
-    package func becameWritable() { sendWaiting() }
+    package func becameWritable() {
+        client?.inbox?.packets.becameWritable()
+        sendWaiting()
+    }
 }
 
 @available(*, unavailable)

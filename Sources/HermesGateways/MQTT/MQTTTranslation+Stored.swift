@@ -24,7 +24,7 @@ extension Publication {
         self.init(
             topic: stored.topic,
             payload: stored.payload,
-            kind: 0,
+            kind: Publication.plainKind,
             qos: stored.qos,
             retain: stored.retain,
             details: stored.details

@@ -58,6 +58,15 @@ enum MQTTTranslation {
         return list
     }
 
+    /// The user property that tells what a room's payload is: the number of LiveRoom's type.
+    static let roomTypeName = "liveroom-type"
+
+    /// The type that is to be told to 5.0 clients; nil for what a client of theirs published.
+    static func roomType(of publication: Publication) -> UInt16? {
+        guard publication.kind != Publication.plainKind else { return nil }
+        return publication.kind
+    }
+
     static func isExpired(_ details: PublicationDetails?, now: Timestamp) -> Bool {
         guard let end = details?.expiresAt else { return false }
         return end <= now

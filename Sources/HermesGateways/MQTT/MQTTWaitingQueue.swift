@@ -12,6 +12,8 @@ struct MQTTWaitingQueue {
         let qos: QoS
         let isRetained: Bool
         let identifiers: [UInt32]
+        /// The part in a shared subscription that it came by.
+        var shared: SharedSubscription?
     }
 
     private var messages = Deque<Message>()
@@ -35,6 +37,15 @@ struct MQTTWaitingQueue {
         bytes -= Self.weight(message)
         if messages.isEmpty { self = MQTTWaitingQueue() }
         return message
+    }
+
+    /// Takes out what came by a shared subscription, in its order.
+    mutating func take(of subscription: SharedSubscription) -> [Publication] {
+        let taken = messages.filter { $0.shared === subscription }
+        guard !taken.isEmpty else { return [] }
+        messages.removeAll { $0.shared === subscription }
+        bytes -= taken.reduce(0) { $0 + Self.weight($1) }
+        return taken.map(\.publication)
     }
 
     private static func weight(_ message: Message) -> Int { message.publication.payload.readableBytes + 256 }

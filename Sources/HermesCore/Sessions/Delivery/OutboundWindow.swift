@@ -40,11 +40,12 @@ package struct OutboundWindow: Sendable {
     package let limit: Int
 
     /// How many messages may lie between the oldest that is not done and the newest, so that identifiers do not meet.
-    private static let maxSpan = 65_535
+    /// Identifiers above it are left to others.
+    package static let maxSpan = 65_023
 
     /// - Parameters:
     ///   - first: the number of the next message, from 1.
-    ///   - limit: the most that may be unacknowledged, 1 … 65,535.
+    ///   - limit: the most that may be unacknowledged, 1 … ``maxSpan``.
     package init(first: UInt64 = 1, limit: Int) {
         base = max(1, first)
         self.limit = min(max(1, limit), Self.maxSpan)
@@ -62,7 +63,7 @@ package struct OutboundWindow: Sendable {
     /// Whether nothing is awaited.
     package var isEmpty: Bool { phases.isEmpty }
 
-    /// The packet identifier of a message: 1 … 65,535.
+    /// The packet identifier of a message: 1 … ``maxSpan``.
     package static func packetID(of number: UInt64) -> UInt16 {
         UInt16(truncatingIfNeeded: (number &- 1) % UInt64(maxSpan)) &+ 1
     }

@@ -32,6 +32,8 @@ package class SharedSubscription: TopicSubscription {
     /// What the group knows of it.
     final var seat: SharedGroup.Seat?
 
+    package override var isShared: Bool { true }
+
     init(group: SharedGroup, options: SubscriptionOptions) {
         self.group = group
         super.init(filter: nil, index: 0, options: options)
