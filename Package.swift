@@ -191,7 +191,9 @@ let package = Package(
             [nio("NIOCore"), .product(name: "SwiftProtobuf", package: "swift-protobuf")],
             data: ["Vectors"]
         ),
-        test("HermesCore", [nio("NIOCore")]),
+        // Counts allocations in tests; never part of the server.
+        .target(name: "AllocationCounter", path: "Tests/AllocationCounter"),
+        test("HermesCore", [.target(name: "AllocationCounter"), nio("NIOCore")]),
         test(
             "HermesSQLite",
             [

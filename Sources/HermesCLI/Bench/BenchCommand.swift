@@ -24,6 +24,7 @@ struct BenchCommand: AsyncParsableCommand {
             """,
         subcommands: [
             RoomBench.self, DelimitedBench.self, IMPBBench.self, IdleBench.self, StoreBench.self, SessionsBench.self,
+            TopicBench.self,
         ]
     )
 }

@@ -29,11 +29,11 @@ package class FilterMembers {
     final func remove(_ subscription: TopicSubscription) -> Unmanaged<TopicSubscription>? {
         guard let last = members.popLast() else { return nil }
         membersChanged()
-        let index = subscription.index
-        guard index < members.count else { return last }
-        let own = members[index]
-        members[index] = last
-        last._withUnsafeGuaranteedRef { $0.index = index }
+        let place = Int(subscription.place)
+        guard place < members.count else { return last }
+        let own = members[place]
+        members[place] = last
+        last._withUnsafeGuaranteedRef { $0.place = UInt32(place) }
         return own
     }
 }

@@ -16,6 +16,8 @@ struct LevelTexts: Sendable {
     /// How many records are in use.
     var count: Int { levels.count - free.count + index.count }
 
+    var isEmpty: Bool { index.count == 0 }
+
     /// The number of a text; nil if it is not there.
     @inline(__always)
     func number(of text: UnsafeBufferPointer<UInt8>) -> UInt32? { number(of: text, hash: HashIndex.hash(text)) }

@@ -76,12 +76,7 @@ package final class TopicShard {
         to filter: FilterMembers,
         options: SubscriptionOptions
     ) -> TopicSubscription {
-        let subscription = HeldSubscription(
-            subscriber: subscriber,
-            filter: filter,
-            index: filter.members.count,
-            options: options
-        )
+        let subscription = HeldSubscription(subscriber: subscriber, filter: filter, options: options)
         filter.add(subscription)
         if filter.members.count == 1 { announce(filter, isInterested: true) }
         return subscription

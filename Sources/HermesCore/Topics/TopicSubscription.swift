@@ -46,18 +46,19 @@ package class TopicSubscription {
     /// Nothing of the publication depends on this subscription: no identifiers, no retain flag, no filter.
     package final var isPlain: Bool { traits.contains(.isPlain) }
 
+    // In this order the whole fits in 56 bytes.
+    @exclusivity(unchecked)
+    final var isActive = true
+    /// Its place among the members.
+    @exclusivity(unchecked)
+    final var place: UInt32
     /// Where it is a member; nil after its end.
     @exclusivity(unchecked)
     final var filter: FilterMembers?
-    /// Its place there.
-    @exclusivity(unchecked)
-    final var index: Int
-    @exclusivity(unchecked)
-    final var isActive = true
 
-    init(filter: FilterMembers?, index: Int, options: SubscriptionOptions) {
+    init(filter: FilterMembers?, place: Int, options: SubscriptionOptions) {
         self.filter = filter
-        self.index = index
+        self.place = UInt32(place)
         self.options = options
         traits = Traits(options)
     }
@@ -81,9 +82,9 @@ package class TopicSubscription {
 final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
     private let subscriber: Unmanaged<Subscriber>
 
-    init(subscriber: Subscriber, filter: FilterMembers, index: Int, options: SubscriptionOptions) {
+    init(subscriber: Subscriber, filter: FilterMembers, options: SubscriptionOptions) {
         self.subscriber = .passRetained(subscriber)
-        super.init(filter: filter, index: index, options: options)
+        super.init(filter: filter, place: filter.members.count, options: options)
     }
 
     override var subscriberAddress: UInt { UInt(bitPattern: subscriber.toOpaque()) }
@@ -93,26 +94,42 @@ final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
     }
 
     override func merged(_ parts: [TopicSubscription], options: SubscriptionOptions) -> TopicSubscription {
-        MergedSubscription(subscriber: subscriber, parts: parts, options: options)
+        UnheldSubscription(subscriber: subscriber, parts: parts, options: options)
     }
 
     override func letGo() { subscriber.release() }
 }
 
-/// What a route has in place of several subscriptions of one subscriber. Does not keep the subscriber alive: its parts do
-/// as long as one of them is active.
-private final class MergedSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
+/// What a route has in place of several subscriptions of one subscriber.
+class MergedSubscription: TopicSubscription {
+    private final let parts: [TopicSubscription]
+
+    init(parts: [TopicSubscription], options: SubscriptionOptions) {
+        self.parts = parts
+        super.init(filter: nil, place: 0, options: options)
+    }
+
+    final var isAnyPartActive: Bool {
+        // No `for`: where code is not optimised, it allocates.
+        var place = 0
+        while place < parts.count {
+            if parts[place].isActive { return true }
+            place += 1
+        }
+        return false
+    }
+}
+
+/// Does not keep the subscriber alive: its parts do as long as one of them is active.
+private final class UnheldSubscription<Subscriber: TopicSubscriber>: MergedSubscription {
     private let subscriber: Unmanaged<Subscriber>
-    private let parts: [TopicSubscription]
 
     init(subscriber: Unmanaged<Subscriber>, parts: [TopicSubscription], options: SubscriptionOptions) {
         self.subscriber = subscriber
-        self.parts = parts
-        super.init(filter: nil, index: 0, options: options)
+        super.init(parts: parts, options: options)
     }
 
     override func deliver(_ delivery: Delivery) {
-        guard parts.contains(where: \.isActive) else { return }
-        subscriber._withUnsafeGuaranteedRef { $0.deliver(delivery, for: self) }
+        if isAnyPartActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(delivery, for: self) } }
     }
 }

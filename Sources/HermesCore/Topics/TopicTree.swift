@@ -4,9 +4,9 @@
 /// Finds the filters that match a topic: an index of filters, each with a number that the owner chose.
 ///
 /// A trie over the levels of the filters. Nodes are records in one array, all edges lie in one hash table, level texts
-/// are kept once, so that a million filters cost tens of bytes each and no object. A match works on the bytes of the
-/// topic, allocates nothing that grows with it, and looks at a node at most once: it takes time in proportion to the
-/// nodes that match a beginning of the topic.
+/// are kept once, so that a million filters cost tens of bytes each and no object. Filters without wildcards are not in the
+/// trie but in a hash table. A match works on the bytes of the topic, allocates nothing that grows with it, and looks at a
+/// node at most once: it takes time in proportion to the nodes that match a beginning of the topic.
 package struct TopicTree: Sendable {
     /// What the owner keeps for a filter, for example an index into an array of subscriber lists.
     package typealias Value = UInt32
@@ -38,6 +38,9 @@ package struct TopicTree: Sendable {
     /// Nodes by parent and level, which lie in the nodes.
     private var edges = HashIndex()
     private var levels = LevelTexts()
+    /// Filters without wildcards, and their values by the text's number.
+    private var exact = LevelTexts()
+    private var exactValues: [Value] = []
     private let seed = UInt64.random(in: .min ... .max)
     /// The deepest node there was since the tree was empty.
     private var depth = 0
@@ -49,10 +52,13 @@ package struct TopicTree: Sendable {
     package var isEmpty: Bool { count == 0 }
 
     /// How many records are in use, of all kinds; for tests and statistics.
-    package var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count }
+    package var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count + exact.count }
 
     /// The value of a filter; nil if it is not in the tree.
     package func value(of filter: TopicFilter) -> Value? {
+        guard filter.hasWildcard else {
+            return filter.rawValue.withBytes { exact.number(of: $0) }.map { exactValues[Int($0)] }
+        }
         guard let (node, isMultiLevel) = filter.rawValue.withBytes({ find($0) }) else { return nil }
         let value = isMultiLevel ? nodes[Int(node)].multiLevelValue : nodes[Int(node)].value
         return value == Self.none ? nil : value
@@ -65,6 +71,7 @@ package struct TopicTree: Sendable {
     @discardableResult
     package mutating func insert(_ filter: TopicFilter, value: Value) -> Value? {
         precondition(value != Self.none, "UInt32.max stands for no value")
+        guard filter.hasWildcard else { return insertExact(filter, value: value) }
         let (node, isMultiLevel) = filter.rawValue.withBytes { makePath($0) }
         let old: Value
         if isMultiLevel {
@@ -84,6 +91,7 @@ package struct TopicTree: Sendable {
     /// - Returns: the value it had; nil if it was not in the tree.
     @discardableResult
     package mutating func remove(_ filter: TopicFilter) -> Value? {
+        guard filter.hasWildcard else { return removeExact(filter) }
         guard let (node, isMultiLevel) = filter.rawValue.withBytes({ find($0) }) else { return nil }
         let old: Value
         if isMultiLevel {
@@ -106,6 +114,8 @@ package struct TopicTree: Sendable {
     package func forEachMatch(of topic: TopicName, _ visit: (Value) -> Void) {
         guard count > 0 else { return }
         topic.rawValue.withBytes { bytes in
+            if !exact.isEmpty, let number = exact.number(of: bytes) { visit(exactValues[Int(number)]) }
+            guard nodes.count > 1 || nodes[0].multiLevelValue != Self.none else { return }
             // Level numbers of the topic as far as the tree goes, and a stack: a node adds one to it net, at most.
             let size = depth + 2
             withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 3 * size) { scratch in
@@ -164,6 +174,33 @@ package struct TopicTree: Sendable {
                 top &+= 2
             }
         }
+    }
+
+    // MARK: Filters without wildcards
+
+    private mutating func insertExact(_ filter: TopicFilter, value: Value) -> Value? {
+        filter.rawValue.withBytes { bytes in
+            if let number = exact.number(of: bytes) {
+                let old = exactValues[Int(number)]
+                exactValues[Int(number)] = value
+                return old
+            }
+            let number = Int(exact.use(bytes))
+            if number == exactValues.count {
+                exactValues.append(value)
+            } else {
+                exactValues[number] = value
+            }
+            count += 1
+            return nil
+        }
+    }
+
+    private mutating func removeExact(_ filter: TopicFilter) -> Value? {
+        guard let number = filter.rawValue.withBytes({ exact.number(of: $0) }) else { return nil }
+        exact.release(number)
+        count -= 1
+        return exactValues[Int(number)]
     }
 
     // MARK: Nodes

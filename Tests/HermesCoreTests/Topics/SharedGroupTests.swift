@@ -47,13 +47,13 @@ import Testing
         _ loops: ManualLoops,
         _ index: Int,
         group: String = "workers",
-        qos: QoS = .atLeastOnce
+        qos: QoS = .atLeastOnce,
+        isDurable: Bool = false
     ) -> (Member, SharedSubscription) {
         let member = Member()
         let shard = loops.shard(index)
-        let held = loops[index].run {
-            shard.subscribe(member, sharing: group, to: filter, options: SubscriptionOptions(qos: qos))
-        }
+        let options = SubscriptionOptions(qos: qos, isLiveAtMostOnceOnly: isDurable)
+        let held = loops[index].run { shard.subscribe(member, sharing: group, to: filter, options: options) }
         return (member, held)
     }
 
@@ -161,6 +161,28 @@ import Testing
         #expect(plain.received == ["1"])
         #expect(one.options.map(\.qos) == [.exactlyOnce])
         #expect(other.options.map(\.qos) == [.atLeastOnce])
+    }
+
+    @Test func `what a durable member gets through the store, nobody gets besides`() {
+        let loops = ManualLoops(1)
+        let shard = loops.shard(0)
+        let (clean, _) = join(loops, 0)
+        let (durable, held) = join(loops, 0, isDurable: true)
+        loops[0].run {
+            shard.publish(publication(1, qos: .atLeastOnce))
+            for number in 2..<4 { shard.publish(publication(number, qos: .atMostOnce)) }
+            #expect(clean.received + durable.received == ["2", "3"])
+        }
+        // The store does not know of what a clean member gives back.
+        let (other, otherHeld) = join(loops, 0)
+        loops[0].run {
+            shard.unsubscribe(otherHeld, givingBack: [publication(4, qos: .atLeastOnce)])
+            #expect(other.received == [])
+            #expect(clean.received.last == "4")
+            shard.unsubscribe(held)
+            shard.publish(publication(5, qos: .atLeastOnce))
+        }
+        #expect(clean.received.last == "5")
     }
 
     @Test func `a member may leave while it is called`() {

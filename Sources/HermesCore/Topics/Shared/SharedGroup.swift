@@ -11,18 +11,29 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         let shard: Int
         let load: SharedLoad
         /// The most the member wanted when it joined.
-        let qos: QoS
+        private let qos: QoS
+        /// The member's session is durable.
+        let isDurable: Bool
         let subscription: LoopConfined<SharedSubscription>
 
-        init(shard: Int, load: SharedLoad, qos: QoS, subscription: LoopConfined<SharedSubscription>) {
+        init(
+            shard: Int,
+            load: SharedLoad,
+            options: SubscriptionOptions,
+            subscription: LoopConfined<SharedSubscription>
+        ) {
             self.shard = shard
             self.load = load
-            self.qos = qos
+            qos = options.qos
+            isDurable = options.isLiveAtMostOnceOnly
             self.subscription = subscription
         }
 
         /// Whether the member will have something to do for a publication until it is acknowledged.
         func isBusied(by publication: Publication) -> Bool { min(publication.qos, qos) > .atMostOnce }
+
+        /// Whether the member gets a publication through the store, if it is the one to get it.
+        func isServedByStore(_ publication: Publication) -> Bool { isDurable && isBusied(by: publication) }
     }
 
     let key: TopicFilter
@@ -30,6 +41,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     let home: Int
     private let shard: LoopConfined<TopicShard>
     private var seats: [Seat] = []
+    private var durableCount = 0
     /// Where the next choice begins, so that equals take turns.
     private var next = 0
     private var held: TopicSubscription?
@@ -50,7 +62,10 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         held = shard.subscribe(self, to: filter, options: options)
     }
 
-    func add(_ seat: Seat) { seats.append(seat) }
+    func add(_ seat: Seat) {
+        seats.append(seat)
+        if seat.isDurable { durableCount += 1 }
+    }
 
     /// Takes a member out; the others get what it gives back.
     ///
@@ -58,6 +73,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     func remove(_ seat: Seat, givenBack: [Publication], isLast: Bool, on shard: TopicShard) {
         if let place = seats.firstIndex(where: { $0 === seat }) {
             seats.remove(at: place)
+            if seat.isDurable { durableCount -= 1 }
             if place < next { next -= 1 }
         }
         for publication in givenBack { hand(publication, on: shard) }
@@ -71,7 +87,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     /// Hands a publication to the member with the least to do, outside of a delivery.
     func hand(_ publication: Publication, on shard: TopicShard) {
-        guard let seat = choose(on: shard) else { return }
+        guard let seat = choose(for: publication, on: shard) else { return }
         if seat.shard == home {
             shard.deliver(publication, to: seat.subscription.value)
         } else {
@@ -82,7 +98,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     /// The member with the least to do; equals take turns. Nil if all are on loops that are too far behind.
     ///
     /// Looks at each member at most once, and no further than the first that is idle.
-    private func choose(on shard: TopicShard) -> Seat? {
+    private func choose(for publication: Publication, on shard: TopicShard) -> Seat? {
         var best: Seat?
         var bestPlace = 0
         var bestLoad = Int.max
@@ -90,7 +106,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         for _ in seats.indices {
             let seat = seats[place]
             let load = seat.load.current
-            if load < bestLoad && (seat.shard == home || !shard.mailboxes[seat.shard].isFull) {
+            let isReachable = seat.shard == home || !shard.mailboxes[seat.shard].isFull
+            if load < bestLoad && isReachable && !seat.isServedByStore(publication) {
                 best = seat
                 bestPlace = place
                 bestLoad = load
@@ -107,14 +124,17 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 extension SharedGroup: TopicSubscriber {
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         let shard = shard.value
-        guard let seat = choose(on: shard) else {
+        let publication = delivery.publication
+        // It goes to one member only, and the store has chosen it among the durable ones.
+        if durableCount > 0, seats.contains(where: { $0.isServedByStore(publication) }) { return }
+        guard let seat = choose(for: publication, on: shard) else {
             shard.droppedCount &+= 1
             return
         }
         if seat.shard == home {
             seat.subscription.value.deliver(delivery)
         } else {
-            shard.enqueue(delivery.publication, to: seat, of: self)
+            shard.enqueue(publication, to: seat, of: self)
         }
     }
 }

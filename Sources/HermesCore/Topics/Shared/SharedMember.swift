@@ -36,7 +36,7 @@ package class SharedSubscription: TopicSubscription {
 
     init(group: SharedGroup, options: SubscriptionOptions) {
         self.group = group
-        super.init(filter: nil, index: 0, options: options)
+        super.init(filter: nil, place: 0, options: options)
     }
 }
 

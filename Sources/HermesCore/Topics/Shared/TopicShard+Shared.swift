@@ -28,7 +28,7 @@ extension TopicShard {
         let seat = SharedGroup.Seat(
             shard: index,
             load: member.load,
-            qos: options.qos,
+            options: options,
             subscription: LoopConfined(subscription, loop: loop)
         )
         subscription.seat = seat

@@ -1,0 +1,12 @@
+/* Hermes
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef HERMES_ALLOCATION_COUNTER_H
+#define HERMES_ALLOCATION_COUNTER_H
+
+#include <stdint.h>
+
+/* Allocations of the calling thread so far; 0 where they are not counted. */
+uint64_t hermes_allocation_count(void);
+
+#endif
