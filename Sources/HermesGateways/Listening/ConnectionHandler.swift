@@ -144,10 +144,10 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         isCutting = true
         defer { isCutting = false }
         let rate = connection.listener.limits.requestsPerSecond
-        let now = connection.loop.uptime
+        let now = Session.hasRequestLimit ? connection.loop.uptime : .zero
         while connection.takesFrames {
             raiseLimit()
-            guard connection.bucket.hasToken(rate: rate, burst: rate, now: now) else {
+            guard !Session.hasRequestLimit || connection.bucket.hasToken(rate: rate, burst: rate, now: now) else {
                 return connection.slowDown(for: .milliseconds(max(10, 1_000 / Int64(max(1, rate)))))
             }
             let frame: Session.Decoder.Frame
@@ -159,7 +159,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             }
             connection.tally.framesIn += 1
             if Session.everyFrameIsLife { connection.touch() }
-            connection.bucket.take()
+            if Session.hasRequestLimit { connection.bucket.take() }
             session.received(frame)
         }
     }

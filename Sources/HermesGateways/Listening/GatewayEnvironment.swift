@@ -19,6 +19,11 @@ package final class GatewayEnvironment: Sendable {
     /// Told to clients, for their logs: name and version.
     package let serverVersion: String
 
+    /// Wills of MQTT clients, whichever listener they came by.
+    let wills: MQTTWills
+    /// What the broker tells about itself.
+    let brokerStatistics: MQTTStatistics
+
     package init(
         messenger: Messenger,
         loops: LoopContexts,
@@ -40,6 +45,13 @@ package final class GatewayEnvironment: Sendable {
         )
         let limits = settings.limits
         counter = ConnectionCounter(total: limits.connections, perAddress: limits.connectionsPerAddress)
+        wills = MQTTWills(durable: messenger.durable, time: messenger.time)
+        brokerStatistics = MQTTStatistics(
+            loops: loops,
+            durable: messenger.durable,
+            interval: settings.broker.sysInterval,
+            version: serverVersion
+        )
         self.logger = logger
         self.serverVersion = serverVersion
     }

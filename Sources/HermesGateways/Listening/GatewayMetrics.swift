@@ -3,6 +3,7 @@
 
 import HermesCore
 import Metrics
+import Synchronization
 
 /// The metrics of one listener, made once.
 package final class GatewayMetrics: Sendable {
@@ -12,6 +13,7 @@ package final class GatewayMetrics: Sendable {
     let framesOut: Counter
     let bytesIn: Counter
     let bytesOut: Counter
+    private let totals = Totals()
     private let droppedText: Counter
     private let droppedPresence: Counter
     private let droppedGifts: Counter
@@ -32,6 +34,32 @@ package final class GatewayMetrics: Sendable {
         droppedText = dropped("text")
         droppedPresence = dropped("presence")
         droppedGifts = dropped("gift")
+    }
+
+    /// What was counted so far, up to half a second ago; for those who cannot ask the counters.
+    private final class Totals: Sendable {
+        let opened = Atomic(0)
+        let closed = Atomic(0)
+        let framesIn = Atomic(0)
+        let framesOut = Atomic(0)
+        let bytesIn = Atomic(0)
+        let bytesOut = Atomic(0)
+    }
+
+    var openedTotal: Int { totals.opened.load(ordering: .relaxed) }
+    var openTotal: Int { max(0, openedTotal - totals.closed.load(ordering: .relaxed)) }
+    var framesInTotal: Int { totals.framesIn.load(ordering: .relaxed) }
+    var framesOutTotal: Int { totals.framesOut.load(ordering: .relaxed) }
+    var bytesInTotal: Int { totals.bytesIn.load(ordering: .relaxed) }
+    var bytesOutTotal: Int { totals.bytesOut.load(ordering: .relaxed) }
+
+    func add(_ tally: ConnectionTally) {
+        totals.opened.add(tally.opened, ordering: .relaxed)
+        totals.closed.add(tally.closed, ordering: .relaxed)
+        totals.framesIn.add(tally.framesIn, ordering: .relaxed)
+        totals.framesOut.add(tally.framesOut, ordering: .relaxed)
+        totals.bytesIn.add(tally.bytesIn, ordering: .relaxed)
+        totals.bytesOut.add(tally.bytesOut, ordering: .relaxed)
     }
 
     func dropped(_ dropped: OutboundQueue.Dropped) {
@@ -76,6 +104,7 @@ final class ConnectionTally {
     init(_ metrics: GatewayMetrics) { self.metrics = metrics }
 
     func publish() {
+        metrics.add(self)
         Self.publish(&opened, to: metrics.connectionsOpened)
         Self.publish(&closed, to: metrics.connectionsClosed)
         Self.publish(&framesIn, to: metrics.framesIn)

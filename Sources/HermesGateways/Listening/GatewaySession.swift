@@ -17,6 +17,9 @@ package protocol GatewaySession: AnyObject, ConnectionEvents {
     static var requiresAuthentication: Bool { get }
     /// Whether each frame counts as a sign of life; else the session calls ``Connection/touch()`` itself.
     static var everyFrameIsLife: Bool { get }
+    /// Whether ``ConnectionLimits/requestsPerSecond`` holds; false where the protocol's own flow control and the
+    /// subscribers' pace slow a peer down.
+    static var hasRequestLimit: Bool { get }
     /// Whether the connection is read from while the peer does not read itself; true where requests have answers.
     static var pausesReadingWhenStuck: Bool { get }
 
@@ -27,6 +30,7 @@ package protocol GatewaySession: AnyObject, ConnectionEvents {
 extension GatewaySession {
     package static var requiresAuthentication: Bool { true }
     package static var everyFrameIsLife: Bool { true }
+    package static var hasRequestLimit: Bool { true }
     package static var pausesReadingWhenStuck: Bool { true }
 }
 

@@ -28,6 +28,8 @@ final class MQTTClientState {
     /// Acknowledgements in the order of the messages; the first is still being stored.
     var acknowledgements = Deque<MQTTPendingAcknowledgement>()
     var nextAcknowledgement: UInt64 = 0
+    /// QoS 1 messages that are being stored.
+    var storing = 0
 
     // Outgoing.
     var subscriptions: [String: MQTTHeldSubscription] = [:]
@@ -55,7 +57,7 @@ final class MQTTClientState {
     /// Set if the session outlives its connection.
     var durable: MQTTDurableQueue?
     /// Some subscriptions match more than the client may have.
-    var hasFilteredSubscriptions: Bool { subscriptions.values.contains { $0.options.isFiltered } }
+    var hasFilteredSubscriptions = false
     private var rules: BoundTopicRules?
     private var rulesGeneration: UInt64 = 0
 
@@ -86,6 +88,8 @@ final class MQTTSharedState {
 /// A will that waits for its day.
 struct MQTTPendingWill {
     let publication: Publication
+    /// When it was given: its life begins only when it is published.
+    let givenAt: Timestamp
     /// How long after the end of the connection it is published.
     let delay: Duration
 }

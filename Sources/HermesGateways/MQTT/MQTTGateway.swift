@@ -11,12 +11,11 @@ package struct MQTTGateway: Gateway {
     let environment: GatewayEnvironment
     let settings: MQTTSettings
     let metrics = MQTTMetrics()
-    let wills: MQTTWills
 
     package init(environment: GatewayEnvironment) {
         self.environment = environment
         settings = environment.settings.broker
-        wills = MQTTWills(durable: environment.messenger.durable, time: environment.messenger.time)
+        environment.brokerStatistics.start()
     }
 
     /// Between connections and their keep alive; a client that asked for none is still cut off if it takes nothing.

@@ -106,7 +106,7 @@ extension MQTTSession {
         }
         self.client = client
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
-        gateway.wills.connected(client.key, isClean: connect.cleanStart)
+        environment.wills.connected(client.key, isClean: connect.cleanStart)
         attach(client, connect, isAssigned: isAssigned)
     }
 
@@ -138,10 +138,9 @@ extension MQTTSession {
             sender: client.identity.principal?.user,
             qos: MQTTTranslation.qos(will.qos),
             retain: will.retain,
-            // Its life begins when it is published.
             details: MQTTTranslation.details(of: will.properties, now: now())
         )
-        return MQTTPendingWill(publication: publication, delay: delay)
+        return MQTTPendingWill(publication: publication, givenAt: now(), delay: delay)
     }
 
     /// One and a half times the keep alive [MQTT-3.1.2-22].
@@ -167,6 +166,7 @@ extension MQTTSession {
         phase = .connected
         write(.connack(packet))
         connection.authenticated()
+        environment.brokerStatistics.count(connection.listener.metrics)
     }
 
     /// Where the server differs from what the client asked for, or from the standard's defaults.

@@ -218,7 +218,7 @@ extension MQTTSession {
         }
         window = nil
         guard let will = client.will else { return }
-        gateway.wills.ended(will, of: client.key, sessionExpiry: client.sessionExpiry, on: connection.loop)
+        environment.wills.ended(will, of: client.key, sessionExpiry: client.sessionExpiry, on: connection.loop)
     }
 }
 

@@ -16,7 +16,7 @@ extension MQTTSession {
                 // Sent again: it is here already, or on its way to the store.
                 return acknowledge(.pubrec, head.packetID, .success)
             }
-            guard client.acknowledgements.count + client.received.count < gateway.settings.receiveMaximum else {
+            guard version == .v311 || client.storing + client.received.count < gateway.settings.receiveMaximum else {
                 throw MQTTPacketError(
                     .receiveMaximumExceeded,
                     "more than \(gateway.settings.receiveMaximum) messages are not acknowledged [MQTT-3.3.4-7]"
@@ -192,7 +192,7 @@ extension MQTTSession {
             // QoS 0: nobody waits for it.
             return messenger.durable.retain(stored)
         }
-        if head.qos == .exactlyOnce { client.received.insert(head.packetID) }
+        if head.qos == .exactlyOnce { client.received.insert(head.packetID) } else { client.storing += 1 }
         client.nextAcknowledgement += 1
         let number = client.nextAcknowledgement
         client.acknowledgements.append(
@@ -218,6 +218,7 @@ extension MQTTSession {
         let first = client.nextAcknowledgement - UInt64(client.acknowledgements.count) + 1
         guard number >= first else { return }
         let index = Int(number - first)
+        if client.acknowledgements[index].type == .puback { client.storing -= 1 }
         switch result {
         case .success:
             client.acknowledgements[index].reason = .success
@@ -244,6 +245,8 @@ extension MQTTSession {
         }
         client.nextAcknowledgement += 1
         client.acknowledgements.append(MQTTPendingAcknowledgement(type: type, packetID: packetID, reason: reason))
+        // The store is slow, and the client does not wait for it.
+        if client.acknowledgements.count > 4_096 { connection.slowDown() }
     }
 
     /// PUBREL: the client will not send it again under this identifier (4.3.3).

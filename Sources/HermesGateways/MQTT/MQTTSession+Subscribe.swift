@@ -141,6 +141,7 @@ extension MQTTSession {
             held.live = topics.subscribe(self, to: filter, options: options)
         }
         client.subscriptions[text] = held
+        if options.isFiltered { client.hasFilteredSubscriptions = true }
     }
 
     /// Retained messages that a new subscription wants [MQTT-3.3.1-9] … [MQTT-3.3.1-11].
@@ -150,6 +151,15 @@ extension MQTTSession {
         case .sendAlways: break
         case .sendIfNew where granted.isNew: break
         case .sendIfNew, .doNotSend: return
+        }
+        for publication in environment.brokerStatistics.publications(matching: granted.filter) {
+            client.retained.append(
+                MQTTRetainedDelivery(
+                    publication: publication,
+                    qos: .atMostOnce,
+                    identifiers: granted.options.identifiers
+                )
+            )
         }
         let now = now()
         for stored in environment.messenger.durable.retained.matching(granted.filter, now: now) {

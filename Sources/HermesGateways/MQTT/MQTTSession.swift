@@ -14,6 +14,8 @@ package final class MQTTSession: GatewaySession, SharedMember {
 
     /// A client that does not read must still be able to acknowledge what it got.
     package static let pausesReadingWhenStuck = false
+    /// Publishers wait for acknowledgements, and are not read from while subscribers are behind.
+    package static let hasRequestLimit = false
 
     enum Phase {
         /// CONNECT is awaited.
@@ -151,7 +153,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         switch phase {
         case .new, .connecting:
             // Nobody knows yet that it speaks MQTT, or in which version it would understand.
-            guard let parting, version == .v5 || parting.reason == .unsupportedProtocolVersion else { return }
+            guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }
             connack(refusal: parting.reason, parting.text)
         case .connected:
             if case .session(.replaced) = reason { client?.isReplaced = true }

@@ -85,6 +85,16 @@ enum MQTTTranslation {
         }
     }
 
+    /// Whether 3.1.1 has a word for it; what else goes wrong before CONNACK closes the connection without one.
+    static func hasReturnCode(_ reason: MQTTReasonCode) -> Bool {
+        switch reason {
+        case .unsupportedProtocolVersion, .clientIdentifierNotValid, .serverUnavailable, .serverBusy,
+            .badUserNameOrPassword, .notAuthorized, .banned, .badAuthenticationMethod:
+            true
+        default: false
+        }
+    }
+
     /// Why a connection ends, as DISCONNECT tells; nil where nothing is to be said.
     static func disconnectReason(for reason: CloseReason) -> MQTTReasonCode? {
         switch reason {

@@ -11,7 +11,7 @@ import Synchronization
 final class MQTTWills: Sendable {
     private struct Waiting: Sendable {
         let number: UInt64
-        let publication: Publication
+        let will: MQTTPendingWill
         let loop: LoopContext
     }
 
@@ -33,14 +33,14 @@ final class MQTTWills: Sendable {
     /// whichever comes first [MQTT-3.1.3-9]. On the connection's loop.
     func ended(_ will: MQTTPendingWill, of key: SessionKey, sessionExpiry: Duration, on loop: LoopContext) {
         let delay = min(will.delay, sessionExpiry)
-        guard delay > .zero else { return publish(will.publication, on: loop) }
+        guard delay > .zero else { return publish(will, on: loop) }
         let number = state.withLock { state in
             state.nextNumber += 1
-            state.waiting[key] = Waiting(number: state.nextNumber, publication: will.publication, loop: loop)
+            state.waiting[key] = Waiting(number: state.nextNumber, will: will, loop: loop)
             return state.nextNumber
         }
         loop.eventLoop.scheduleTask(in: .nanoseconds(Int64(min(delay / .nanoseconds(1), 1e18)))) {
-            if let due = self.take(key, number: number) { self.publish(due.publication, on: due.loop) }
+            if let due = self.take(key, number: number) { self.publish(due.will, on: due.loop) }
         }
     }
 
@@ -48,7 +48,7 @@ final class MQTTWills: Sendable {
     func connected(_ key: SessionKey, isClean: Bool) {
         guard let waiting = take(key), isClean else { return }
         let wills = self
-        waiting.loop.post(.run { wills.publish(waiting.publication, on: waiting.loop) })
+        waiting.loop.post(.run { wills.publish(waiting.will, on: waiting.loop) })
     }
 
     private func take(_ key: SessionKey, number: UInt64? = nil) -> Waiting? {
@@ -60,9 +60,9 @@ final class MQTTWills: Sendable {
     }
 
     /// Publishes for somebody who is not there any more.
-    private func publish(_ publication: Publication, on loop: LoopContext) {
+    private func publish(_ will: MQTTPendingWill, on loop: LoopContext) {
         let now = time.now()
-        // Its life begins now.
+        let publication = will.publication.living(from: now, insteadOf: will.givenAt)
         loop.topics.publish(publication)
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
         guard publication.retain || !targets.isEmpty else { return }
@@ -71,5 +71,29 @@ final class MQTTWills: Sendable {
             targets: targets,
             retains: publication.retain
         ) { _ in }
+    }
+}
+
+extension Publication {
+    /// The same with a life that begins later.
+    fileprivate func living(from now: Timestamp, insteadOf then: Timestamp) -> Publication {
+        guard let details, let end = details.expiresAt else { return self }
+        return Publication(
+            topic: topic,
+            payload: payload,
+            kind: kind,
+            dropClass: dropClass,
+            sender: sender,
+            qos: qos,
+            retain: retain,
+            details: PublicationDetails(
+                expiresAt: end.advanced(by: .milliseconds(now.rawValue - then.rawValue)),
+                payloadIsUTF8: details.payloadIsUTF8,
+                contentType: details.contentType,
+                responseTopic: details.responseTopic,
+                correlationData: details.correlationData,
+                userProperties: details.userProperties
+            )
+        )
     }
 }

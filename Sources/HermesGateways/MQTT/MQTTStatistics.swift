@@ -1,0 +1,95 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import NIOCore
+import Synchronization
+
+/// What the broker tells about itself below `$SYS/broker/`: published at an interval, and to those who subscribe.
+///
+/// State: a `Mutex` around the last values; nothing is called under it.
+final class MQTTStatistics: Sendable {
+    private struct State: Sendable {
+        var isStarted = false
+        var values: [String: String] = [:]
+        var metrics: [ObjectIdentifier: GatewayMetrics] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let loops: LoopContexts
+    private let durable: DurableSessions
+    private let interval: Duration
+    private let startedAt = ContinuousClock.now
+    private let version: String
+
+    init(loops: LoopContexts, durable: DurableSessions, interval: Duration, version: String) {
+        self.loops = loops
+        self.durable = durable
+        self.interval = interval
+        self.version = version
+    }
+
+    /// Begins to publish; a second time does nothing.
+    func start() {
+        guard interval > .zero, let loop = loops.all.first else { return }
+        let isFirst = state.withLock { state in
+            defer { state.isStarted = true }
+            return !state.isStarted
+        }
+        guard isFirst else { return }
+        refresh()
+        let period = TimeAmount.nanoseconds(Int64(interval / .nanoseconds(1)))
+        loop.eventLoop.scheduleRepeatedTask(initialDelay: period, delay: period) { [weak self] task in
+            guard let self else { return task.cancel() }
+            self.refresh()
+            self.publish(on: loop)
+        }
+    }
+
+    /// Has a listener's connections counted.
+    func count(_ metrics: GatewayMetrics) {
+        state.withLock { $0.metrics[ObjectIdentifier(metrics)] = metrics }
+    }
+
+    /// The values now whose topics a filter matches.
+    func publications(matching filter: TopicFilter) -> [Publication] {
+        guard filter.rawValue.utf8.first == UInt8(ascii: "$") else { return [] }
+        return state.withLock { $0.values }.compactMap { name, value in
+            guard let topic = TopicName(name), filter.matches(topic) else { return nil }
+            return Self.publication(topic, value)
+        }
+    }
+
+    private static func publication(_ topic: TopicName, _ value: String) -> Publication {
+        Publication(topic: topic, payload: ByteBuffer(string: value), kind: Publication.plainKind, retain: true)
+    }
+
+    private func refresh() {
+        let metrics = Array(state.withLock { $0.metrics.values })
+        func sum(_ total: (GatewayMetrics) -> Int) -> String { "\(metrics.reduce(0) { $0 + total($1) })" }
+        let sessions = durable.statistics
+        let retained = durable.retained.statistics
+        let uptime = (ContinuousClock.now - startedAt).components.seconds
+        let values = [
+            "$SYS/broker/version": version,
+            "$SYS/broker/uptime": "\(uptime) seconds",
+            "$SYS/broker/clients/connected": sum { $0.openTotal },
+            "$SYS/broker/clients/total": sum { $0.openedTotal },
+            "$SYS/broker/sessions/durable": "\(sessions.sessions)",
+            "$SYS/broker/sessions/online": "\(sessions.online)",
+            "$SYS/broker/packets/received": sum { $0.framesInTotal },
+            "$SYS/broker/packets/sent": sum { $0.framesOutTotal },
+            "$SYS/broker/bytes/received": sum { $0.bytesInTotal },
+            "$SYS/broker/bytes/sent": sum { $0.bytesOutTotal },
+            "$SYS/broker/retained messages/count": "\(retained.count)",
+            "$SYS/broker/publish/messages/dropped": "\(sessions.dropped)",
+        ]
+        state.withLock { $0.values = values }
+    }
+
+    private func publish(on loop: LoopContext) {
+        for (name, value) in state.withLock({ $0.values }) {
+            if let topic = TopicName(name) { loop.topics.publish(Self.publication(topic, value)) }
+        }
+    }
+}
