@@ -9,6 +9,11 @@ extension TopicRules {
         /// For people.
         package let reason: String
 
+        package init(line: Int, reason: String) {
+            self.line = line
+            self.reason = reason
+        }
+
         package var description: String { "line \(line): \(reason)" }
     }
 

@@ -7,6 +7,7 @@ import HermesCore
 package struct MQTTGateway: Gateway {
     package static let name = "mqtt"
     package static let defaultPort = 1883
+    package static let webSocketSubprotocol: String? = "mqtt"
 
     let environment: GatewayEnvironment
     let settings: MQTTSettings

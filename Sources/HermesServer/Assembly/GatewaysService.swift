@@ -11,6 +11,7 @@ import UnixSignals
 /// Runs the listeners of all wire protocols, and lets their clients go when the server stops.
 struct GatewaysService: Service {
     let listeners: [Listener]
+    let webSockets: [WebSocketEndpoint]
     let health: HealthState
     let deadline: Duration
     let logger: Logger
@@ -21,15 +22,16 @@ struct GatewaysService: Service {
     static func listen(
         _ environment: GatewayEnvironment,
         group: any EventLoopGroup
-    ) async throws(ServerFailure) -> [Listener] {
+    ) async throws(ServerFailure) -> (listeners: [Listener], webSockets: [WebSocketEndpoint]) {
         var listeners: [Listener] = []
+        var webSockets: [WebSocketEndpoint] = []
         do throws(ServerFailure) {
-            for type in GatewayCatalog.all { try await listen(type, environment, group, &listeners) }
+            for type in GatewayCatalog.all { try await listen(type, environment, group, &listeners, &webSockets) }
         } catch {
             for listener in listeners { await listener.stopAccepting() }
             throw error
         }
-        return listeners
+        return (listeners, webSockets)
     }
 
     /// One gateway serves all listeners of its protocol.
@@ -37,9 +39,11 @@ struct GatewaysService: Service {
         _ type: G.Type,
         _ environment: GatewayEnvironment,
         _ group: any EventLoopGroup,
-        _ listeners: inout [Listener]
+        _ listeners: inout [Listener],
+        _ webSockets: inout [WebSocketEndpoint]
     ) async throws(ServerFailure) {
         let gateway = G(environment: environment)
+        if let webSocket = WebSocketEndpoint(gateway, environment: environment) { webSockets.append(webSocket) }
         for (name, protocolName, settings) in environment.settings.listeners
         where protocolName == G.name && settings.isEnabled {
             do {
@@ -57,7 +61,8 @@ struct GatewaysService: Service {
         started()
         try? await gracefulShutdown()
         health.advance(to: .draining)
-        let open = listeners.map(\.openConnections).reduce(0, +)
+        let open =
+            listeners.map(\.openConnections).reduce(0, +) + webSockets.map(\.acceptor.openConnections).reduce(0, +)
         logger.info("stopping", metadata: ["connections": "\(open)", "deadline": "\(deadline)"])
         await withDiscardingTaskGroup { group in
             for listener in listeners {
@@ -66,6 +71,7 @@ struct GatewaysService: Service {
                     await listener.drain(within: deadline)
                 }
             }
+            for webSocket in webSockets { group.addTask { await webSocket.acceptor.drain(within: deadline) } }
         }
     }
 
@@ -85,13 +91,17 @@ struct GatewaysService: Service {
     }
 }
 
-/// Reads certificates again on SIGHUP.
+/// Reads certificates, topic rules and token keys again on SIGHUP.
 struct ReloadService: Service {
     let gateways: GatewaysService
+    let files: AccessFiles
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            for await _ in await UnixSignalsSequence(trapping: .sighup) { gateways.reloadCertificates() }
+            for await _ in await UnixSignalsSequence(trapping: .sighup) {
+                gateways.reloadCertificates()
+                await files.reload()
+            }
         }
     }
 }

@@ -17,8 +17,10 @@ package final class ServerAssembly: Sendable {
     private let store: OpenStore
     private let group: MultiThreadedEventLoopGroup
     private let listeners: [Listener]
+    private let webSockets: [WebSocketEndpoint]
     private let stun: STUNListener?
     private let control: ControlSocket?
+    private let files: AccessFiles
     private let health = HealthState()
     private let logger: Logger
 
@@ -28,15 +30,19 @@ package final class ServerAssembly: Sendable {
         store: OpenStore,
         group: MultiThreadedEventLoopGroup,
         listeners: [Listener],
+        webSockets: [WebSocketEndpoint],
         stun: STUNListener?,
         control: ControlSocket?,
+        files: AccessFiles,
         logger: Logger
     ) {
+        self.files = files
         self.settings = settings
         self.messenger = messenger
         self.store = store
         self.group = group
         self.listeners = listeners
+        self.webSockets = webSockets
         self.stun = stun
         self.control = control
         self.logger = logger
@@ -71,23 +77,29 @@ package final class ServerAssembly: Sendable {
         )
         do throws(ServerFailure) {
             try await load(messenger)
+            let files = try await AccessFiles(settings.gateways.access, logger: logger)
             let environment = GatewayEnvironment(
                 messenger: messenger,
                 loops: LoopContexts(group),
                 settings: settings.gateways,
+                access: files.access,
+                tokenVerifier: files.verifier,
                 logger: logger,
                 serverVersion: "hermes/\(HermesVersion.current)"
             )
             let administration = Administration(messenger: messenger, store: store.messages)
             let control = await Self.control(settings, administration, group, logger)
+            let opened = try await GatewaysService.listen(environment, group: group)
             return ServerAssembly(
                 settings: settings,
                 messenger: messenger,
                 store: store,
                 group: group,
-                listeners: try await GatewaysService.listen(environment, group: group),
+                listeners: opened.listeners,
+                webSockets: settings.webSocket.isEnabled ? opened.webSockets : [],
                 stun: try await STUNService.listen(settings.gateways.stun, group: group, logger: logger),
                 control: control,
+                files: files,
                 logger: logger
             )
         } catch {
@@ -101,7 +113,7 @@ package final class ServerAssembly: Sendable {
     /// Serves until the task is cancelled, `stop` is triggered, or a signal comes.
     ///
     /// - Parameters:
-    ///   - handlesSignals: SIGTERM and SIGINT stop the server, SIGHUP reads certificates again.
+    ///   - handlesSignals: SIGTERM and SIGINT stop the server, SIGHUP reads certificates, rules and keys again.
     ///   - control: gets the means to stop the server from elsewhere.
     ///   - ready: called once, when all listeners are open.
     package func run(
@@ -137,6 +149,7 @@ package final class ServerAssembly: Sendable {
     private func services(_ signal: ReadySignal, handlesSignals: Bool) -> [any Service] {
         let gateways = GatewaysService(
             listeners: listeners,
+            webSockets: webSockets,
             health: health,
             deadline: settings.shutdownDeadline,
             logger: logger,
@@ -159,7 +172,10 @@ package final class ServerAssembly: Sendable {
                     settings: settings.http,
                     health: health,
                     store: store.messages,
-                    gauges: StateGauges(listeners: listeners, messenger: messenger),
+                    gauges: StateGauges(listeners: listeners, webSockets: webSockets, messenger: messenger),
+                    webSockets: webSockets,
+                    origins: WebSocketOrigins(settings.webSocket.origins),
+                    maxWebSockets: webSockets.isEmpty ? 0 : settings.gateways.limits.connections,
                     group: group,
                     logger: logger,
                     listening: { [settings] port in
@@ -168,10 +184,11 @@ package final class ServerAssembly: Sendable {
                 )
             )
         }
+        services.append(files)
         if let stun { services.append(STUNService(listener: stun)) }
         services.append(gateways)
         if handlesSignals {
-            services.append(ReloadService(gateways: gateways))
+            services.append(ReloadService(gateways: gateways, files: files))
             services.append(WatchdogService(patience: settings.shutdownDeadline + .seconds(10), logger: logger))
         }
         return services

@@ -12,9 +12,9 @@ import NIOPosix
 import NIOSSL
 import ServiceLifecycle
 
-/// The HTTP port: `/healthz`, `/readyz` and `/metrics`.
+/// The HTTP port: `/healthz`, `/readyz`, `/metrics`, and gateways over WebSocket.
 struct HTTPService: Service {
-    /// Open connections at most; what is more waits.
+    /// Open connections at most, WebSockets not counted; what is more is closed.
     private static let maxConnections = 1000
     private static let idleTimeout = TimeAmount.seconds(30)
     /// How long requests that are being answered have when the server stops.
@@ -26,6 +26,10 @@ struct HTTPService: Service {
     let health: HealthState
     let store: any MessageStore
     let gauges: StateGauges
+    let webSockets: [WebSocketEndpoint]
+    let origins: WebSocketOrigins
+    /// WebSockets at most.
+    let maxWebSockets: Int
     let group: MultiThreadedEventLoopGroup
     let logger: Logger
     /// Called with the port once it is open.
@@ -38,7 +42,7 @@ struct HTTPService: Service {
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port),
                 serverName: "hermes",
-                availableConnectionsDelegate: MaximumAvailableConnections(Self.maxConnections)
+                availableConnectionsDelegate: MaximumAvailableConnections(Self.maxConnections + maxWebSockets)
             ),
             onServerRunning: { channel in listening(channel.localAddress?.port ?? 0) },
             eventLoopGroupProvider: .shared(group),
@@ -75,11 +79,27 @@ struct HTTPService: Service {
             gauges.read()
             return Self.text(.ok, MetricsRegistry.shared.text(), type: "text/plain; version=0.0.4; charset=utf-8")
         }
+        for endpoint in webSockets {
+            // A handshake that is not good comes here as any other request.
+            router.get(RouterPath(endpoint.path)) { [origins] request, _ -> Response in
+                guard origins.allow(request.headers[values: .origin]) else {
+                    return Self.text(.forbidden, "this web page may not connect\n")
+                }
+                var response = Self.text(.upgradeRequired, "WebSocket with the subprotocol \(endpoint.subprotocol)\n")
+                response.headers[.upgrade] = "websocket"
+                response.headers[.secWebSocketVersion] = "13"
+                return response
+            }
+        }
         return router
     }
 
     private func server() throws -> HTTPServerBuilder {
-        let plain = HTTPServerBuilder.http1(configuration: .init(idleTimeout: Self.idleTimeout))
+        let upgrader = WebSocketUpgrader(endpoints: webSockets, origins: origins)
+        let limit = HTTPConnectionLimit(Self.maxConnections)
+        let plain = HTTPServerBuilder { responder in
+            HTTPConnection(responder: responder, upgrader: upgrader, limit: limit, idleTimeout: Self.idleTimeout)
+        }
         guard let tls = settings.tls else { return plain }
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(tls.certificatePath)

@@ -19,20 +19,12 @@ struct ProcessMetrics {
     var cpuSeconds: Double
 
     static func read() -> ProcessMetrics {
-        var usage = rusage()
-        #if canImport(Glibc)
-        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        #else
-        _ = getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        #endif
-        let microseconds =
-            Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1_000_000
-            + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)
-        return ProcessMetrics(
+        ProcessMetrics(
             residentBytes: residentBytes(),
             openDescriptors: try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count,
             maxDescriptors: DescriptorLimit.current()?.soft,
-            cpuSeconds: microseconds / 1_000_000
+            // CLOCKS_PER_SEC is a million (POSIX).
+            cpuSeconds: Double(clock()) / 1_000_000
         )
     }
 

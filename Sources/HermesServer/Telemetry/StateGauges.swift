@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// State: one `Mutex` around what was read last.
 final class StateGauges: Sendable {
-    private let open: [(listener: Listener, gauge: Gauge)]
+    private let open: [(count: @Sendable () -> Int, gauge: Gauge)]
     private let sessions = Gauge(label: "hermes_sessions")
     private let waiting = Gauge(label: "hermes_commit_waiting")
     private let commits = Counter(label: "hermes_commits_total")
@@ -19,16 +19,21 @@ final class StateGauges: Sendable {
     private let messenger: Messenger
     private let last = Mutex<GroupCommitter.Statistics?>(nil)
 
-    init(listeners: [Listener], messenger: Messenger) {
+    init(listeners: [Listener], webSockets: [WebSocketEndpoint], messenger: Messenger) {
         self.messenger = messenger
-        open = listeners.map { listener in
-            (listener, Gauge(label: "hermes_connections_open", dimensions: [("gateway", listener.name)]))
+        func gauge(_ name: String) -> Gauge {
+            Gauge(label: "hermes_connections_open", dimensions: [("gateway", name)])
         }
+        open =
+            listeners.map { listener in ({ listener.openConnections }, gauge(listener.name)) }
+            + webSockets.map { socket in
+                ({ socket.acceptor.openConnections }, gauge("\(socket.path.dropFirst()).websocket"))
+            }
     }
 
     /// Brings the metrics up to date.
     func read() {
-        for (listener, gauge) in open { gauge.record(listener.openConnections) }
+        for (count, gauge) in open { gauge.record(count()) }
         sessions.record(messenger.sessions.count)
         let now = messenger.messages.statistics
         waiting.record(now.waiting)

@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// A protocol that is served over WebSocket on the HTTP port.
+package struct WebSocketEndpoint: Sendable {
+    /// Where it is served: `/mqtt`.
+    package let path: String
+    /// What clients must ask for.
+    package let subprotocol: String
+    package let acceptor: ConnectionAcceptor
+
+    /// - Returns: nil for a gateway that is not served over WebSocket.
+    package init?<G: Gateway>(_ gateway: G, environment: GatewayEnvironment) {
+        guard let subprotocol = G.webSocketSubprotocol else { return nil }
+        path = "/" + G.name
+        self.subprotocol = subprotocol
+        acceptor = ConnectionAcceptor(gateway, environment: environment)
+    }
+
+    /// Takes over a channel whose handshake is done. To be called on the channel's loop.
+    ///
+    /// - Throws: if there are enough connections; the caller closes the channel.
+    package func take(_ channel: any Channel) throws {
+        let options = channel.syncOptions
+        // A channel that has no such option is one of a test.
+        try? options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
+        try? options?.setOption(
+            .recvAllocator,
+            value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1_024, maximum: 65_536)
+        )
+        try channel.pipeline.syncOperations.addHandler(WebSocketHandler())
+        try acceptor.take(channel)
+    }
+}

@@ -1,0 +1,126 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+package import NIOCore
+
+/// Stands before ``ConnectionHandler`` where a protocol comes over WebSocket: bytes in binary messages become bytes, and
+/// back. Answers pings, and says goodbye with a close frame.
+///
+/// State: confined to the channel's event loop. It keeps nothing of a message, whatever its length.
+package final class WebSocketHandler: ChannelDuplexHandler {
+    package typealias InboundIn = ByteBuffer
+    package typealias InboundOut = ByteBuffer
+    package typealias OutboundIn = ByteBuffer
+    package typealias OutboundOut = ByteBuffer
+
+    private var input = WebSocketInput()
+    /// The beginning of a header or of a control frame; else empty.
+    private var unread = ByteBuffer()
+    private var hasSaidGoodbye = false
+    /// What comes is ignored: the peer said goodbye, or what it sent is no WebSocket.
+    private var isOver = false
+
+    package init() {}
+
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isOver else { return }
+        var bytes = unwrapInboundIn(data)
+        if unread.readableBytes > 0 {
+            unread.writeBuffer(&bytes)
+            swap(&bytes, &unread)
+        }
+        var payload = ByteBuffer()
+        do throws(WebSocketInput.Failure) {
+            while let control = try input.take(from: &bytes, into: &payload) {
+                handle(control, context, &payload)
+                guard !isOver else { return }
+            }
+        } catch {
+            deliver(&payload, context)
+            return end(context, error.rawValue)
+        }
+        deliver(&payload, context)
+        // A copy: the read buffer is NIO's to use again.
+        unread = bytes.readableBytes > 0 ? ByteBuffer(buffer: bytes.slice()) : ByteBuffer()
+    }
+
+    private func deliver(_ payload: inout ByteBuffer, _ context: ChannelHandlerContext) {
+        guard payload.readableBytes > 0 else { return }
+        var out = ByteBuffer()
+        swap(&out, &payload)
+        context.fireChannelRead(wrapInboundOut(out))
+    }
+
+    private func handle(
+        _ control: WebSocketInput.Control,
+        _ context: ChannelHandlerContext,
+        _ payload: inout ByteBuffer
+    ) {
+        switch control {
+        case .pong: break
+        case .ping(let text):
+            // Who does not read gets no pongs either: they must not pile up.
+            guard context.channel.isWritable, !hasSaidGoodbye else { return }
+            var pong = context.channel.allocator.buffer(capacity: text.readableBytes + WebSocketOutput.maxHeaderBytes)
+            WebSocketOutput.writePong(text, into: &pong)
+            context.writeAndFlush(wrapOutboundOut(pong), promise: nil)
+        case .close(let code):
+            deliver(&payload, context)
+            end(context, code ?? 1000)
+        }
+    }
+
+    /// Says goodbye, and closes once that is written.
+    private func end(_ context: ChannelHandlerContext, _ code: UInt16) {
+        isOver = true
+        unread = ByteBuffer()
+        let channel = context.channel
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.whenComplete { _ in channel.close(promise: nil) }
+        if sayGoodbye(context, code, promise: written) {
+            context.flush()
+        } else {
+            written.succeed()
+        }
+    }
+
+    private func sayGoodbye(
+        _ context: ChannelHandlerContext,
+        _ code: UInt16,
+        promise: EventLoopPromise<Void>? = nil
+    ) -> Bool {
+        guard !hasSaidGoodbye else { return false }
+        hasSaidGoodbye = true
+        var bytes = context.channel.allocator.buffer(capacity: WebSocketOutput.maxHeaderBytes)
+        WebSocketOutput.writeClose(code, into: &bytes)
+        context.write(wrapOutboundOut(bytes), promise: promise)
+        return true
+    }
+
+    package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let payload = unwrapOutboundIn(data)
+        guard payload.readableBytes > 0, !hasSaidGoodbye else { return context.write(data, promise: promise) }
+        var header = context.channel.allocator.buffer(capacity: WebSocketOutput.maxHeaderBytes)
+        WebSocketOutput.writeHeader(of: payload.readableBytes, into: &header)
+        context.write(wrapOutboundOut(header), promise: nil)
+        context.write(data, promise: promise)
+    }
+
+    package func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        switch mode {
+        case .output, .all: if sayGoodbye(context, 1000) { context.flush() }
+        case .input: break
+        }
+        context.close(mode: mode, promise: promise)
+    }
+
+    package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        // The HTTP port lets peers close one direction; here that is the end.
+        if case .inputClosed? = event as? ChannelEvent { return context.close(promise: nil) }
+        context.fireUserInboundEventTriggered(event)
+    }
+}
+
+@available(*, unavailable)
+extension WebSocketHandler: Sendable {}

@@ -1,0 +1,119 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesGateways
+import Logging
+import ServiceLifecycle
+
+/// The files that decide who may do what: topic rules and the keys of tokens. Read at start, on SIGHUP, and the rules also
+/// when their file has changed.
+struct AccessFiles: Service {
+    /// How often the rule file is looked at.
+    static let interval = Duration.seconds(1)
+
+    let access: TopicAccess
+    let verifier: JWTVerifier?
+    private let settings: AccessSettings
+    private let logger: Logger
+
+    /// Reads the files.
+    ///
+    /// - Throws: what is wrong with one of them, and where.
+    init(_ settings: AccessSettings, logger: Logger) async throws(ServerFailure) {
+        self.settings = settings
+        self.logger = logger
+        var rules = TopicRules()
+        if let path = settings.rulesPath {
+            do {
+                rules = try Self.rules(path)
+            } catch {
+                throw ServerFailure(.badConfiguration, "access.rules: \"\(path)\" cannot be used: \(error)")
+            }
+        }
+        access = TopicAccess(rules)
+        if let tokens = settings.tokens {
+            do {
+                verifier = try await JWTVerifier(tokens)
+            } catch {
+                throw ServerFailure(
+                    .badConfiguration,
+                    "access.jwt.keys: \"\(tokens.keysPath)\" cannot be used: \(error)"
+                )
+            }
+        } else {
+            verifier = nil
+        }
+    }
+
+    /// Looks at the rule file until the server stops.
+    func run() async throws {
+        guard let path = settings.rulesPath else {
+            try? await gracefulShutdown()
+            return
+        }
+        await cancelWhenGracefulShutdown {
+            var last = Stamp(path)
+            while !Task.isCancelled {
+                // Throws when the server stops; then the loop ends.
+                try? await Task.sleep(for: Self.interval)
+                let stamp = Stamp(path)
+                // A file that is gone for the moment is being replaced.
+                guard let stamp, stamp != last else { continue }
+                last = stamp
+                reloadRules()
+            }
+        }
+    }
+
+    /// Reads everything again; what cannot be read stays as it was.
+    func reload() async {
+        reloadRules()
+        guard let verifier else { return }
+        do {
+            try await verifier.reload()
+            logger.info("token keys read")
+        } catch {
+            logger.error("token keys not usable, the old ones stay", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func reloadRules() {
+        guard let path = settings.rulesPath else { return }
+        do {
+            let rules = try Self.rules(path)
+            access.replace(with: rules)
+            logger.info("topic rules read", metadata: ["rules": "\(rules.count)"])
+        } catch {
+            logger.error(
+                "topic rules not usable, the old ones stay",
+                metadata: ["file": "\(path)", "error": "\(error)"]
+            )
+        }
+    }
+
+    private static func rules(_ path: String) throws -> TopicRules {
+        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+        defer { try? file.close() }
+        let data = try file.read(upToCount: TopicRules.maxBytes + 1) ?? Data()
+        guard let text = String(validating: data, as: UTF8.self) else {
+            throw TopicRules.SyntaxError(line: 1, reason: "the file is not UTF-8")
+        }
+        return try TopicRules(parsing: text)
+    }
+
+    /// What changes when a file does.
+    private struct Stamp: Equatable {
+        let modified: Date?
+        let size: UInt64?
+        let number: UInt64?
+
+        init?(_ path: String) {
+            guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else { return nil }
+            modified = attributes[.modificationDate] as? Date
+            size = (attributes[.size] as? NSNumber)?.uint64Value
+            number = (attributes[.systemFileNumber] as? NSNumber)?.uint64Value
+        }
+    }
+}

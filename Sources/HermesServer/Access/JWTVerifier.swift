@@ -1,0 +1,57 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesGateways
+import JWTKit
+import Synchronization
+
+/// Checks JSON Web Tokens with the keys of a file.
+///
+/// State: one `Mutex` around the keys, replaced as a whole when the file is read again.
+final class JWTVerifier: TokenVerifier {
+    private let settings: AccessSettings.Tokens
+    private let keys: Mutex<TokenKeys>
+
+    /// Reads the keys.
+    init(_ settings: AccessSettings.Tokens) async throws {
+        self.settings = settings
+        keys = Mutex(try await TokenKeys.load(settings.keysPath))
+    }
+
+    /// Reads the keys again; if that fails the old ones stay in use.
+    func reload() async throws {
+        let fresh = try await TokenKeys.load(settings.keysPath)
+        keys.withLock { $0 = fresh }
+    }
+
+    func isToken(_ text: String) -> Bool { JSONWebToken.hasForm(text) }
+
+    func verify(_ text: String, now: Timestamp) async throws(HermesError) -> VerifiedToken {
+        guard let token = JSONWebToken(text), token.header.crit == nil,
+            let algorithm = AccessSettings.TokenAlgorithm(rawValue: token.header.alg),
+            settings.algorithms.contains(algorithm)
+        else { throw Self.invalid("it is not one that this server takes") }
+        let candidates = keys.withLock { $0.candidates(algorithm, identifier: token.header.kid) }
+        guard candidates.contains(where: { Self.isSigned(token, by: $0) }) else {
+            throw Self.invalid("its signature is wrong")
+        }
+        guard let payload = try? JSONDecoder().decode(TokenPayload.self, from: token.payload) else {
+            throw Self.invalid("it does not say who it is for")
+        }
+        if let problem = payload.problem(audience: settings.audience, issuer: settings.issuer, now: now) {
+            throw Self.invalid(problem)
+        }
+        guard let claims = payload.claims() else { throw Self.invalid("its topics are not topic filters") }
+        return VerifiedToken(subject: payload.subject, claims: claims, expiresAt: payload.expiry)
+    }
+
+    private static func isSigned(_ token: JSONWebToken, by key: TokenKeys.Key) -> Bool {
+        (try? key.verifier.verify(token.signature, signs: token.signed)) ?? false
+    }
+
+    private static func invalid(_ reason: String) -> HermesError {
+        HermesError(.invalidToken, "the token cannot be used: \(reason)")
+    }
+}

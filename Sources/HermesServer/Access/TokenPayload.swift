@@ -1,0 +1,83 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+
+/// What a JSON Web Token says, by the names that `docs/access.md` lists. Decoded only after its signature was checked.
+struct TokenPayload: Decodable, Sendable {
+    let subject: String
+    /// Seconds since 1970, as `exp` and `nbf` are.
+    let expiresAt: Double?
+    let notBefore: Double?
+    let audience: [String]
+    let issuer: String?
+    let publish: [String]?
+    let subscribe: [String]?
+
+    /// The most filters of a claim.
+    static let maxFilters = 200
+    /// How far the issuer's clock may be ahead, in seconds.
+    private static let leeway = 30.0
+
+    private enum CodingKeys: String, CodingKey {
+        case subject = "sub"
+        case expiresAt = "exp"
+        case notBefore = "nbf"
+        case audience = "aud"
+        case issuer = "iss"
+        case publish = "hermes.publish"
+        case subscribe = "hermes.subscribe"
+    }
+
+    init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        subject = try values.decode(String.self, forKey: .subject)
+        expiresAt = try values.decodeIfPresent(Double.self, forKey: .expiresAt)
+        notBefore = try values.decodeIfPresent(Double.self, forKey: .notBefore)
+        if let one = try? values.decodeIfPresent(String.self, forKey: .audience) {
+            audience = [one]
+        } else {
+            audience = try values.decodeIfPresent([String].self, forKey: .audience) ?? []
+        }
+        issuer = try values.decodeIfPresent(String.self, forKey: .issuer)
+        publish = try values.decodeIfPresent([String].self, forKey: .publish)
+        subscribe = try values.decodeIfPresent([String].self, forKey: .subscribe)
+    }
+
+    /// What is wrong with it; nil: nothing.
+    func problem(audience wanted: String?, issuer wantedIssuer: String?, now: Timestamp) -> String? {
+        let now = Double(now.rawValue) / 1000
+        if let expiresAt, !(expiresAt > now) { return "it has expired" }
+        if let notBefore, !(notBefore <= now + Self.leeway) { return "it is not valid yet" }
+        if let wanted, !audience.contains(where: { $0.utf8.elementsEqual(wanted.utf8) }) {
+            return "it is for another audience"
+        }
+        if let wantedIssuer, !(issuer?.utf8.elementsEqual(wantedIssuer.utf8) ?? false) {
+            return "it is of another issuer"
+        }
+        return nil
+    }
+
+    /// The topics it allows.
+    ///
+    /// - Returns: nil if what it says about them cannot be understood: then it allows nothing.
+    func claims() -> TopicClaims?? {
+        if publish == nil, subscribe == nil { return .some(nil) }
+        guard let publish = Self.filters(publish), let subscribe = Self.filters(subscribe) else { return nil }
+        return TopicClaims(publish: publish, subscribe: subscribe)
+    }
+
+    private static func filters(_ texts: [String]?) -> [TopicFilter]?? {
+        guard let texts else { return .some(nil) }
+        let filters = texts.compactMap { TopicFilter($0) }
+        guard filters.count == texts.count, filters.count <= maxFilters else { return nil }
+        return filters
+    }
+
+    /// When it expires, in the server's count.
+    var expiry: Timestamp? {
+        guard let expiresAt, expiresAt.isFinite else { return nil }
+        return Timestamp(rawValue: Int64(min(max(expiresAt, 0), 1e15) * 1000))
+    }
+}

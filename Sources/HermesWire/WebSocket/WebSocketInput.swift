@@ -1,0 +1,205 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// What a client sends over WebSocket (RFC 6455), as the stream of bytes that its binary messages carry.
+///
+/// A protocol that is a stream itself (MQTT) does not care where messages begin and end, so payload is handed on as it comes:
+/// frames of any length are taken and nothing of them is kept, but for a control frame of at most 125 bytes.
+package struct WebSocketInput: Sendable {
+    /// A frame that is for the connection itself.
+    package enum Control: Sendable, Hashable {
+        case ping(ByteBuffer)
+        case pong
+        /// The code is nil where the frame told none.
+        case close(UInt16?)
+    }
+
+    /// Why the connection is to be failed; the raw value is the code of the close frame (section 7.4.1).
+    package enum Failure: UInt16, Error, Sendable, Hashable {
+        case protocolError = 1002
+        /// Text, where the protocol is binary.
+        case unsupportedData = 1003
+    }
+
+    private enum State: Sendable {
+        case header
+        case data(remaining: UInt64)
+        case control(opcode: UInt8, length: Int)
+    }
+
+    private var state = State.header
+    private var isInMessage = false
+    /// The key of the present frame, and which of its bytes comes next.
+    private var key: (UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0)
+    private var keyOffset = 0
+
+    package init() {}
+
+    /// Takes payload until a control frame comes or the bytes run out.
+    ///
+    /// - Parameters:
+    ///   - bytes: what came; what stays in it is the beginning of a header or a control frame.
+    ///   - data: gets the payload, unmasked.
+    /// - Returns: a control frame, after which there may be more; nil if more bytes are needed.
+    /// - Throws: what ends the connection. What `data` got before is good.
+    package mutating func take(
+        from bytes: inout ByteBuffer,
+        into data: inout ByteBuffer
+    ) throws(Failure) -> Control? {
+        while true {
+            switch state {
+            case .header:
+                guard try takeHeader(from: &bytes) else { return nil }
+            case .data(let remaining):
+                guard remaining > 0 else {
+                    state = .header
+                    continue
+                }
+                let count = Int(min(remaining, UInt64(bytes.readableBytes)))
+                guard count > 0 else { return nil }
+                unmask(count, from: &bytes, into: &data)
+                state = .data(remaining: remaining - UInt64(count))
+            case .control(let opcode, let length):
+                guard bytes.readableBytes >= length else { return nil }
+                var payload = ByteBuffer()
+                unmask(length, from: &bytes, into: &payload)
+                state = .header
+                return try Self.control(opcode, payload)
+            }
+        }
+    }
+
+    private mutating func takeHeader(from bytes: inout ByteBuffer) throws(Failure) -> Bool {
+        let start = bytes.readerIndex
+        guard let first: UInt8 = bytes.getInteger(at: start) else { return false }
+        let opcode = first & 0x0F
+        let isFinal = first & 0x80 != 0
+        // No extension was negotiated: the bits that one would use are 0.
+        guard first & 0x70 == 0 else { throw .protocolError }
+        let isControl = opcode & 0x08 != 0
+        switch opcode {
+        case 0x0: guard isInMessage else { throw .protocolError }
+        case 0x1: throw .unsupportedData
+        case 0x2: guard !isInMessage else { throw .protocolError }
+        case 0x8, 0x9, 0xA: guard isFinal else { throw .protocolError }
+        default: throw .protocolError
+        }
+        guard let second: UInt8 = bytes.getInteger(at: start + 1) else { return false }
+        // What a client sends is masked (section 5.1).
+        guard second & 0x80 != 0 else { throw .protocolError }
+        let short = second & 0x7F
+        guard !isControl || short <= 125 else { throw .protocolError }
+        var length = UInt64(short)
+        var size = 2
+        if short == 126 {
+            guard let long: UInt16 = bytes.getInteger(at: start + 2) else { return false }
+            guard long >= 126 else { throw .protocolError }
+            length = UInt64(long)
+            size = 4
+        } else if short == 127 {
+            guard let long: UInt64 = bytes.getInteger(at: start + 2) else { return false }
+            guard long > UInt64(UInt16.max), long <= UInt64(Int64.max) else { throw .protocolError }
+            length = long
+            size = 10
+        }
+        guard bytes.readableBytes >= size + 4, let mask = bytes.getBytes(at: start + size, length: 4) else {
+            return false
+        }
+        bytes.moveReaderIndex(forwardBy: size + 4)
+        key = (mask[0], mask[1], mask[2], mask[3])
+        keyOffset = 0
+        if isControl {
+            state = .control(opcode: opcode, length: Int(length))
+        } else {
+            isInMessage = !isFinal
+            state = .data(remaining: length)
+        }
+        return true
+    }
+
+    private static func control(_ opcode: UInt8, _ payload: ByteBuffer) throws(Failure) -> Control {
+        switch opcode {
+        case 0x9: return .ping(payload)
+        case 0xA: return .pong
+        default:
+            guard payload.readableBytes > 0 else { return .close(nil) }
+            guard let code: UInt16 = payload.getInteger(at: payload.readerIndex), isAllowed(code) else {
+                throw .protocolError
+            }
+            return .close(code)
+        }
+    }
+
+    /// Codes that may stand in a frame (section 7.4).
+    private static func isAllowed(_ code: UInt16) -> Bool {
+        switch code {
+        case 1000...1003, 1007...1014, 3000...4999: true
+        default: false
+        }
+    }
+
+    /// Moves bytes and takes the mask off them, eight at a time.
+    private mutating func unmask(_ count: Int, from bytes: inout ByteBuffer, into data: inout ByteBuffer) {
+        guard count > 0 else { return }
+        let offset = keyOffset & 3
+        keyOffset = (offset + count) & 3
+        let ring = [key.0, key.1, key.2, key.3]
+        var word: UInt64 = 0
+        for index in 0..<8 { word |= UInt64(ring[(offset + index) & 3]) << UInt64(8 * index) }
+        word = UInt64(littleEndian: word)
+        bytes.readWithUnsafeReadableBytes { source in
+            data.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { target in
+                var index = 0
+                while index &+ 8 <= count {
+                    let eight = source.loadUnaligned(fromByteOffset: index, as: UInt64.self) ^ word
+                    target.storeBytes(of: eight, toByteOffset: index, as: UInt64.self)
+                    index &+= 8
+                }
+                while index < count {
+                    target[index] = source[index] ^ ring[(offset &+ index) & 3]
+                    index &+= 1
+                }
+                return count
+            }
+            return count
+        }
+    }
+}
+
+/// What the server sends over WebSocket: unmasked, one frame a message.
+package enum WebSocketOutput {
+    /// The longest header of a frame, in bytes.
+    package static let maxHeaderBytes = 10
+
+    /// The header of a binary message.
+    package static func writeHeader(of length: Int, into bytes: inout ByteBuffer) {
+        writeHeader(0x82, length, into: &bytes)
+    }
+
+    /// The answer to a ping.
+    package static func writePong(_ payload: ByteBuffer, into bytes: inout ByteBuffer) {
+        writeHeader(0x8A, payload.readableBytes, into: &bytes)
+        bytes.writeImmutableBuffer(payload)
+    }
+
+    /// The end.
+    package static func writeClose(_ code: UInt16, into bytes: inout ByteBuffer) {
+        writeHeader(0x88, 2, into: &bytes)
+        bytes.writeInteger(code)
+    }
+
+    private static func writeHeader(_ first: UInt8, _ length: Int, into bytes: inout ByteBuffer) {
+        bytes.writeInteger(first)
+        switch length {
+        case ...125: bytes.writeInteger(UInt8(truncatingIfNeeded: length))
+        case 126...65_535:
+            bytes.writeInteger(UInt8(126))
+            bytes.writeInteger(UInt16(truncatingIfNeeded: length))
+        default:
+            bytes.writeInteger(UInt8(127))
+            bytes.writeInteger(UInt64(length))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import Logging
+import Testing
+
+@testable import HermesServer
+
+@Suite(.timeLimit(.minutes(1))) struct AccessFilesTests {
+    private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    private let anyone = ClientIdentity(clientID: "c")
+
+    @Test func `rules are read at start and again, and stay if that fails`() async throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let path = try files.write("rules", "deny all write a\n")
+        let access = try await AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        #expect(!access.access.current.allows(.publish, "a", for: anyone))
+        try files.write("rules", "deny all write b\n")
+        await access.reload()
+        #expect(access.access.current.allows(.publish, "a", for: anyone))
+        #expect(!access.access.current.allows(.publish, "b", for: anyone))
+        let generation = access.access.generation
+        for text in ["deny everything", "deny all write #/a", String(repeating: "#", count: 1 << 21)] {
+            try files.write("rules", text)
+            await access.reload()
+        }
+        files.remove()
+        await access.reload()
+        #expect(access.access.generation == generation)
+    }
+
+    @Test func `a change of the rule file is noticed`() async throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let path = try files.write("rules", "deny all write a\n")
+        let access = try await AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        let watching = Task { try await access.run() }
+        // Written again and again, for it is not known when the watch begins; the size changes each time.
+        var text = "deny all write b\n"
+        while access.access.current.allows(.publish, "b", for: anyone) {
+            text += "\n"
+            try files.write("rules", text)
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        #expect(access.access.current.allows(.publish, "a", for: anyone))
+        watching.cancel()
+        try await watching.value
+    }
+
+    @Test func `a file with an error stops the start, with the line`() async throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let path = try files.write("rules", "\nallow all read a\npermit all read b\n")
+        let failure = await #expect(throws: ServerFailure.self) {
+            try await AccessFiles(AccessSettings(rulesPath: path), logger: logger)
+        }
+        #expect(failure?.exitCode == .badConfiguration)
+        #expect(failure?.message.contains("line 3") == true)
+        let keys = try files.write("keys", "short")
+        let other = await #expect(throws: ServerFailure.self) {
+            try await AccessFiles(AccessSettings(tokens: .init(keysPath: keys)), logger: logger)
+        }
+        #expect(other?.message.contains("32 bytes") == true)
+        await #expect(throws: ServerFailure.self) {
+            try await AccessFiles(AccessSettings(rulesPath: "/does/not/exist"), logger: logger)
+        }
+    }
+}

@@ -1,0 +1,193 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import CryptoExtras
+import Foundation
+import HermesCore
+import HermesGateways
+import Testing
+
+@testable import HermesServer
+
+@Suite(.timeLimit(.minutes(1))) struct JWTVerifierTests {
+    private static let issuer = Result { try TokenIssuer() }
+
+    private let files: TemporaryFiles
+    private let issuer: TokenIssuer
+    private let now = Timestamp(rawValue: 1_000_000_000)
+    private let good = #"{"sub":"anna"}"#
+
+    init() throws {
+        files = try TemporaryFiles()
+        issuer = try Self.issuer.get()
+    }
+
+    private func verifier(
+        _ keys: String,
+        _ algorithms: Set<AccessSettings.TokenAlgorithm> = Set(AccessSettings.TokenAlgorithm.allCases),
+        audience: String? = nil,
+        issuer: String? = nil
+    ) async throws -> JWTVerifier {
+        let path = try files.write("keys-\(UUID())", keys)
+        return try await JWTVerifier(
+            .init(keysPath: path, algorithms: algorithms, audience: audience, issuer: issuer)
+        )
+    }
+
+    private func isRefused(_ token: String, by verifier: JWTVerifier) async -> Bool {
+        do {
+            _ = try await verifier.verify(token, now: now)
+            return false
+        } catch {
+            return error.code == .invalidToken
+        }
+    }
+
+    @Test func `a token of each algorithm is taken with a key of that algorithm`() async throws {
+        defer { files.remove() }
+        let rsa = try await verifier(issuer.rsa.publicKey.pemRepresentation)
+        let ecdsa = try await verifier(issuer.ecdsa.publicKey.pemRepresentation)
+        let secret = try await verifier(issuer.secret + "\n")
+        let set = try await verifier(issuer.keySet())
+        let tokens = [issuer.hs256(good), try issuer.rs256(good), try issuer.es256(good)]
+        for (index, own) in [secret, rsa, ecdsa].enumerated() {
+            for (other, token) in tokens.enumerated() {
+                #expect(own.isToken(token))
+                #expect(await isRefused(token, by: own) == (index != other), "key \(index), token \(other)")
+                #expect(await !isRefused(token, by: set))
+            }
+        }
+        let both = try await verifier(issuer.rsa.publicKey.pemRepresentation + issuer.ecdsa.publicKey.pemRepresentation)
+        #expect(await !isRefused(tokens[1], by: both))
+        #expect(await !isRefused(tokens[2], by: both))
+    }
+
+    @Test func `a public key is never a secret, and no signature is none`() async throws {
+        defer { files.remove() }
+        let pem = issuer.rsa.publicKey.pemRepresentation
+        let rsa = try await verifier(pem)
+        for secret in [pem, pem + "\n", pem.replacing("\n", with: ""), "", issuer.secret] {
+            #expect(await isRefused(issuer.hs256(good, secret: secret), by: rsa))
+        }
+        let point = try await verifier(issuer.ecdsa.publicKey.pemRepresentation)
+        #expect(await isRefused(issuer.hs256(good, secret: issuer.ecdsa.publicKey.pemRepresentation), by: point))
+        for keys in [rsa, point, try await verifier(issuer.secret)] {
+            for algorithm in ["none", "None", "NONE", "", "hs256", "RS512", "HS384", "PS256"] {
+                #expect(await isRefused(issuer.none(good, algorithm: algorithm), by: keys))
+            }
+            #expect(await isRefused(issuer.none(good, algorithm: "HS256"), by: keys))
+        }
+        // A key that a token brings along is not looked at.
+        let own = #"{"alg":"HS256","jwk":{"kty":"oct","k":"AAAA"},"kid":"x"}"#
+        #expect(await isRefused(issuer.hs256(good, header: own, secret: "\0\0\0"), by: rsa))
+    }
+
+    @Test func `only what the settings allow is taken`() async throws {
+        defer { files.remove() }
+        let set = try issuer.keySet()
+        let some = try await verifier(set, [.es256])
+        #expect(await isRefused(issuer.hs256(good), by: some))
+        #expect(await isRefused(try issuer.rs256(good), by: some))
+        #expect(await !isRefused(try issuer.es256(good), by: some))
+    }
+
+    @Test func `the key of the name is used`() async throws {
+        defer { files.remove() }
+        let set = try await verifier(issuer.keySet())
+        #expect(await !isRefused(try issuer.rs256(good, header: #"{"alg":"RS256","kid":"r"}"#), by: set))
+        #expect(await isRefused(try issuer.rs256(good, header: #"{"alg":"RS256","kid":"e"}"#), by: set))
+        #expect(await isRefused(try issuer.es256(good, header: #"{"alg":"RS256","kid":"r"}"#), by: set))
+    }
+
+    @Test func `what a token says about time, audience and issuer holds`() async throws {
+        defer { files.remove() }
+        let plain = try await verifier(issuer.secret)
+        let strict = try await verifier(issuer.secret, audience: "hermes", issuer: "me")
+        for (claims, isPlainGood, isStrictGood) in [
+            (#""exp":1000001"#, true, false), (#""exp":1000000"#, false, false), (#""exp":999999.9"#, false, false),
+            (#""exp":-1e300"#, false, false), (#""exp":1e300"#, true, false), (#""exp":"soon""#, false, false),
+            (#""nbf":1000030"#, true, false), (#""nbf":1000031"#, false, false), (#""nbf":true"#, false, false),
+            (#""aud":"hermes","iss":"me""#, true, true), (#""aud":["x","hermes"],"iss":"me""#, true, true),
+            (#""aud":[],"iss":"me""#, true, false), (#""aud":"hermes","iss":"you""#, true, false),
+            (#""aud":"Hermes","iss":"me""#, true, false), (#""aud":"hermes""#, true, false),
+            (#""aud":7,"iss":"me""#, false, false),
+        ] {
+            let token = issuer.hs256("{\"sub\":\"anna\",\(claims)}")
+            #expect(await isRefused(token, by: plain) == !isPlainGood, "\(claims)")
+            #expect(await isRefused(token, by: strict) == !isStrictGood, "\(claims)")
+        }
+        let token = try await plain.verify(issuer.hs256(#"{"sub":"anna","exp":1000060}"#), now: now)
+        #expect(token == VerifiedToken(subject: "anna", expiresAt: Timestamp(rawValue: 1_000_060_000)))
+    }
+
+    @Test func `claims become topics, and what cannot be understood allows nothing`() async throws {
+        defer { files.remove() }
+        let keys = try await verifier(issuer.secret)
+        let payload = #"{"sub":"anna","hermes.publish":["a/+"],"hermes.subscribe":[]}"#
+        let token = try await keys.verify(issuer.hs256(payload), now: now)
+        #expect(token.claims == TopicClaims(publish: [try #require(TopicFilter("a/+"))], subscribe: []))
+        let half = try await keys.verify(issuer.hs256(##"{"sub":"anna","hermes.publish":["#"]}"##), now: now)
+        #expect(half.claims?.subscribe == nil)
+        for claim in [#""a""#, #"["a+"]"#, #"[1]"#, #"[""]"#, "{}"] {
+            #expect(
+                await isRefused(issuer.hs256("{\"sub\":\"anna\",\"hermes.subscribe\":\(claim)}"), by: keys),
+                "\(claim)"
+            )
+        }
+        let many = (0...TokenPayload.maxFilters).map { "\"\($0)\"" }.joined(separator: ",")
+        #expect(await isRefused(issuer.hs256("{\"sub\":\"a\",\"hermes.publish\":[\(many)]}"), by: keys))
+    }
+
+    @Test func `what is no token is refused whatever it holds`() async throws {
+        defer { files.remove() }
+        let keys = try await verifier(issuer.secret)
+        let token = issuer.hs256(good)
+        let deep = "eyJ" + String(repeating: "W", count: 4000)
+        for text in [
+            "", ".", "..", "...", "eyJ..", "eyJ.a.b", deep + "..", token + ".", token + "=", token.dropLast(1) + "",
+            "." + token, token.replacing(".", with: ".."), token + String(repeating: "A", count: 9000),
+            issuer.hs256(good, header: "[]"), issuer.hs256(good, header: #"{"alg":"HS256","crit":["x"]}"#),
+            issuer.hs256("[]"), issuer.hs256("{}"), issuer.hs256(#"{"sub":7}"#), issuer.hs256("\u{0}"),
+            issuer.hs256(String(repeating: "[", count: 3000)),
+        ] {
+            #expect(await isRefused(text, by: keys), "\(text.prefix(80))")
+        }
+        #expect(!keys.isToken("a.b.c"))
+        #expect(!keys.isToken("eyJpassword"))
+        // One bit anywhere makes it another token.
+        for index in stride(from: 0, to: token.utf8.count, by: 7) {
+            var bytes = Array(token.utf8)
+            bytes[index] = bytes[index] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+            let changed = String(decoding: bytes, as: UTF8.self)
+            if changed != token { #expect(await isRefused(changed, by: keys), "\(index)") }
+        }
+    }
+
+    @Test func `files without usable keys are refused`() async throws {
+        defer { files.remove() }
+        for text in [
+            "", "short", "{}", "[]", #"{"keys":[]}"#, #"{"keys":[{"kty":"oct","alg":"HS256","k":"AAAA"}]}"#,
+            #"{"keys":[{"kty":"RSA","n":"AAAA","e":"AQAB"}]}"#, #"{"keys":[{"kty":"EC","crv":"P-256","x":"AA"}]}"#,
+            "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", issuer.rsa.pemRepresentation,
+            issuer.ecdsa.pemRepresentation,
+        ] {
+            await #expect(throws: (any Error).self, "\(text.prefix(60))") { try await verifier(text) }
+        }
+    }
+
+    @Test func `keys are read again, and stay if that fails`() async throws {
+        defer { files.remove() }
+        let path = try files.write("k", issuer.secret)
+        let keys = try await JWTVerifier(.init(keysPath: path))
+        let other = String(repeating: "other", count: 8)
+        try files.write("k", other)
+        #expect(await !isRefused(issuer.hs256(good), by: keys))
+        try await keys.reload()
+        #expect(await isRefused(issuer.hs256(good), by: keys))
+        #expect(await !isRefused(issuer.hs256(good, secret: other), by: keys))
+        try files.write("k", "")
+        await #expect(throws: (any Error).self) { try await keys.reload() }
+        #expect(await !isRefused(issuer.hs256(good, secret: other), by: keys))
+    }
+}
