@@ -84,7 +84,7 @@ class HermesBroker:
         place = f"{self.server.own_directory}/password"
         with open(place, "w") as file:
             file.write(PASSWORD + "\n")
-        command = [binary(), "user", "add", ACCOUNT, "--password-file", place, "--data.directory", self.server.data]
+        command = [binary(), "user", "add", ACCOUNT, "--password-file", place, "--data", self.server.data]
         made = subprocess.run(command, env=self.server.environment, capture_output=True, text=True, timeout=30)
         require(made.returncode == 0, f"hermes user add: {made.stdout}{made.stderr}")
 
