@@ -152,7 +152,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         defer { phase = .ended }
         switch phase {
         case .new, .connecting:
-            // Nobody knows yet that it speaks MQTT, or in which version it would understand.
+            // Before CONNECT nobody knows in which version it would understand; 3.1.1 has few words [MQTT-3.2.2-6].
             guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }
             connack(refusal: parting.reason, parting.text)
         case .connected:

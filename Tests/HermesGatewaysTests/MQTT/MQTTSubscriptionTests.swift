@@ -1,0 +1,279 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import HermesWire
+import NIOCore
+import Testing
+
+/// SUBSCRIBE, UNSUBSCRIBE, matching and retained messages, statement by statement.
+@Suite(.timeLimit(.minutes(1))) struct MQTTSubscriptionTests {
+    @Test(
+        "3.1.1 [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-3.8.4-4] [MQTT-3.8.4-5] [MQTT-3.9.3-1] [MQTT-3.9.3-2] [MQTT-2.3.1-7], 5.0 [MQTT-3.8.4-1] [MQTT-3.8.4-2] [MQTT-3.8.4-5] [MQTT-3.8.4-6] [MQTT-3.8.4-7] [MQTT-3.9.3-1] [MQTT-3.9.3-2] [MQTT-2.2.1-6]: one SUBACK with a code for each filter, in their order",
+        arguments: MQTTVersion.allCases,
+        [false, true]
+    )
+    func suback(_ version: MQTTVersion, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", version, durable: durable)
+            let subscriptions = [
+                MQTTSubscription(filter: "a", maximumQoS: .exactlyOnce),
+                MQTTSubscription(filter: "hermes/v1/up", maximumQoS: .atLeastOnce),
+                MQTTSubscription(filter: "b/+", maximumQoS: .atMostOnce),
+                MQTTSubscription(filter: "c/#", maximumQoS: .atLeastOnce),
+            ]
+            try await client.send(.subscribe(MQTTSubscribe(packetID: 0x0102, subscriptions: subscriptions)))
+            guard case .suback(let suback) = try await client.next() else { throw Unexpected("no SUBACK") }
+            #expect(suback.packetID == 0x0102 && suback.reasons.count == 4)
+            #expect(
+                suback.reasons[0] == .grantedQoS2 && suback.reasons[2] == .success && suback.reasons[3] == .grantedQoS1
+            )
+            // Reading it has shown that each code is one of SUBACK's.
+            #expect(suback.reasons.allSatisfy { version == .v5 || [0, 1, 2, 0x80].contains($0.rawValue) })
+            for topic in ["a", "b/x", "c"] {
+                try await client.send(.publish(MQTTPublish(topic: topic, payload: ByteBuffer(string: "x"))))
+                #expect(try await client.taken().topic == topic)
+            }
+        }
+    }
+
+    @Test(
+        "3.1.1 [MQTT-3.8.4-3], 5.0 [MQTT-3.8.4-3] [MQTT-3.8.4-4]: the same filter again replaces the subscription and loses nothing",
+        arguments: MQTTVersion.allCases,
+        [false, true]
+    )
+    func replacing(_ version: MQTTVersion, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", version)
+            let subscriber = try await harness.mqtt("subscriber", version, durable: durable)
+            _ = try await subscriber.subscribe("t", qos: .atLeastOnce)
+            try await publisher.publish("t", "kept", retain: true)
+            #expect(try await !subscriber.taken().retain)
+            _ = try await subscriber.subscribe("t", qos: .atMostOnce)
+            let kept = try await subscriber.taken()
+            #expect(kept.retain && kept.text == "kept" && kept.qos == .atMostOnce)
+            try await publisher.publish("t", "live")
+            let live = try await subscriber.taken()
+            #expect(live.qos == .atMostOnce && live.text == "live")
+            #expect(try await subscriber.untilPong().isEmpty)
+            _ = try await subscriber.unsubscribe("t")
+            try await publisher.publish("t", "gone")
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
+    @Test(
+        "3.1.1 [MQTT-3.3.5-1], 5.0 [MQTT-3.3.4-2]: overlapping subscriptions deliver at the highest QoS",
+        arguments: MQTTVersion.allCases,
+        [false, true]
+    )
+    func overlapping(_ version: MQTTVersion, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", version)
+            let subscriber = try await harness.mqtt("subscriber", version, durable: durable)
+            _ = try await subscriber.subscribe("t/1", qos: .atLeastOnce)
+            _ = try await subscriber.subscribe("t/+", qos: .exactlyOnce)
+            _ = try await subscriber.subscribe("#", qos: .atMostOnce)
+            try await publisher.publish("t/1", "x", qos: .exactlyOnce)
+            var qualities = [try await subscriber.taken().qos]
+            for packet in try await subscriber.untilPong() {
+                if case .publish(let publication) = packet { qualities.append(publication.qos) }
+            }
+            #expect(qualities.max() == .exactlyOnce)
+        }
+    }
+
+    @Test(
+        "5.0 [MQTT-3.3.4-3] [MQTT-3.3.4-4]: the identifiers of all subscriptions that match",
+        arguments: [false, true]
+    )
+    func identifiers(durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let subscriber = try await harness.mqtt("subscriber", .v5, durable: durable)
+            _ = try await subscriber.subscribe("t/1", identifier: 1)
+            _ = try await subscriber.subscribe("t/+", identifier: 268_435_455)
+            _ = try await subscriber.subscribe("#")
+            for (topic, wanted) in [("t/1", [1, 268_435_455]), ("t/2", [268_435_455]), ("u", [])] {
+                try await publisher.publish(topic, "x")
+                let found: [Int] = try await subscriber.taken().properties.list.compactMap {
+                    if case .subscriptionIdentifier(let number) = $0 { number } else { nil }
+                }
+                #expect(found.sorted() == wanted)
+            }
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
+    @Test("5.0 [MQTT-3.8.3-3]: no local", arguments: [false, true])
+    func noLocal(durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let one = try await harness.mqtt("one", .v5, durable: durable)
+            let other = try await harness.mqtt("other", .v5)
+            _ = try await one.subscribe("t", noLocal: true)
+            for qos in MQTTQoS.allCases { try await one.publish("t", "own", qos: qos) }
+            try await other.publish("t", "another's")
+            #expect(try await one.taken().text == "another's")
+            #expect(try await one.untilPong().isEmpty)
+        }
+    }
+
+    @Test(
+        "3.1.1 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-3.10.4-6], 5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-3.10.4-6] [MQTT-3.11.3-1] [MQTT-3.11.3-2]: exact filters are removed, one UNSUBACK always comes",
+        arguments: MQTTVersion.allCases,
+        [false, true]
+    )
+    func unsubscribing(_ version: MQTTVersion, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", version, durable: durable)
+            _ = try await client.subscribe("a", "b/+", "c")
+            let unsuback = try await client.unsubscribe("b/x", "a", "A", "c", packetID: 0x0304)
+            #expect(unsuback.packetID == 0x0304)
+            if version == .v5 {
+                #expect(unsuback.reasons == [.noSubscriptionExisted, .success, .noSubscriptionExisted, .success])
+            }
+            #expect(try await client.unsubscribe("nothing", packetID: 5).packetID == 5)
+            for topic in ["a", "c"] { try await client.publish(topic, "no") }
+            try await client.publish("b/x", "yes", qos: .atMostOnce)
+            #expect(try await client.taken().topic == "b/x")
+        }
+    }
+
+    @Test(
+        "3.1.1 [MQTT-3.10.4-3], 5.0 [MQTT-3.10.4-3]: what is under way is completed after UNSUBSCRIBE",
+        arguments: MQTTVersion.allCases,
+        [false, true]
+    )
+    func underWay(_ version: MQTTVersion, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", version)
+            let subscriber = try await harness.mqtt("subscriber", version, durable: durable)
+            _ = try await subscriber.subscribe("t")
+            try await publisher.publish("t", "x", qos: .exactlyOnce)
+            let packetID = try #require(try await subscriber.publication().packetID)
+            _ = try await subscriber.unsubscribe("t")
+            try await subscriber.send(.pubrec(MQTTAcknowledgement(packetID: packetID)))
+            #expect(try await subscriber.next() == .pubrel(MQTTAcknowledgement(packetID: packetID)))
+            try await subscriber.send(.pubcomp(MQTTAcknowledgement(packetID: packetID)))
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
+    @Test(
+        "3.1.1 [MQTT-4.7.2-1] [MQTT-4.7.3-4] [MQTT-4.7.1-2] [MQTT-4.7.1-3] [MQTT-3.3.2-3], 5.0 [MQTT-4.7.2-1] [MQTT-4.7.3-4] [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-3.3.2-3]: what matches, and nothing else",
+        arguments: MQTTVersion.allCases,
+        [
+            ("a/+/c", ["a/b/c", "a//c"], ["a/b", "a/b/c/d", "A/b/c"]),
+            ("a/#", ["a", "a/b", "a//", "a/b/c"], ["b", "ab", "A/b"]),
+            ("+", ["a", "ä", ""].filter { !$0.isEmpty }, ["a/b", "/a", "$a"]),
+            ("/+", ["/a", "/"], ["a", "//", "/a/b"]),
+            ("#", ["a", "/", "a/b/c"], ["$a", "$share", "$a/b"]), ("+/b", ["a/b", "/b"], ["$a/b", "b", "a/b/"]),
+            ("a b/ä", ["a b/ä"], ["a b/a\u{308}", "ab/ä", "A b/ä"]), ("/a/", ["/a/"], ["/a", "a/", "/a//"]),
+        ]
+    )
+    func matching(_ version: MQTTVersion, _ example: (filter: String, yes: [String], no: [String])) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", version)
+            let subscriber = try await harness.mqtt("subscriber", version)
+            _ = try await subscriber.subscribe(example.filter)
+            for topic in example.no { try await publisher.publish(topic, "no") }
+            for topic in example.yes {
+                try await publisher.publish(topic, "yes")
+                let publication = try await subscriber.taken()
+                #expect(publication.topic == topic && publication.text == "yes")
+            }
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
+    // MARK: Retained
+
+    @Test(
+        "3.1.1 [MQTT-3.3.1-5] [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT-3.3.1-8] [MQTT-3.3.1-9], 5.0 [MQTT-3.3.1-5] [MQTT-3.3.1-9] [MQTT-3.3.1-12]: the last retained message of each topic comes to new subscriptions, marked",
+        arguments: MQTTVersion.allCases,
+        [false, true]
+    )
+    func retained(_ version: MQTTVersion, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", version)
+            let there = try await harness.mqtt("there", version, durable: durable)
+            _ = try await there.subscribe("t/#")
+            for (topic, text, qos) in [
+                ("t/1", "old", MQTTQoS.exactlyOnce), ("t/1", "new", .atLeastOnce), ("t/0", "old", .atLeastOnce),
+                ("t/0", "new", .atMostOnce),
+            ] {
+                try await publisher.publish(topic, text, qos: qos, retain: true)
+                #expect(try await !there.taken().retain)
+            }
+            #expect(try await publisher.untilPong().isEmpty)
+            let late = try await harness.mqtt("late", version, durable: durable)
+            _ = try await late.subscribe("t/+")
+            var found: [String: MQTTQoS] = [:]
+            for _ in 0..<2 {
+                let publication = try await late.taken()
+                #expect(publication.retain && publication.text == "new")
+                found[publication.topic] = publication.qos
+            }
+            #expect(found == ["t/1": .atLeastOnce, "t/0": .atMostOnce])
+            #expect(try await late.untilPong().isEmpty)
+        }
+    }
+
+    @Test(
+        "3.1.1 [MQTT-3.3.1-10] [MQTT-3.3.1-11] [MQTT-3.3.1-12], 5.0 [MQTT-3.3.1-6] [MQTT-3.3.1-7] [MQTT-3.3.1-8]: an empty message removes, one without the flag changes nothing",
+        arguments: MQTTVersion.allCases,
+        MQTTQoS.allCases
+    )
+    func clearing(_ version: MQTTVersion, _ qos: MQTTQoS) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", version)
+            try await client.publish("t", "kept", qos: qos, retain: true)
+            try await client.publish("t", "not kept", qos: qos)
+            try await client.publish("t", "", qos: qos)
+            _ = try await client.subscribe("t")
+            #expect(try await client.taken().text == "kept")
+            try await client.send(
+                .publish(MQTTPublish(topic: "t", payload: ByteBuffer(), retain: true))
+            )
+            let clearing = try await client.taken()
+            #expect(clearing.text.isEmpty && !clearing.retain)
+            _ = try await client.unsubscribe("t")
+            _ = try await client.subscribe("t")
+            #expect(try await client.untilPong().isEmpty)
+        }
+    }
+
+    @Test("5.0 [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11]: retain handling", arguments: [false, true])
+    func handling(durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", .v5, durable: durable)
+            try await client.publish("t", "kept", retain: true)
+            for (handling, first, second) in [
+                (MQTTSubscription.RetainHandling.sendAlways, true, true), (.sendIfNew, true, false),
+                (.doNotSend, false, false),
+            ] {
+                for isExpected in [first, second] {
+                    _ = try await client.subscribe("t", handling: handling)
+                    if isExpected { #expect(try await client.taken().retain) }
+                    #expect(try await client.untilPong().isEmpty)
+                }
+                _ = try await client.unsubscribe("t")
+            }
+        }
+    }
+
+    @Test("5.0 [MQTT-3.3.1-12] [MQTT-3.3.1-13]: retain as published", arguments: [false, true], [false, true])
+    func retainAsPublished(_ isAsked: Bool, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let subscriber = try await harness.mqtt("subscriber", .v5, durable: durable)
+            _ = try await subscriber.subscribe("t", retainAsPublished: isAsked)
+            for qos in MQTTQoS.allCases {
+                for retain in [true, false] {
+                    try await publisher.publish("t", "x", qos: qos, retain: retain)
+                    #expect(try await subscriber.taken().retain == (retain && isAsked))
+                }
+            }
+        }
+    }
+}
