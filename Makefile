@@ -46,6 +46,7 @@ interop: build ## run foreign clients against the release build
 
 crash: build ## kill the server again and again under load; nothing acknowledged may be lost
 	@Interop/crash $(ARGS)
+	@Interop/mqtt-crash $(ARGS)
 
 clean: ## remove what was built
 	rm -rf .build

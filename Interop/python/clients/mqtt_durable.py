@@ -175,7 +175,8 @@ class Publisher(Client):
     def received(self, kind: int, flags: int, body: bytes) -> None:
         packet_id = struct.unpack_from(">H", body)[0]
         entry = self.inflight.get(packet_id)
-        if mqtt.reason(kind, body) >= 0x80:
+        # "Not found" answers a PUBREL that is sent again and had come before (3.7.2.1).
+        if mqtt.reason(kind, body) >= 0x80 and (kind, mqtt.reason(kind, body)) != (mqtt.PUBCOMP, 0x92):
             return self.complain(f"packet {kind} for {packet_id} with {mqtt.reason(kind, body):#x}")
         if entry is None or kind not in (mqtt.PUBACK, mqtt.PUBREC, mqtt.PUBCOMP):
             return self.complain(f"packet {kind} for {packet_id}, which is not under way")
