@@ -106,7 +106,6 @@ extension MQTTSession {
         }
         self.client = client
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
-        environment.wills.connected(client.key, isClean: connect.cleanStart)
         attach(client, connect, isAssigned: isAssigned)
     }
 

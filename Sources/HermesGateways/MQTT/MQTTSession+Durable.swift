@@ -49,6 +49,8 @@ extension MQTTSession {
             refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
         case .success(let opening):
             link.id = opening.id
+            // The connection before has ended by now, and left its will.
+            environment.wills.connected(client.key, isClean: connect.cleanStart)
             if opening.isDurable {
                 resume(client, MQTTDurableQueue(opening), opening)
             }
@@ -206,6 +208,10 @@ extension MQTTSession {
         waiting = nil
         lastTarget = nil
         inboxClosed(client)
+        // Before the session is given back: who takes it over takes the will back. A CONNECT that was not accepted left none.
+        if let will = client.will, let link = client.link, link.id.rawValue != 0 {
+            environment.wills.ended(will, of: client.key, sessionExpiry: client.sessionExpiry, on: connection.loop)
+        }
         let messenger = environment.messenger
         if let link = client.link, link.id.rawValue != 0 {
             if !link.completed.isEmpty { messenger.durable.acknowledged(link.id, link.completed) }
@@ -217,8 +223,6 @@ extension MQTTSession {
             )
         }
         window = nil
-        guard let will = client.will else { return }
-        environment.wills.ended(will, of: client.key, sessionExpiry: client.sessionExpiry, on: connection.loop)
     }
 }
 

@@ -25,7 +25,7 @@ import Testing
     }
 
     static let bad: [Bad] = [
-        Bad("MQTT-3.1.2-1 protocol name", "100c00044d5155540402003c0000", .v311, .unsupportedProtocolVersion),
+        Bad("MQTT-3.1.2-1 protocol name", "100c00044d5155540402003c0000", .v311, .malformedPacket),
         Bad("MQTT-3.1.2-2 version 3.1", "100e00064d51497364700302003c0000", .v311, .unsupportedProtocolVersion),
         Bad("MQTT-3.1.2-2 level 6", "100c00044d5154540602003c0000", .v311, .unsupportedProtocolVersion),
         Bad("MQTT-3.1.2-3 reserved flag", "100c00044d5154540403003c0000", .v311, .malformedPacket),

@@ -121,7 +121,7 @@ extension MQTTConnect {
                 "\(name) \(level) is not spoken here; MQTT 3.1.1 (4) and 5.0 (5) are [MQTT-3.1.2-2]"
             )
         default:
-            throw MQTTPacketError(.unsupportedProtocolVersion, "the protocol is not called MQTT [MQTT-3.1.2-1]")
+            throw .malformed("the protocol is not called MQTT [MQTT-3.1.2-1]")
         }
     }
 
