@@ -123,3 +123,49 @@ import Testing
         #expect(report.text.contains("1,234,567 things"))
     }
 }
+
+/// What `hermes bench mqtt` sends and counts.
+@Suite struct MQTTBenchTests {
+    @Test func `loss, lateness and duplicates are told apart`() {
+        var stream = MQTTBenchStream()
+        #expect(stream.arrived(0) == .new(skipped: 0))
+        #expect(stream.arrived(3) == .new(skipped: 2))
+        #expect(stream.arrived(1) == .late)
+        #expect(stream.arrived(1) == .duplicate)
+        #expect(stream.arrived(3) == .duplicate)
+        #expect(stream.arrived(200) == .new(skipped: 196))
+        #expect(stream.arrived(4) == .late)
+        #expect(stream.arrived(199) == .late)
+        #expect(stream.arrived(200) == .duplicate)
+    }
+
+    @Test(arguments: [MQTTVersion.v311, .v5], [MQTTQoS.atMostOnce, .atLeastOnce, .exactlyOnce])
+    func `what is published by hand is a PUBLISH`(version: MQTTVersion, qos: MQTTQoS) throws {
+        let command = try HermesCommand.parseAsRoot(["bench", "mqtt", "fanin", "-s", "200"]) as? MQTTBench
+        var plan = try #require(command).plan
+        (plan.version, plan.qos) = (version, qos)
+        var buffer = ByteBuffer()
+        let topic = plan.topic(of: .publisher(3))
+        MQTTBenchTemplate(plan, topic: topic).write(3 << 32 | 7, at: 99, packetID: 5, into: &buffer)
+        var decoder = MQTTFrameDecoder()
+        let decoded = try decoder.next(from: &buffer)
+        let frame = try #require(decoded)
+        guard case .publish(let packet) = try MQTTPacket(frame, version: version) else {
+            Issue.record("no PUBLISH")
+            return
+        }
+        #expect(packet.topic == topic && topic.hasSuffix("/in/3"))
+        #expect(packet.qos == qos && packet.packetID == (qos == .atMostOnce ? nil : 5))
+        #expect(packet.payload.readableBytes == 200)
+        let stamp = packet.payload.withUnsafeReadableBytes { BenchStamp.read($0) }
+        #expect(stamp?.number == 3 << 32 | 7 && stamp?.nanoseconds == 99)
+    }
+
+    @Test func `the window counts what is on its way and unacknowledged`() throws {
+        let command = try HermesCommand.parseAsRoot(["bench", "mqtt", "pair", "-q", "2"]) as? MQTTBench
+        let publisher = MQTTBenchPublisher(0, try #require(command).plan)
+        #expect(!publisher.answered(5, 1, .exactlyOnce))
+        #expect(!publisher.answered(7, 1, .exactlyOnce))
+        #expect(!publisher.answered(4, 1, .atLeastOnce))
+    }
+}

@@ -95,10 +95,34 @@ struct CommandLoopbackTests {
         }
     }
 
+    @Test func `pub, sub and bench mqtt run`() async throws {
+        try await withServer { server in
+            let port = ["-h", "127.0.0.1", "-p", "\(server.port("mqtt"))"]
+            try await Self.run(["pub", "-t", "a/b", "-m", "kept", "-r", "-q", "2"] + port)
+            try await Self.run(["sub", "-t", "a/+", "-C", "1", "-q", "1", "-F", "%j"] + port)
+            try await Self.run(["pub", "-t", "a/b", "-n", "-r", "-q", "1", "-V", "311"] + port)
+            await #expect(throws: ExitCode(27)) {
+                try await Self.run(["sub", "-t", "a/#", "-W", "0.2", "--quiet"] + port)
+            }
+            try await Self.run(["sub", "-i", "kept", "-c", "-t", "a/b", "-q", "2", "-E"] + port)
+            try await Self.run(["pub", "-t", "a/b", "-m", "later", "-q", "2"] + port)
+            try await Self.run(["sub", "-i", "kept", "-c", "-t", "a/b", "-q", "2", "-C", "1", "-v"] + port)
+            let bench = ["--seconds", "0.3", "--warmup", "0.1", "--json", "--port", "\(server.port("mqtt"))"]
+            try await Self.run(["bench", "mqtt", "fanout", "-S", "10"] + bench)
+            try await Self.run(["bench", "mqtt", "pair", "-P", "3", "-q", "2", "-V", "5"] + bench)
+            try await Self.run(["bench", "mqtt", "fanin", "-P", "3", "-q", "1", "-r", "500"] + bench)
+            try await Self.run(["bench", "mqtt", "conn", "-C", "10", "-k", "1"] + bench)
+            try await Self.run(["bench", "mqtt", "churn", "-C", "4"] + bench)
+            try await Self.run(["bench", "mqtt", "offline", "-S", "2", "-P", "2", "-M", "50", "-V", "5"] + bench)
+        }
+    }
+
     @Test(arguments: [
         ["chat"], ["chat", "ann", "--count", "0"], ["chat", "ann", "--port", "70000"], ["send", "x"],
         ["room", "no spaces"], ["room", "lobby", "--watch", "--gift", "x"], ["qsiop", "report"],
-        ["bench", "room", "--viewers", "0"], ["bench", "room", "--tls"], ["bench", "idle", "--protocol", "smtp"],
+        ["bench", "room", "--viewers", "0"], ["bench", "room", "--tls"],
+        ["bench", "mqtt"], ["bench", "mqtt", "star"], ["bench", "mqtt", "offline", "-q", "0"],
+        ["bench", "mqtt", "pair", "-w", "0"], ["bench", "idle", "--protocol", "smtp"],
         ["chat", "ann", "--device", "with space"], ["bench", "room", "--pid", "2147483647"],
     ])
     func `nonsense is refused`(arguments: [String]) {

@@ -18,23 +18,27 @@ struct BenchCommand: AsyncParsableCommand {
 
             Examples:
               hermes bench room --viewers 1000 --pid "$(pgrep -f 'hermes serve')"
+              hermes bench mqtt fanout -S 1000 --pid "$(pgrep mosquitto)"
               hermes bench delimited --pairs 20 --accounts bench.accounts
               hermes bench impb --pairs 20 --accounts bench.accounts --json
               hermes bench idle --connections 1000 --accounts bench.accounts
             """,
         subcommands: [
-            RoomBench.self, DelimitedBench.self, IMPBBench.self, IdleBench.self, StoreBench.self, SessionsBench.self,
-            TopicBench.self,
+            RoomBench.self, MQTTBench.self, DelimitedBench.self, IMPBBench.self, IdleBench.self, StoreBench.self,
+            SessionsBench.self, TopicBench.self,
         ]
     )
 }
 
 /// What all benchmarks share.
 struct BenchOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Measure for this long.", valueName: "seconds"))
+    @Option(name: [.customShort("d"), .long], help: ArgumentHelp("Measure for this long.", valueName: "seconds"))
     var seconds: Double = 5
 
-    @Option(help: ArgumentHelp("Run for this long before measuring.", valueName: "seconds"))
+    @Option(
+        name: [.customShort("W"), .long],
+        help: ArgumentHelp("Run for this long before measuring.", valueName: "seconds")
+    )
     var warmup: Double = 1
 
     @Option(help: ArgumentHelp("The server's process, on this machine: measures its CPU and memory.", valueName: "pid"))
@@ -71,9 +75,14 @@ struct BenchTransport: Sendable {
     }
 
     /// Opens a channel; the handler is made on the loop.
-    func connect(_ makeHandler: @escaping @Sendable () -> any ChannelHandler) async throws -> any Channel {
+    ///
+    /// - Parameter number: on loopback, spreads the channels over 64 addresses of this machine, so that ports last.
+    func connect(
+        number: Int = 0,
+        _ makeHandler: @escaping @Sendable () -> any ChannelHandler
+    ) async throws -> any Channel {
         do {
-            return try await ClientBootstrap(group: loop)
+            var bootstrap = ClientBootstrap(group: loop)
                 .channelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
                 .connectTimeout(.seconds(10))
                 .channelInitializer { channel in
@@ -81,7 +90,12 @@ struct BenchTransport: Sendable {
                         try channel.pipeline.syncOperations.addHandler(makeHandler())
                     }
                 }
-                .connect(host: address.host, port: address.port).get()
+            #if os(Linux)
+            if address.host.hasPrefix("127.") {
+                bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: "127.0.0.\(2 + number % 64)", port: 0))
+            }
+            #endif
+            return try await bootstrap.connect(host: address.host, port: address.port).get()
         } catch {
             throw ClientFailure(
                 "cannot connect to \(address.host):\(address.port): \(error); is the server running, and do "

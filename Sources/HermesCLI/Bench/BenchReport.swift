@@ -112,6 +112,11 @@ struct ServerUse {
     func add(to report: inout BenchReport, per what: String, count: Int) {
         let percent = Double(cpuNanoseconds) / seconds / 1e7
         report.add("server_cpu_percent", "server CPU", percent, digits: 1, "% of a core")
+        addShare(to: &report, per: what, count: count)
+    }
+
+    /// The CPU time of each alone.
+    func addShare(to report: inout BenchReport, per what: String, count: Int) {
         guard count > 0 else { return }
         let each = Double(cpuNanoseconds) / Double(count) / 1000
         report.add("server_cpu_us_per_\(what)", "server CPU per \(what)", each, digits: 3, "us")

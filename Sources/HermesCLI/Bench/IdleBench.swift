@@ -68,36 +68,21 @@ struct IdleBench: AsyncParsableCommand {
         _ accounts: [BenchAccount]
     ) async throws {
         let probe = options.pid.flatMap { ServerProbe(pid: $0) }
-        let loop = transport.loop
         let interval = TimeAmount(.seconds(heartbeat))
-        let run = try await loop.submit { NIOLoopBound(IdleRun(dialect: dialect), eventLoop: loop) }.get()
+        let run = try await BenchRun(on: transport.loop) { IdleRun(dialect: dialect) }
         let memory = probe?.residentBytes()
-        var channels: [any Channel] = []
-        var rest = accounts[...]
-        while !rest.isEmpty {
-            let batch = rest.prefix(50)
-            rest = rest.dropFirst(50)
-            channels += try await withThrowingTaskGroup(of: (any Channel).self) { group in
-                for account in batch {
-                    group.addTask {
-                        try await transport.connect {
-                            IdleHandler(run: run.value, account: account, interval: interval)
-                        }
-                    }
-                }
-                var opened: [any Channel] = []
-                for try await channel in group { opened.append(channel) }
-                return opened
-            }
-            try await Self.waitForLogins(channels.count, run, loop)
-            if channels.count.isMultiple(of: 1000) { options.progress("\(channels.count) connections logged in") }
+        let channels = try await transport.connect(0..<accounts.count) { count in
+            try await Self.waitForLogins(count, run)
+            if count.isMultiple(of: 1000) { options.progress("\(count) connections logged in") }
+        } _: { index in
+            IdleHandler(run: run.bound.value, account: accounts[index], interval: interval)
         }
         options.progress("settling for \(options.warmup) s, measuring for \(options.seconds) s")
         try await Task.sleep(for: .seconds(options.warmup))
         let memoryConnected = probe?.residentBytes()
-        let before = try await loop.submit { run.value.pongs }.get()
+        let before = try await run.on { $0.pongs }
         let use = try await ServerUse.during(probe) { try await Task.sleep(for: .seconds(options.seconds)) }
-        let (pongs, lost) = try await loop.submit { (run.value.pongs - before, run.value.lost) }.get()
+        let (pongs, lost) = try await run.on { ($0.pongs - before, $0.lost) }
         for channel in channels { channel.close(promise: nil) }
         var report = BenchReport("idle")
         report.add("protocol", "protocol", dialect.rawValue)
@@ -116,18 +101,15 @@ struct IdleBench: AsyncParsableCommand {
         if lost > 0 { throw ExitCode(1) }
     }
 
-    private static func waitForLogins(_ count: Int, _ run: NIOLoopBound<IdleRun>, _ loop: any EventLoop) async throws {
-        for _ in 0..<3000 {
-            let (loggedIn, failure) = try await loop.submit { (run.value.loggedIn, run.value.firstFailure) }.get()
-            if !failure.isEmpty {
-                throw ClientFailure(
-                    "a login failed: \(failure); accounts of another server? remove the --accounts file"
-                )
-            }
-            if loggedIn >= count { return }
-            try await Task.sleep(for: .milliseconds(10))
+    private static func waitForLogins(_ count: Int, _ run: BenchRun<IdleRun>) async throws {
+        let isDone = try await run.wait(seconds: 30, every: .milliseconds(10)) {
+            $0.loggedIn >= count || !$0.firstFailure.isEmpty
         }
-        throw ClientFailure("the server did not answer a login within 30 s")
+        let failure = try await run.on { $0.firstFailure }
+        if !failure.isEmpty {
+            throw ClientFailure("a login failed: \(failure); accounts of another server? remove the --accounts file")
+        }
+        guard isDone else { throw ClientFailure("the server did not answer a login within 30 s") }
     }
 }
 
@@ -150,7 +132,7 @@ final class IdleHandler: ChannelInboundHandler {
     private let run: IdleRun
     private let account: BenchAccount
     private let interval: TimeAmount
-    private var rest = ByteBuffer()
+    private var inbox = BenchInbox()
     private var isLoggedIn = false
     private var heartbeat: RepeatedTask?
 
@@ -173,8 +155,7 @@ final class IdleHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        rest.writeImmutableBuffer(unwrapInboundIn(data))
-        let consumed = rest.withUnsafeReadableBytes { bytes in
+        inbox.add(unwrapInboundIn(data)) { bytes in
             run.dialect.scan(bytes) { incoming in
                 switch incoming {
                 case .loggedIn: loggedIn(context)
@@ -185,8 +166,6 @@ final class IdleHandler: ChannelInboundHandler {
                 }
             }
         }
-        rest.moveReaderIndex(forwardBy: consumed)
-        if rest.readableBytes == 0 { rest = ByteBuffer() }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }

@@ -85,36 +85,35 @@ struct MessageBenchOptions: ParsableArguments {
         _ accounts: [BenchAccount]
     ) async throws {
         let probe = options.pid.flatMap { ServerProbe(pid: $0) }
-        let (loop, window, bytes) = (transport.loop, window, bytes)
-        let run = try await loop.submit {
-            NIOLoopBound(MessageRun(dialect: dialect, window: window, textBytes: bytes), eventLoop: loop)
-        }.get()
-        options.progress("logging \(accounts.count) connections in")
-        var channels: [any Channel] = []
-        for pair in 0..<pairs {
-            let (sender, receiver) = (accounts[2 * pair], accounts[2 * pair + 1])
-            channels += [
-                try await transport.connect { PairHandler(run: run.value, account: receiver, peer: nil) },
-                try await transport.connect { PairHandler(run: run.value, account: sender, peer: receiver.uid) },
-            ]
+        let (window, bytes) = (window, bytes)
+        let run = try await BenchRun(on: transport.loop) {
+            MessageRun(dialect: dialect, window: window, textBytes: bytes)
         }
-        try await Self.wait(until: { $0.loggedIn == accounts.count || $0.failures > 0 }, run, loop)
-        let failure = try await loop.submit { run.value.firstFailure }.get()
+        options.progress("logging \(accounts.count) connections in")
+        // The receiver of each pair before its sender.
+        let channels = try await transport.connect(0..<accounts.count) { index in
+            let (sender, receiver) = (accounts[index / 2 * 2], accounts[index / 2 * 2 + 1])
+            return index.isMultiple(of: 2)
+                ? PairHandler(run: run.bound.value, account: receiver, peer: nil)
+                : PairHandler(run: run.bound.value, account: sender, peer: receiver.uid)
+        }
+        _ = try await run.wait(seconds: 15) { $0.loggedIn == accounts.count || $0.failures > 0 }
+        let failure = try await run.on { $0.firstFailure }
         if !failure.isEmpty {
             throw ClientFailure("a login failed: \(failure); accounts of another server? remove the --accounts file")
         }
         // What still waits for these accounts from an earlier run comes now, and is not counted.
         try await Task.sleep(for: .milliseconds(300))
-        try await loop.submit { run.value.start() }.get()
+        try await run.on { $0.start() }
         options.progress("warming up for \(options.warmup) s, measuring for \(options.seconds) s")
         try await Task.sleep(for: .seconds(options.warmup))
-        try await loop.submit { run.value.beginMeasuring() }.get()
+        try await run.on { $0.beginMeasuring() }
         let use = try await ServerUse.during(probe) {
             try await Task.sleep(for: .seconds(options.seconds))
-            try await loop.submit { run.value.endMeasuring() }.get()
+            try await run.on { $0.endMeasuring() }
         }
-        try await Self.wait(until: { $0.isDrained }, run, loop)
-        let result = try await loop.submit { run.value.result }.get()
+        _ = try await run.wait(seconds: 15) { $0.isDrained }
+        let result = try await run.on { $0.result }
         // Gives the last acknowledgements time to leave.
         try await Task.sleep(for: .milliseconds(120))
         for channel in channels { channel.close(promise: nil) }
@@ -141,17 +140,5 @@ struct MessageBenchOptions: ParsableArguments {
             result.lost == 0 && result.duplicates == 0 && result.disorders == 0 && result.holes == 0
             && result.failures == 0
         if !isGood { throw ExitCode(1) }
-    }
-
-    /// Looks now and then, at most for 15 s.
-    private static func wait(
-        until isDone: @escaping @Sendable (MessageRun) -> Bool,
-        _ run: NIOLoopBound<MessageRun>,
-        _ loop: any EventLoop
-    ) async throws {
-        for _ in 0..<300 {
-            if try await loop.submit({ isDone(run.value) }).get() { return }
-            try await Task.sleep(for: .milliseconds(50))
-        }
     }
 }

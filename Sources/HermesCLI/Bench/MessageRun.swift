@@ -116,7 +116,7 @@ final class PairHandler: ChannelInboundHandler {
     /// Whom to send to; nil: only receives.
     let peer: UInt32?
     private var context: ChannelHandlerContext?
-    private var rest = ByteBuffer()
+    private var inbox = BenchInbox()
     private var outbound = ByteBuffer()
     private var isLoggedIn = false
     /// Numbers of messages from here on are not sent yet.
@@ -163,17 +163,10 @@ final class PairHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        var buffer = unwrapInboundIn(data)
-        if rest.readableBytes > 0 {
-            rest.writeImmutableBuffer(buffer)
-            swap(&rest, &buffer)
-        }
         let now = BenchStamp.now
-        let consumed = buffer.withUnsafeReadableBytes { bytes in
+        inbox.add(unwrapInboundIn(data)) { bytes in
             run.dialect.scan(bytes) { received($0, now: now) }
         }
-        buffer.moveReaderIndex(forwardBy: consumed)
-        rest = buffer.readableBytes > 0 ? ByteBuffer(bytes: buffer.readableBytesView) : ByteBuffer()
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {

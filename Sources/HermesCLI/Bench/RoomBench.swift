@@ -49,35 +49,29 @@ struct RoomBench: AsyncParsableCommand {
 
     private func measure(_ transport: BenchTransport) async throws {
         let probe = options.pid.flatMap { ServerProbe(pid: $0) }
-        let (receivers, window, bytes, room, loop) = (viewers + 1, window, bytes, room, transport.loop)
-        let run = try await loop.submit {
-            NIOLoopBound(try RoomRun(receivers: receivers, window: window, textBytes: bytes), eventLoop: loop)
-        }.get()
+        let (receivers, window, bytes, room) = (viewers + 1, window, bytes, room)
+        let run = try await BenchRun(on: transport.loop) {
+            try RoomRun(receivers: receivers, window: window, textBytes: bytes)
+        }
         let memory = probe?.residentBytes()
         options.progress("connecting \(viewers) viewers")
-        var channels: [any Channel] = []
-        while channels.count < receivers {
-            channels += try await withThrowingTaskGroup(of: (any Channel).self) { group in
-                for _ in 0..<min(50, receivers - channels.count) {
-                    group.addTask { try await transport.connect { RoomBenchHandler(run: run.value, room: room) } }
-                }
-                var opened: [any Channel] = []
-                for try await channel in group { opened.append(channel) }
-                return opened
-            }
+        let channels = try await transport.connect(0..<receivers) { _ in
+            RoomBenchHandler(run: run.bound.value, room: room)
         }
         options.progress("waiting until all are in the room")
-        try await Self.gather(run, loop)
+        try await Self.gather(run)
         let memoryConnected = probe?.residentBytes()
-        try await loop.submit { run.value.start() }.get()
+        try await run.on { $0.start() }
         options.progress("warming up for \(options.warmup) s, measuring for \(options.seconds) s")
         try await Task.sleep(for: .seconds(options.warmup))
-        try await loop.submit { run.value.beginMeasuring() }.get()
+        try await run.on { $0.beginMeasuring() }
         let use = try await ServerUse.during(probe) {
             try await Task.sleep(for: .seconds(options.seconds))
-            try await loop.submit { run.value.endMeasuring() }.get()
+            try await run.on { $0.endMeasuring() }
         }
-        let result = try await Self.drain(run, loop)
+        // What is on its way arrives.
+        _ = try await run.wait(seconds: 5) { $0.isDrained }
+        let result = try await run.on { $0.result }
         for channel in channels { channel.close(promise: nil) }
         var report = BenchReport("room")
         report.add("viewers", "viewers", viewers)
@@ -109,22 +103,13 @@ struct RoomBench: AsyncParsableCommand {
     }
 
     /// A connection that is open need not be accepted yet: sends a text now and then until each got one.
-    private static func gather(_ run: NIOLoopBound<RoomRun>, _ loop: any EventLoop) async throws {
+    private static func gather(_ run: BenchRun<RoomRun>) async throws {
         for _ in 0..<600 {
-            try await loop.submit { run.value.call() }.get()
+            try await run.on { $0.call() }
             try await Task.sleep(for: .milliseconds(50))
-            if try await loop.submit({ run.value.isComplete }).get() { return }
+            if try await run.on({ $0.isComplete }) { return }
         }
         throw ClientFailure("after 30 s, not all viewers get what is said in the room")
-    }
-
-    /// Waits until what is on its way has arrived, at most 5 s.
-    private static func drain(_ run: NIOLoopBound<RoomRun>, _ loop: any EventLoop) async throws -> RoomRun.Result {
-        for _ in 0..<100 {
-            if try await loop.submit({ run.value.isDrained }).get() { break }
-            try await Task.sleep(for: .milliseconds(50))
-        }
-        return try await loop.submit { run.value.result }.get()
     }
 }
 
@@ -276,7 +261,7 @@ final class RoomBenchHandler: ChannelInboundHandler {
 
     private let run: RoomRun
     private let room: String?
-    private var rest = ByteBuffer()
+    private var inbox = BenchInbox()
     private var expected: UInt64 = 0
     private var heartbeat: RepeatedTask?
 
@@ -310,15 +295,7 @@ final class RoomBenchHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        var buffer = unwrapInboundIn(data)
-        if rest.readableBytes > 0 {
-            rest.writeImmutableBuffer(buffer)
-            swap(&rest, &buffer)
-        }
-        let consumed = buffer.withUnsafeReadableBytes { scan($0) }
-        buffer.moveReaderIndex(forwardBy: consumed)
-        // A copy of the little that is left, so that the big buffer can go.
-        rest = buffer.readableBytes > 0 ? ByteBuffer(bytes: buffer.readableBytesView) : ByteBuffer()
+        inbox.add(unwrapInboundIn(data)) { scan($0) }
     }
 
     func channelReadComplete(context: ChannelHandlerContext) { run.pump() }

@@ -1,0 +1,89 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// What a benchmark's handlers share: a value that lives on their loop, reached from outside.
+struct BenchRun<Value>: Sendable {
+    /// For handlers that are made on the loop.
+    let bound: NIOLoopBound<Value>
+    let loop: any EventLoop
+
+    /// Makes the value on the loop.
+    init(on loop: any EventLoop, _ make: @escaping @Sendable () throws -> Value) async throws {
+        self.loop = loop
+        bound = try await loop.submit { NIOLoopBound(try make(), eventLoop: loop) }.get()
+    }
+
+    /// Runs the body on the loop.
+    @discardableResult
+    func on<Result: Sendable>(_ body: @escaping @Sendable (Value) throws -> Result) async throws -> Result {
+        try await loop.submit { [bound] in try body(bound.value) }.get()
+    }
+
+    /// Looks now and then, as long as that.
+    ///
+    /// - Returns: whether it came true.
+    func wait(
+        seconds: Double,
+        every interval: Duration = .milliseconds(50),
+        until isDone: @escaping @Sendable (Value) -> Bool
+    ) async throws -> Bool {
+        let end = ContinuousClock.now + .seconds(seconds)
+        while try await !on(isDone) {
+            guard ContinuousClock.now < end else { return false }
+            try await Task.sleep(for: interval)
+        }
+        return true
+    }
+}
+
+/// Bytes of a connection that are not a whole frame yet.
+struct BenchInbox {
+    private var rest = ByteBuffer()
+
+    /// Adds bytes.
+    ///
+    /// - Parameter scan: takes what it gets apart, and tells how many bytes were whole frames.
+    mutating func add(_ bytes: ByteBuffer, scan: (UnsafeRawBufferPointer) -> Int) {
+        var buffer = bytes
+        if rest.readableBytes > 0 {
+            rest.writeImmutableBuffer(buffer)
+            swap(&rest, &buffer)
+        }
+        let consumed = buffer.withUnsafeReadableBytes(scan)
+        buffer.moveReaderIndex(forwardBy: consumed)
+        // A copy of the little that is left, so that the big buffer can go.
+        rest = buffer.readableBytes > 0 ? ByteBuffer(bytes: buffer.readableBytesView) : ByteBuffer()
+    }
+}
+
+extension BenchTransport {
+    /// Opens so many channels, fifty at once; the handlers are made on the loop.
+    ///
+    /// - Parameters:
+    ///   - indices: numbers the channels.
+    ///   - opened: is told after each fifty how many there are.
+    func connect(
+        _ indices: Range<Int>,
+        opened: (Int) async throws -> Void = { _ in },
+        _ makeHandler: @escaping @Sendable (Int) -> any ChannelHandler
+    ) async throws -> [any Channel] {
+        var channels: [any Channel] = []
+        var rest = indices
+        while !rest.isEmpty {
+            let batch = rest.prefix(50)
+            rest = rest.dropFirst(50)
+            channels += try await withThrowingTaskGroup(of: (any Channel).self) { group in
+                for index in batch {
+                    group.addTask { try await connect(number: index) { makeHandler(index) } }
+                }
+                var channels: [any Channel] = []
+                for try await channel in group { channels.append(channel) }
+                return channels
+            }
+            try await opened(channels.count)
+        }
+        return channels
+    }
+}

@@ -1,0 +1,242 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import Histogram
+import NIOCore
+
+/// What the handlers of an MQTT benchmark share; on one loop.
+final class MQTTBenchRun {
+    /// Counts that only grow.
+    struct Counts: Sendable {
+        /// Messages that came, each once.
+        var delivered = 0
+        var duplicates = 0
+        var disorders = 0
+        var published = 0
+        var acknowledged = 0
+        var cycles = 0
+        /// Answers that nothing asked for, refusals, other contents than were sent.
+        var violations = 0
+        var disconnected = 0
+        var refused = 0
+        var resumed = 0
+    }
+
+    let plan: MQTTBenchPlan
+    var counts = Counts()
+    /// Connections that are connected, and subscribed where they have to.
+    var ready = 0
+    var firstFailure = ""
+    /// Connections that end now do so because they should.
+    var isEnding = false
+    var isRunning = false
+    var isMeasuring = false
+    /// Cycles of churn while it was measured.
+    var cyclesMeasured = 0
+    private(set) var publishers: [MQTTBenchPublisher] = []
+    /// Whose window may have room.
+    private var open: [MQTTBenchPublisher] = []
+    private(set) var latencies: Histogram<UInt32> = .init(highestTrackableValue: 60_000_000_000)
+    private var startedAt: UInt64 = 0
+    private var timer: RepeatedTask?
+
+    init(_ plan: MQTTBenchPlan) {
+        self.plan = plan
+        let count = [.conn, .churn].contains(plan.shape) ? 0 : plan.publishers
+        for index in 0..<count { publishers.append(MQTTBenchPublisher(index, plan)) }
+    }
+
+    func fail(_ reason: String) {
+        counts.violations += 1
+        if firstFailure.isEmpty { firstFailure = reason }
+    }
+
+    func beginMeasuring() {
+        latencies.reset()
+        isMeasuring = true
+    }
+
+    func record(_ nanoseconds: UInt64) {
+        if isMeasuring { _ = latencies.record(max(1, nanoseconds)) }
+    }
+
+    // MARK: Publishing
+
+    func start(on loop: any EventLoop) {
+        isRunning = true
+        startedAt = BenchStamp.now
+        guard plan.rate != nil else {
+            for publisher in publishers { mark(publisher) }
+            return pump()
+        }
+        let run = NIOLoopBound(self, eventLoop: loop)
+        timer = loop.scheduleRepeatedTask(initialDelay: .zero, delay: .milliseconds(1)) { _ in run.value.publishDue() }
+    }
+
+    func stop() {
+        isRunning = false
+        isMeasuring = false
+        timer?.cancel()
+    }
+
+    /// A publisher's window may have room.
+    func mark(_ publisher: MQTTBenchPublisher) {
+        guard isRunning, plan.rate == nil, !publisher.isMarked else { return }
+        publisher.isMarked = true
+        open.append(publisher)
+    }
+
+    /// Lets those publish whose windows have room.
+    func pump() {
+        guard isRunning, !open.isEmpty else { return }
+        let these = open
+        open.removeAll(keepingCapacity: true)
+        let now = BenchStamp.now
+        for publisher in these {
+            publisher.isMarked = false
+            publisher.publish(plan, counts: &counts) { _ in now }
+        }
+    }
+
+    /// Open loop: message k of publisher i is due at the start + (k · publishers + i) / rate, and carries that moment,
+    /// however late it leaves.
+    private func publishDue() {
+        guard isRunning, let rate = plan.rate else { return }
+        let now = BenchStamp.now
+        for publisher in publishers {
+            publisher.publish(plan, counts: &counts) { [startedAt] number in
+                let due = (Double(number) * Double(self.publishers.count) + Double(publisher.index)) * 1e9 / rate
+                let moment = startedAt + UInt64(due)
+                return moment <= now ? moment : nil
+            }
+        }
+    }
+
+    /// Nothing comes any more: what is missing will not, so that the windows open again.
+    func writeOff() {
+        for publisher in publishers where publisher.settled < publisher.sent * plan.fan {
+            publisher.settled = publisher.sent * plan.fan
+            mark(publisher)
+        }
+        pump()
+    }
+
+    var sent: Int { publishers.reduce(0) { $0 + $1.sent } }
+
+    var isDrained: Bool {
+        counts.delivered >= sent * plan.fan && (plan.qos == .atMostOnce || counts.acknowledged >= sent)
+    }
+
+    /// Everyone has published all it had to.
+    var isPublished: Bool {
+        guard let messages = plan.messages else { return false }
+        return sent >= messages * publishers.count && (plan.qos == .atMostOnce || counts.acknowledged >= sent)
+    }
+}
+
+/// One that publishes; the connection is a handler's.
+final class MQTTBenchPublisher {
+    let index: Int
+    private let template: MQTTBenchTemplate
+    var context: ChannelHandlerContext?
+    var sent = 0
+    /// Deliveries of its messages, and those that were skipped.
+    var settled = 0
+    var isMarked = false
+    private var inflight = 0
+    private var maxInflight: Int
+    private var lastPacketID: UInt16 = 0
+    /// 1: PUBACK or PUBREC awaited; 2: PUBCOMP awaited.
+    private var states: [UInt8]
+
+    init(_ index: Int, _ plan: MQTTBenchPlan) {
+        self.index = index
+        maxInflight = plan.window
+        template = MQTTBenchTemplate(plan, topic: plan.topic(of: .publisher(index)))
+        states = plan.qos == .atMostOnce ? [] : [UInt8](repeating: 0, count: 65_536)
+    }
+
+    /// The server takes no more unacknowledged messages than that.
+    func limit(to receiveMaximum: Int) { maxInflight = min(maxInflight, receiveMaximum) }
+
+    /// Publishes what the window allows, in one write.
+    ///
+    /// - Parameter moment: the moment that message carries; nil: it is not due yet.
+    func publish(_ plan: MQTTBenchPlan, counts: inout MQTTBenchRun.Counts, moment: (Int) -> UInt64?) {
+        guard let context, context.channel.isWritable else { return }
+        var buffer = ByteBuffer()
+        while mayPublish(plan), let moment = moment(sent) {
+            var packetID: UInt16 = 0
+            if plan.qos != .atMostOnce {
+                repeat { lastPacketID &+= 1 } while lastPacketID == 0 || states[Int(lastPacketID)] != 0
+                packetID = lastPacketID
+                states[Int(packetID)] = 1
+                inflight += 1
+            }
+            template.write(UInt64(index) << 32 | UInt64(sent), at: moment, packetID: packetID, into: &buffer)
+            sent += 1
+            counts.published += 1
+            if buffer.readableBytes > 262_144 { break }
+        }
+        guard buffer.readableBytes > 0 else { return }
+        context.writeAndFlush(NIOAny(buffer), promise: nil)
+    }
+
+    private func mayPublish(_ plan: MQTTBenchPlan) -> Bool {
+        if plan.qos != .atMostOnce, inflight >= maxInflight { return false }
+        if let messages = plan.messages { return sent < messages }
+        if plan.rate != nil { return true }
+        return (sent + 1) * plan.fan - settled <= plan.window * plan.fan
+    }
+
+    /// An answer came.
+    ///
+    /// - Returns: false if it is not the one that was awaited.
+    func answered(_ type: UInt8, _ packetID: UInt16, _ qos: MQTTQoS) -> Bool {
+        let state = states.isEmpty ? 0 : states[Int(packetID)]
+        switch (type, qos, state) {
+        case (5, .exactlyOnce, 1):
+            states[Int(packetID)] = 2
+            return true
+        case (4, .atLeastOnce, 1), (7, .exactlyOnce, 2):
+            states[Int(packetID)] = 0
+            inflight -= 1
+            return true
+        default:
+            return false
+        }
+    }
+}
+
+/// What one subscriber got of one publisher.
+struct MQTTBenchStream {
+    private var next: UInt64 = 0
+    /// Which of the last 64 came, the newest in the lowest bit.
+    private var window: UInt64 = 0
+    private var missing: UInt64 = 0
+
+    enum Outcome: Hashable {
+        /// New; so many before it did not come (yet).
+        case new(skipped: Int)
+        /// One of those that were skipped.
+        case late
+        case duplicate
+    }
+
+    mutating func arrived(_ number: UInt64) -> Outcome {
+        if number >= next {
+            let gap = number - next
+            missing += gap
+            window = gap >= 63 ? 1 : window << (gap + 1) | 1
+            next = number + 1
+            return .new(skipped: Int(gap))
+        }
+        let back = next - 1 - number
+        // Farther back than the window: late if something is missing still, else a duplicate.
+        guard back < 64 ? window >> back & 1 == 0 : missing > 0 else { return .duplicate }
+        if back < 64 { window |= 1 << back }
+        if missing > 0 { missing -= 1 }
+        return .late
+    }
+}
