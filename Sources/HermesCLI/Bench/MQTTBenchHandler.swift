@@ -112,7 +112,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
     private func received(_ header: UInt8, _ body: UnsafeRawBufferPointer, now: UInt64, context: ChannelHandlerContext)
     {
         let type = header >> 4
-        guard type == 13 || body.count >= 2 else { return run.fail("a packet of type \(type) is too short") }
+        guard type >= 13 || body.count >= 2 else { return run.fail("a packet of type \(type) is too short") }
         switch type {
         case 3:
             published(qos: header >> 1 & 0b11, body, now: now, context: context)
@@ -138,7 +138,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
         case 13:
             run.counts.acknowledged += 1
         case 14:
-            run.fail("the server disconnected: reason \(body[0])")
+            if !run.isEnding { run.fail("the server disconnected: reason \(body.first ?? 0)") }
         default:
             run.fail("the server sent a packet of type \(type)")
         }

@@ -179,13 +179,11 @@ struct MQTTMeasurement: Sendable {
         }
         queueing?.addShare(to: &report, per: "queued", count: wanted)
         // Leaves no sessions behind: back once more, for nothing but to end them.
-        let before = try await run.on { run in
-            run.isEnding = true
-            return run.ready
-        }
+        try await leave(back)
+        let before = try await run.on { $0.ready }
         let last = try await subscribers(keepsSessions: false)
         _ = try await run.wait(seconds: 5) { $0.ready >= before + plan.subscribers }
-        try await leave(back + last)
+        try await leave(last)
         try await finish(&report, wanted: wanted, latency: nil, draining, per: "drained", count: delivered, channels)
     }
 }
