@@ -136,7 +136,7 @@ struct SQLiteStoreModelTests {
 }
 
 /// Numbers that are the same in every run.
-private struct SplitMix: RandomNumberGenerator {
+struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 
     mutating func next() -> UInt64 {

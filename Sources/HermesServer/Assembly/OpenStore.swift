@@ -22,7 +22,7 @@ struct OpenStore: Sendable {
         memory: MemoryStore? = nil,
         logger: Logger
     ) throws(ServerFailure) -> OpenStore {
-        let kept = StoreSettings(historyPeriod: .seconds(settings.historyDays * 86_400))
+        let kept = StoreSettings(settings)
         switch settings.store {
         case .memory:
             let store = memory ?? MemoryStore(settings: kept)

@@ -73,6 +73,7 @@ package final class ServerAssembly: Sendable {
             sessionStore: store.sessions,
             accountSettings: AccountSettings(settings),
             messageSettings: MessageSettings(settings),
+            durableSettings: DurableSettings(settings),
             time: time
         )
         do throws(ServerFailure) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesGateways
 
 extension AccountSettings {
     /// What the configuration says about accounts.
@@ -23,6 +24,27 @@ extension MessageSettings {
             maxContentBytes: settings.maxMessageBytes,
             retention: settings.retention,
             recallWindow: settings.recallWindow
+        )
+    }
+}
+
+extension StoreSettings {
+    /// What the configuration says about how long and how much is kept.
+    init(_ settings: ServerSettings) {
+        self.init(
+            historyPeriod: .seconds(settings.historyDays * 86_400),
+            maxQueuedMessages: settings.gateways.broker.maxQueuedMessages,
+            maxQueuedBytes: settings.gateways.broker.maxQueuedBytes
+        )
+    }
+}
+
+extension DurableSettings {
+    /// What the configuration says about retained publications.
+    init(_ settings: ServerSettings) {
+        self.init(
+            maxRetainedMessages: settings.gateways.broker.maxRetainedMessages,
+            maxRetainedBytes: settings.gateways.broker.maxRetainedBytes
         )
     }
 }

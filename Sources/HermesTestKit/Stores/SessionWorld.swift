@@ -11,12 +11,23 @@ package struct SessionWorld: Sendable {
     package init(_ store: any Store) { self.store = store }
 
     /// For literals of tests alone.
-    package func topic(_ text: String) -> TopicName {
+    package static func topic(_ text: String) -> TopicName {
         guard let topic = TopicName(text) else { preconditionFailure("not a topic: \(text)") }
         return topic
     }
 
+    package func topic(_ text: String) -> TopicName { Self.topic(text) }
+
     package func publication(
+        _ text: String,
+        topic name: String = "t",
+        _ details: PublicationDetails? = nil
+    ) -> StoredPublication {
+        Self.publication(text, topic: name, details)
+    }
+
+    /// A publication of QoS 2.
+    package static func publication(
         _ text: String,
         topic name: String = "t",
         _ details: PublicationDetails? = nil

@@ -19,12 +19,16 @@ struct DurableIndex {
     private var entries: [Entry] = []
     private var free: [UInt32] = []
 
+    /// Moves with each change.
+    private(set) var version: UInt64 = 1
+
     var isEmpty: Bool { tree.isEmpty }
 
     /// - Returns: false if the filter is none.
     @discardableResult
     mutating func insert(_ id: DurableSessionID, _ subscription: DurableSubscription) -> Bool {
         guard let (group, filter) = Self.parse(subscription.filter) else { return false }
+        version &+= 1
         let index: UInt32
         if let known = tree.value(of: filter) {
             index = known
@@ -46,6 +50,7 @@ struct DurableIndex {
 
     mutating func remove(_ id: DurableSessionID, _ filterText: String) {
         guard let (group, filter) = Self.parse(filterText), let index = tree.value(of: filter) else { return }
+        version &+= 1
         if let group {
             entries[Int(index)].groups[group]?.members[id] = nil
             if entries[Int(index)].groups[group]?.members.isEmpty == true { entries[Int(index)].groups[group] = nil }

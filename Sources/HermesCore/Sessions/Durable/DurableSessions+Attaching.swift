@@ -31,7 +31,7 @@ extension DurableSessions {
             expiry: expiry.map { max($0, .zero) },
             completion: completion
         )
-        perform(shared.state.withLock { $0.attach(key, applicant) })
+        perform(shared.change { $0.attach(key, applicant) })
     }
 
     /// Leaves the session; nothing of another attachment is touched.
@@ -49,19 +49,15 @@ extension DurableSessions {
     ) {
         let expiresAt = expiry.map { time.now().advanced(by: max($0, .zero)) }
         let ends = expiry.map { $0 <= .zero } ?? false
-        let actions = shared.state.withLock {
+        let actions = shared.change {
             $0.detach(id, attachment, sentUpTo: sentUpTo, expiresAt: expiresAt, ends: ends)
         }
         perform(actions)
-        if ends && id.isStored { shared.moveGeneration() }
     }
 
     /// Ends sessions whose time without a connection is over; to be called about once a second.
     func expire(now: Timestamp, limit: Int = 1000) {
-        let actions = shared.state.withLock { $0.expire(now: now, limit: limit) }
-        guard !actions.isEmpty else { return }
-        perform(actions)
-        shared.moveGeneration()
+        perform(shared.change { $0.expire(now: now, limit: limit) })
     }
 
     /// Reads all sessions and all that is retained; to be called once, before anybody attaches.
@@ -73,7 +69,7 @@ extension DurableSessions {
         let now = time.now()
         let sessions = try await store.sessions()
         var closing: [SessionOperation] = []
-        shared.state.withLock { state in
+        shared.change { state in
             for session in sessions {
                 let expiresAt = session.isOnline ? session.expiry.map { now.advanced(by: $0) } : session.expiresAt
                 state.load(session, expiresAt: expiresAt)
@@ -81,7 +77,6 @@ extension DurableSessions {
                 closing.append(.close(session.id, sentUpTo: session.head, expiresAt: expiresAt))
             }
         }
-        shared.moveGeneration()
         for start in stride(from: 0, to: closing.count, by: 1000) {
             _ = try store.commit(Array(closing[start..<min(start + 1000, closing.count)]), now: now)
         }
@@ -100,9 +95,7 @@ extension DurableSessions {
                 committer.submit(operation, isUrgent: true)
             case .open(let key, let operation):
                 committer.submit(operation) { [self] result in
-                    let actions = shared.state.withLock { $0.opened(key, result) }
-                    shared.moveGeneration()
-                    perform(actions)
+                    perform(shared.change { $0.opened(key, result) })
                 }
             case .succeed(let applicant, let opening):
                 applicant.completion(.success(opening))

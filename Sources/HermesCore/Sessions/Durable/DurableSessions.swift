@@ -28,11 +28,14 @@ package final class DurableSessions: Sendable {
 
         init(maxSessions: Int) { state = Mutex(DurableState(maxSessions: maxSessions)) }
 
-        /// Subscriptions, or the sessions that have some, have changed.
-        func moveGeneration() {
-            let has = state.withLock { !$0.index.isEmpty }
-            hasSubscriptions.store(has, ordering: .releasing)
-            generation.add(1, ordering: .releasing)
+        /// Changes the state, and tells the loops if subscriptions have changed.
+        func change<Value: Sendable>(_ body: (inout DurableState) -> Value) -> Value {
+            state.withLock { state in
+                let value = body(&state)
+                hasSubscriptions.store(!state.index.isEmpty, ordering: .releasing)
+                generation.store(state.index.version, ordering: .releasing)
+                return value
+            }
         }
 
         func committed(_ operations: [SessionOperation], _ outcomes: [SessionOutcome]) {
@@ -159,10 +162,7 @@ package final class DurableSessions: Sendable {
         guard id.isStored, !subscriptions.isEmpty else { return completion(.success(())) }
         let shared = shared
         committer.submit(.subscribe(id, subscriptions)) { result in
-            if result.isSuccess {
-                shared.state.withLock { $0.subscribe(id, subscriptions) }
-                shared.moveGeneration()
-            }
+            if result.isSuccess { shared.change { $0.subscribe(id, subscriptions) } }
             completion(result.map { _ in })
         }
     }
@@ -176,10 +176,7 @@ package final class DurableSessions: Sendable {
         guard id.isStored, !filters.isEmpty else { return completion(.success(())) }
         let shared = shared
         committer.submit(.unsubscribe(id, filters)) { result in
-            if result.isSuccess {
-                shared.state.withLock { $0.unsubscribe(id, filters) }
-                shared.moveGeneration()
-            }
+            if result.isSuccess { shared.change { $0.unsubscribe(id, filters) } }
             completion(result.map { _ in })
         }
     }

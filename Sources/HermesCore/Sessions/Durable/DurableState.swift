@@ -43,7 +43,7 @@ struct DurableState {
         var hasEnded = false
     }
 
-    enum Action {
+    enum Action: Sendable {
         case replace(any DurableAttachment)
         case submit(SessionOperation)
         /// Submits what makes room for the applicant, or finds its session; the answer is for ``opened(_:_:)``.
@@ -199,13 +199,17 @@ struct DurableState {
     mutating func expire(now: Timestamp, limit: Int) -> [Action] {
         guard nextExpiry <= now else { return [] }
         nextExpiry = Timestamp(rawValue: .max)
-        var actions: [Action] = []
-        for (id, record) in records where record.attachment == nil {
-            guard let seat = seats[record.key], seat.session == id, case .vacant = seat.phase else { continue }
-            guard let expiresAt = record.expiresAt else { continue }
+        var due: [DurableSessionID] = []
+        for (id, record) in records {
+            guard record.attachment == nil, let expiresAt = record.expiresAt else { continue }
             // One that is being removed is looked at again until it is.
             nextExpiry = min(nextExpiry, expiresAt)
-            guard expiresAt <= now, actions.count < limit * 2 else { continue }
+            if expiresAt <= now, due.count < limit { due.append(id) }
+        }
+        var actions: [Action] = []
+        for id in due {
+            guard let record = records[id], let seat = seats[record.key], seat.session == id, case .vacant = seat.phase
+            else { continue }
             if !record.hasEnded {
                 records[id]?.hasEnded = true
                 unsubscribe(id, record.subscriptions)

@@ -25,8 +25,8 @@ package final class RetainedMessages: Sendable {
         var count = 0
         var bytes = 0
         var refused: UInt64 = 0
-        /// How many entries may expire some day.
-        var mortalCount = 0
+        /// None expires before.
+        var nextExpiry = Timestamp(rawValue: .max)
     }
 
     package struct Statistics: Sendable, Hashable {
@@ -123,10 +123,19 @@ package final class RetainedMessages: Sendable {
     /// Forgets what has expired; the store does so by itself.
     func expire(now: Timestamp) {
         state.withLock { state in
-            guard state.mortalCount > 0 else { return }
+            guard state.nextExpiry <= now else { return }
+            state.nextExpiry = Timestamp(rawValue: .max)
+            var due: [TopicName] = []
             for entry in state.entries {
-                guard let entry, entry.pending == 0, let seen = entry.seen, seen.hasExpired(at: now) else { continue }
-                Self.change(entry.topic, &state) { entry in
+                guard let entry, let expiresAt = entry.seen?.details?.expiresAt else { continue }
+                if expiresAt <= now && entry.pending == 0 {
+                    due.append(entry.topic)
+                } else {
+                    state.nextExpiry = min(state.nextExpiry, expiresAt)
+                }
+            }
+            for topic in due {
+                Self.change(topic, &state) { entry in
                     entry.seen = nil
                     entry.stored = nil
                 }
@@ -141,7 +150,7 @@ package final class RetainedMessages: Sendable {
         body(&entry)
         state.bytes += (entry.seen?.weight ?? 0) - (old?.weight ?? 0)
         state.count += (entry.seen == nil ? 0 : 1) - (old == nil ? 0 : 1)
-        state.mortalCount += (entry.seen.isMortal ? 1 : 0) - (old.isMortal ? 1 : 0)
+        if let expiresAt = entry.seen?.details?.expiresAt { state.nextExpiry = min(state.nextExpiry, expiresAt) }
         let isNeeded = entry.seen != nil || entry.stored != nil || entry.pending > 0
         switch (known, isNeeded) {
         case (let known?, true):
@@ -162,8 +171,4 @@ package final class RetainedMessages: Sendable {
             break
         }
     }
-}
-
-extension StoredPublication? {
-    fileprivate var isMortal: Bool { self?.details?.expiresAt != nil }
 }
