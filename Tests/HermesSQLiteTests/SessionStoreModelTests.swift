@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesSQLite
 import HermesTestKit
 import Testing
 
