@@ -110,7 +110,8 @@ private struct Generator {
 
     private mutating func publication(at now: Timestamp) -> StoredPublication {
         let expiry = number(0...3) == 0 ? PublicationDetails(expiresAt: now.advanced(by: .seconds(number(0...2)))) : nil
-        let text = number(0...6) == 0 ? "" : "\(number(0...999))" + String(repeating: "x", count: number(0...9) == 0 ? 800 : 0)
+        let padding = String(repeating: "x", count: number(0...9) == 0 ? 800 : 0)
+        let text = number(0...6) == 0 ? "" : "\(number(0...999))" + padding
         return SessionWorld.publication(text, topic: "t\(number(1...4))", expiry)
     }
 }

@@ -31,6 +31,7 @@ extension MQTTSession {
         } else {
             // Properties, or another topic than last time: everything is looked at.
             guard case .publish(let packet) = try MQTTPacket(frame.frame, version: version) else { return }
+            try Self.check(packet.properties)
             target = try self.target(of: packet, frame, head)
             if !packet.properties.isEmpty { details = MQTTTranslation.details(of: packet.properties, now: now()) }
             payload = packet.payload
@@ -53,6 +54,19 @@ extension MQTTSession {
             encoded: slot == nil ? nil : frame.bytes
         )
         publish(publication, head, to: target)
+    }
+
+    /// What is well-formed, yet not for a client to send.
+    private static func check(_ properties: MQTTProperties) throws(MQTTPacketError) {
+        for property in properties.list {
+            switch property {
+            case .subscriptionIdentifier:
+                throw MQTTPacketError(.protocolError, "a client sent a subscription identifier [MQTT-3.3.4-6]")
+            case .responseTopic(let topic) where !MQTTTopic.isValidName(topic):
+                throw MQTTPacketError(.protocolError, "the response topic has wildcards or is empty [MQTT-3.3.2-14]")
+            default: break
+            }
+        }
     }
 
     /// Whether subscribers of this version may get the very bytes that came. With QoS 1 and 2, header and identifier
