@@ -193,6 +193,58 @@ struct HermesClientTests {
         try await server.stop()
     }
 
+    @Test func `a server that sends its clients elsewhere is left for the other, and that one for it`() async throws {
+        let other = try await FakeHermesServer.scripted { packet, connection in
+            connection.accept(id: packet.id)
+            connection.event(1, "from the other")
+        }
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            connection.accept(id: packet.id)
+            guard connection.number == 1 else { return connection.event(2, "from the first again") }
+            var kicked = Hermes_V1_Kicked()
+            kicked.reason = .shutdown
+            kicked.reconnect.windowMs = 20
+            kicked.reconnect.address = "127.0.0.1:\(other.port)"
+            connection.send(.kicked(kicked))
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        var texts: [String] = []
+        for await event in client.events {
+            guard case .message(let message) = event else { continue }
+            texts.append(message.text ?? "")
+            if texts.count == 2 { break }
+            // What it said counts for one login.
+            other.closeConnection()
+        }
+        #expect(texts == ["from the other", "from the first again"])
+        #expect(other.connectionCount == 1)
+        await client.close()
+        try await other.stop()
+        try await server.stop()
+    }
+
+    @Test func `a server that sends its clients to nobody gets them back`() async throws {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            connection.accept(id: packet.id)
+            guard connection.number == 1 else { return connection.event(1, "back") }
+            var kicked = Hermes_V1_Kicked()
+            kicked.reason = .shutdown
+            kicked.reconnect.windowMs = 20
+            kicked.reconnect.address = "127.0.0.1:1"
+            connection.send(.kicked(kicked))
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        for await event in client.events {
+            guard case .message(let message) = event else { continue }
+            #expect(message.text == "back")
+            break
+        }
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `a request that gets no answer fails in time`() async throws {
         let server = try await FakeHermesServer.scripted { packet, connection in
             if case .authenticate = packet.body { connection.accept(id: packet.id) }

@@ -371,7 +371,8 @@ extension ConnectionEngine.StateMachine.Advice {
     init(_ advice: Hermes_V1_ReconnectAdvice) {
         self.init(
             notBefore: .milliseconds(Int64(advice.notBeforeMs)),
-            window: .milliseconds(Int64(advice.windowMs))
+            window: .milliseconds(Int64(advice.windowMs)),
+            endpoint: ServerAddress.Endpoint(advice.address)
         )
     }
 }

@@ -14,9 +14,11 @@ actor ConnectionDriver<Link: ConnectionLink> {
     typealias Machine = ConnectionEngine.StateMachine
     typealias Requests = ConnectionEngine.RequestTable<Link.Request, RequestWaiter<Link.Answer>>
 
-    /// Opens a channel on the loop and puts the handler into its pipeline.
+    /// Opens a channel on the loop, to the endpoint if there is one and it answers, and puts the handler into its
+    /// pipeline.
     typealias Connector =
-        @Sendable (any EventLoop, @escaping @Sendable (any Channel) throws -> Void) -> EventLoopFuture<any Channel>
+        @Sendable (any EventLoop, ServerAddress.Endpoint?, @escaping @Sendable (any Channel) throws -> Void)
+        -> EventLoopFuture<any Channel>
 
     nonisolated let eventLoop: any EventLoop
     private let executor: LoopExecutor
@@ -77,7 +79,7 @@ extension ConnectionDriver {
     func perform(_ actions: [Machine.Action]) {
         for action in actions {
             switch action {
-            case .connect: connect()
+            case .connect(let endpoint): connect(preferring: endpoint)
             case .authenticate: authenticate()
             case .becameLive: becameLive()
             case .sendHeartbeat: sendHeartbeat()
@@ -126,12 +128,12 @@ extension ConnectionDriver {
         }
     }
 
-    private func connect() {
+    private func connect(preferring endpoint: ServerAddress.Endpoint?) {
         inbound.clear()
         outbound.clear()
         lastError = nil
         decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
-        let opened = connector(eventLoop) { channel in
+        let opened = connector(eventLoop, endpoint) { channel in
             try channel.pipeline.syncOperations.addHandler(ConnectionHandler(driver: self))
         }
         opened.hop(to: eventLoop).whenComplete { result in
@@ -284,7 +286,7 @@ extension ConnectionEngine.StateMachine.State {
         case .authenticating: .authenticating
         case .live: .live
         case .lost(let error, _): .lost(error)
-        case .waiting(let error, _, let delay): .waiting(error, delay: delay)
+        case .waiting(let waiting): .waiting(waiting.error, delay: waiting.delay)
         case .stopped(let error): .stopped(error)
         }
     }

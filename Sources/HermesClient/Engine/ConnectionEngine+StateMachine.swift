@@ -16,8 +16,8 @@ extension ConnectionEngine {
     struct StateMachine: Sendable {
         /// What the owner is to do.
         enum Action: Hashable, Sendable {
-            /// Open a connection; report `connected` or `connectFailed`.
-            case connect
+            /// Open a connection, to the endpoint if that succeeds; report `connected` or `connectFailed`.
+            case connect(preferring: ServerAddress.Endpoint?)
             /// Log in; report `authenticated` or `authenticationRefused`.
             case authenticate
             /// Requests may be sent now, the waiting ones first.
@@ -28,13 +28,8 @@ extension ConnectionEngine {
             case close
         }
 
-        /// What the server advises about coming back.
-        struct Advice: Hashable, Sendable {
-            /// Not before this much time has passed. At most an hour is obeyed.
-            var notBefore: Duration
-            /// At a random moment of the window that starts then. At most the policy's greatest window is obeyed.
-            var window: Duration
-        }
+        typealias Advice = ConnectionEngine.Advice
+        typealias Slot = ConnectionEngine.ReconnectSchedule.Slot
 
         enum State: Hashable, Sendable {
             case idle
@@ -42,7 +37,7 @@ extension ConnectionEngine {
             case authenticating(until: NIODeadline)
             case live(Live)
             case lost(HermesClientError, next: Next)
-            case waiting(HermesClientError, until: NIODeadline, delay: Duration)
+            case waiting(Waiting)
             case stopped(HermesClientError?)
         }
 
@@ -50,9 +45,20 @@ extension ConnectionEngine {
             var since: NIODeadline
             var heartbeat: Heartbeat
             /// The server asked us to leave at this moment.
-            var leaveAt: NIODeadline?
+            var leaveAt: Slot?
             /// When to come back once the server has closed the connection, as it advised.
-            var returnAt: NIODeadline?
+            var returnAt: Slot?
+        }
+
+        struct Waiting: Hashable, Sendable {
+            /// Why there is no connection.
+            var error: HermesClientError
+            /// The next try comes then.
+            var until: NIODeadline
+            /// The server does not want us sooner, whatever happens.
+            var earliest: NIODeadline
+            /// How long that is from the loss on.
+            var delay: Duration
         }
 
         enum Heartbeat: Hashable, Sendable {
@@ -65,24 +71,21 @@ extension ConnectionEngine {
         /// What comes once the lost connection is closed.
         enum Next: Hashable, Sendable {
             case byPolicy
-            case at(NIODeadline)
+            case at(Slot)
             case stop(HermesClientError?)
         }
 
         private(set) var state = State.idle
-        /// How many tries failed since the connection last was well.
-        private(set) var failures = 0
         private let heartbeat: HeartbeatPolicy
         /// The time between two heartbeats of this connection.
         private var interval: TimeAmount
-        private let reconnect: ReconnectPolicy
+        private var schedule: ReconnectSchedule
+        /// Where the server sent us; until a login succeeded.
+        private var redirection: ServerAddress.Endpoint?
         private let authenticationTimeout: Duration
-        private var random: SplitMix64
 
         /// A connection that lived this long was well: the count of failures starts anew.
         static let wellAfter = Duration.seconds(10)
-        /// The longest advice that is obeyed.
-        static let longestAdvice = Duration.seconds(3600)
 
         init(
             heartbeat: HeartbeatPolicy,
@@ -92,25 +95,27 @@ extension ConnectionEngine {
         ) {
             self.heartbeat = heartbeat
             interval = TimeAmount(heartbeat.interval)
-            self.reconnect = reconnect
+            schedule = ReconnectSchedule(reconnect, seed: seed)
             self.authenticationTimeout = authenticationTimeout
-            random = SplitMix64(state: seed)
         }
     }
 }
 
 /// What the owner asks for, and time.
 extension ConnectionEngine.StateMachine {
+    /// How many tries failed since the connection last was well.
+    var failures: Int { schedule.failures }
+
     /// When `deadlineReached` is to be called; nil: not needed.
     var nextDeadline: NIODeadline? {
         switch state {
         case .idle, .connecting, .lost, .stopped: nil
         case .authenticating(let until): until
-        case .waiting(_, let until, _): until
+        case .waiting(let waiting): waiting.until
         case .live(let live):
             switch live.heartbeat {
-            case .due(let at): min(at, live.leaveAt ?? at)
-            case .unanswered(_, let until, _): min(until, live.leaveAt ?? until)
+            case .due(let at): min(at, live.leaveAt?.moment ?? at)
+            case .unanswered(_, let until, _): min(until, live.leaveAt?.moment ?? until)
             }
         }
     }
@@ -119,9 +124,8 @@ extension ConnectionEngine.StateMachine {
     mutating func startRequested() -> [Action] {
         switch state {
         case .idle, .stopped:
-            failures = 0
-            state = .connecting
-            return [.connect]
+            schedule.startAnew()
+            return connect()
         case .lost(let error, next: .stop):
             // Closed and started again before the old connection was gone.
             state = .lost(error, next: .byPolicy)
@@ -151,10 +155,12 @@ extension ConnectionEngine.StateMachine {
     /// The network changed, or the app came to the foreground: find out at once whether the connection is well.
     mutating func networkChanged(now: NIODeadline) -> [Action] {
         switch state {
-        case .waiting:
-            failures = 0
-            state = .connecting
-            return [.connect]
+        case .waiting(var waiting):
+            schedule.startAnew()
+            guard now < waiting.earliest else { return connect() }
+            waiting.until = min(waiting.until, waiting.earliest)
+            state = .waiting(waiting)
+            return []
         case .live(let live):
             guard case .due = live.heartbeat, heartbeat.answerTimeout != nil else { return [] }
             return beat(live, tries: 1, now: now)
@@ -171,14 +177,12 @@ extension ConnectionEngine.StateMachine {
         case .authenticating(let until):
             guard now >= until else { return [] }
             return lose(HermesClientError(.timedOut, "the server did not answer the login in time"), next: .byPolicy)
-        case .waiting(_, let until, _):
-            guard now >= until else { return [] }
-            state = .connecting
-            return [.connect]
+        case .waiting(let waiting):
+            return now >= waiting.until ? connect() : []
         case .live(let live):
-            if let leaveAt = live.leaveAt, now >= leaveAt {
-                failures = 0
-                return lose(HermesClientError(.kicked, "the server asked to reconnect"), next: .at(now))
+            if let slot = live.leaveAt, now >= slot.moment {
+                noteEnd(of: live, now: now)
+                return lose(HermesClientError(.kicked, "the server asked to reconnect"), next: .at(slot))
             }
             switch live.heartbeat {
             case .due(let at):
@@ -232,6 +236,7 @@ extension ConnectionEngine.StateMachine {
     mutating func authenticated(heartbeatAtMost: Duration? = nil, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
+            redirection = nil
             interval = TimeAmount(min(heartbeat.interval, max(heartbeatAtMost ?? heartbeat.interval, .seconds(1))))
             state = .live(Live(since: now, heartbeat: .due(now + interval)))
             return [.becameLive]
@@ -244,14 +249,16 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server refused the login: for good unless the error says when trying again makes sense.
+    /// The server refused the login: for good unless the error says when trying again makes sense; then not before
+    /// that, and spread over half as much time again.
     mutating func authenticationRefused(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
-            guard let retryAfter = error.retryAfter, reconnect.delay(afterFailures: failures, random: 0) != nil else {
+            guard let retryAfter = error.retryAfter, !schedule.isOver else {
                 return lose(error, next: .stop(error))
             }
-            return lose(error, next: .at(now + TimeAmount(min(retryAfter, Self.longestAdvice))))
+            let advice = Advice(notBefore: retryAfter, window: retryAfter / 2)
+            return lose(error, next: .at(schedule.slot(advice, now: now)))
         case .live, .lost:
             return []
         case .idle, .connecting, .waiting, .stopped:
@@ -294,12 +301,10 @@ extension ConnectionEngine.StateMachine {
         switch state {
         case .authenticating, .live:
             guard mayReturn else { return lose(error, next: .stop(error)) }
-            if let advice {
-                failures = 0
-                return lose(error, next: .at(moment(of: advice, now: now)))
-            }
-            if case .live(let live) = state { return lose(error, next: afterLoss(live, now: now)) }
-            return lose(error, next: .byPolicy)
+            var next = Next.byPolicy
+            if case .live(let live) = state { next = afterLoss(live, now: now) }
+            if let advice { next = .at(slot(advice, now: now)) }
+            return lose(error, next: next)
         case .lost:
             return []
         case .idle, .connecting, .waiting, .stopped:
@@ -312,7 +317,7 @@ extension ConnectionEngine.StateMachine {
     mutating func shutdownAnnounced(_ advice: Advice, now: NIODeadline) {
         switch state {
         case .live(var live):
-            live.returnAt = moment(of: advice, now: now)
+            live.returnAt = slot(advice, now: now)
             state = .live(live)
         case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
             return
@@ -323,7 +328,7 @@ extension ConnectionEngine.StateMachine {
     mutating func reconnectAdvised(_ advice: Advice, now: NIODeadline) {
         switch state {
         case .live(var live):
-            live.leaveAt = moment(of: advice, now: now)
+            live.leaveAt = slot(advice, now: now)
             state = .live(live)
         case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
             return
@@ -376,55 +381,44 @@ extension ConnectionEngine.StateMachine {
         return [.sendHeartbeat]
     }
 
+    private mutating func connect() -> [Action] {
+        state = .connecting
+        return [.connect(preferring: redirection)]
+    }
+
+    private mutating func noteEnd(of live: Live, now: NIODeadline) {
+        if now - live.since >= TimeAmount(Self.wellAfter) { schedule.startAnew() }
+    }
+
     private mutating func afterLoss(_ live: Live, now: NIODeadline) -> Next {
-        if now - live.since >= TimeAmount(Self.wellAfter) { failures = 0 }
-        guard let returnAt = live.returnAt else { return .byPolicy }
-        failures = 0
-        return .at(returnAt)
+        noteEnd(of: live, now: now)
+        return live.returnAt.map { .at($0) } ?? .byPolicy
     }
 
     private mutating func leaveLost(now: NIODeadline) {
         guard case .lost(let error, let next) = state else { return }
+        let until: NIODeadline?
+        var earliest = now
         switch next {
         case .stop(let reason):
             state = .stopped(reason)
+            return
         case .byPolicy:
-            guard let delay = reconnect.delay(afterFailures: failures, random: random.nextFraction()) else {
-                state = .stopped(error)
-                return
-            }
-            failures += 1
-            state = .waiting(error, until: now + TimeAmount(delay), delay: delay)
-        case .at(let moment):
-            guard reconnect.delay(afterFailures: failures, random: 0) != nil else {
-                state = .stopped(error)
-                return
-            }
-            failures += 1
-            let until = max(now, moment)
-            state = .waiting(error, until: until, delay: .nanoseconds((until - now).nanoseconds))
+            until = schedule.next(now: now)
+        case .at(let slot):
+            until = schedule.next(slot, now: now)
+            earliest = slot.earliest
         }
+        guard let until else {
+            state = .stopped(error)
+            return
+        }
+        let delay = Duration(until - now)
+        state = .waiting(Waiting(error: error, until: until, earliest: earliest, delay: delay))
     }
 
-    private mutating func moment(of advice: Advice, now: NIODeadline) -> NIODeadline {
-        let wait = min(advice.notBefore, Self.longestAdvice)
-        let window = min(advice.window, reconnect.maxAdvisedWindow)
-        return now + TimeAmount(wait + window * random.nextFraction())
+    private mutating func slot(_ advice: Advice, now: NIODeadline) -> Slot {
+        if let endpoint = advice.endpoint { redirection = endpoint }
+        return schedule.slot(advice, now: now)
     }
-}
-
-/// A small random number generator that is a value, so that a machine with the same seed decides the same.
-struct SplitMix64: RandomNumberGenerator, Sendable {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-
-    /// A random number, at least 0 and below 1.
-    mutating func nextFraction() -> Double { Double.random(in: 0..<1, using: &self) }
 }

@@ -31,8 +31,10 @@ public struct HeartbeatPolicy: Hashable, Sendable {
         self.restartsOnWrite = restartsOnWrite
     }
 
-    /// Delimited: every 120 s, under every carrier's time-out for idle connections; the answer within 8 s.
-    public static let delimited = HeartbeatPolicy(interval: .seconds(120))
+    /// Push: every 120 s, under most carriers' time-outs for idle connections; the answer within 8 s.
+    public static let push = HeartbeatPolicy(interval: .seconds(120))
+    /// Delimited: as push.
+    public static let delimited = push
     /// IMPB: every 180 s, three tries.
     public static let impb = HeartbeatPolicy(interval: .seconds(180), tries: 3)
     /// LiveRoom: every 10 s without answer; only heartbeats count as life there, so that no write replaces one.

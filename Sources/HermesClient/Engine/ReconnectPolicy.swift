@@ -5,7 +5,7 @@
 ///
 /// A server that restarts loses all its clients in one moment; random delays keep them from coming back in one moment.
 public struct ReconnectPolicy: Hashable, Sendable {
-    /// For the first tries: each waits a random time within its window.
+    /// For the first tries: each comes at a random moment of its window, and the windows follow one another.
     public var windows: [Duration]
     /// For the tries after those: each waits its delay, the last one again and again. Empty: no further tries.
     public var delays: [Duration]
@@ -34,6 +34,8 @@ public struct ReconnectPolicy: Hashable, Sendable {
     }
 
     /// Six tries within 15 s each, then after 1, 2, 5 and 10 minutes: for apps, of which a server has many.
+    ///
+    /// A changed network and an app that comes to the foreground start anew, with a try at once.
     public static let standard = ReconnectPolicy(
         windows: Array(repeating: .seconds(15), count: 6),
         delays: [.seconds(60), .seconds(120), .seconds(300), .seconds(600)]
@@ -47,7 +49,7 @@ public struct ReconnectPolicy: Hashable, Sendable {
     /// Not at all: the first failure is final.
     public static let never = ReconnectPolicy(windows: [], delays: [])
 
-    /// The wait before the next try.
+    /// The wait before the next try, from the begin of its window on where it has one.
     ///
     /// - Parameters:
     ///   - failures: how many tries failed since the connection last was well.

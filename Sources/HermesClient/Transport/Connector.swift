@@ -35,27 +35,45 @@ struct Connector: Sendable {
     }
 
     /// Opens a channel on a loop; `configure` adds the handler that gets the decrypted bytes.
+    ///
+    /// - Parameter preferred: tried first; nil, or if it does not answer: the address itself.
     func connect(
+        on eventLoop: any EventLoop,
+        preferring preferred: ServerAddress.Endpoint?,
+        configure: @escaping @Sendable (any Channel) throws -> Void
+    ) -> EventLoopFuture<any Channel> {
+        guard let preferred, preferred != address.endpoint else {
+            return open(address.endpoint, on: eventLoop, configure: configure)
+        }
+        return open(preferred, on: eventLoop, configure: configure).flatMapError { _ in
+            open(address.endpoint, on: eventLoop, configure: configure)
+        }
+    }
+
+    private func open(
+        _ endpoint: ServerAddress.Endpoint,
         on eventLoop: any EventLoop,
         configure: @escaping @Sendable (any Channel) throws -> Void
     ) -> EventLoopFuture<any Channel> {
-        guard let webSocketPath else { return open(on: eventLoop, configure: configure) }
+        guard let webSocketPath else { return openStream(endpoint, on: eventLoop, configure: configure) }
         let upgrade = WebSocketUpgrade(
-            host: "\(address.host):\(address.port)",
+            host: endpoint.description,
             path: webSocketPath,
             timeout: TimeAmount(address.connectTimeout),
             upgraded: eventLoop.makePromise(),
             configure: configure
         )
-        let opened = open(on: eventLoop) { try upgrade.begin($0) }
+        let opened = openStream(endpoint, on: eventLoop) { try upgrade.begin($0) }
         opened.whenFailure { upgrade.upgraded.fail($0) }
         return upgrade.upgraded.futureResult
     }
 
-    private func open(
+    private func openStream(
+        _ endpoint: ServerAddress.Endpoint,
         on eventLoop: any EventLoop,
         configure: @escaping @Sendable (any Channel) throws -> Void
     ) -> EventLoopFuture<any Channel> {
+        let serverName = serverName(of: endpoint)
         let initializer: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
             channel.eventLoop.makeCompletedFuture {
                 if let sslContext {
@@ -70,20 +88,20 @@ struct Connector: Sendable {
         // TLS stays NIOSSL's there, too: one behaviour and one kind of error everywhere.
         if let bootstrap = NIOTSConnectionBootstrap(validatingGroup: eventLoop) {
             return bootstrap.connectTimeout(timeout).channelInitializer(initializer)
-                .connect(host: address.host, port: address.port)
+                .connect(host: endpoint.host, port: endpoint.port)
         }
         #endif
         return ClientBootstrap(group: eventLoop)
             .connectTimeout(timeout)
             .channelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
             .channelInitializer(initializer)
-            .connect(host: address.host, port: address.port)
+            .connect(host: endpoint.host, port: endpoint.port)
     }
 
     /// The name for the certificate; none for an IP address, for which TLS has no server name.
-    private var serverName: String? {
+    private func serverName(of endpoint: ServerAddress.Endpoint) -> String? {
         if let name = address.tls?.serverName { return name }
-        return (try? SocketAddress(ipAddress: address.host, port: address.port)) == nil ? address.host : nil
+        return (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) == nil ? endpoint.host : nil
     }
 
     private static func context(_ options: TLSOptions) throws(HermesClientError) -> NIOSSLContext {

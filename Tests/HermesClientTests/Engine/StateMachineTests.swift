@@ -160,7 +160,7 @@ typealias Machine = ConnectionEngine.StateMachine
     /// What changes; every pair that is not here leaves the state as it is and asks for nothing.
     static func expected(_ place: Place, _ event: Event) -> (Kind, [Machine.Action])? {
         switch (place, event) {
-        case (.idle, .startRequested), (.stopped, .startRequested): (.connecting, [.connect])
+        case (.idle, .startRequested), (.stopped, .startRequested): (.connecting, [.connect(preferring: nil)])
         case (.lostForGood, .startRequested): (.lostByPolicy, [])
         case (.idle, .stopRequested), (.waiting, .stopRequested): (.stopped, [])
         case (.connecting, .stopRequested), (.authenticating, .stopRequested), (.live, .stopRequested),
@@ -168,10 +168,10 @@ typealias Machine = ConnectionEngine.StateMachine
             (.lostForGood, [.close])
         case (.lostByPolicy, .stopRequested), (.lostAt, .stopRequested): (.lostForGood, [])
         case (.live, .networkChanged): (.unanswered, [.sendHeartbeat])
-        case (.waiting, .networkChanged): (.connecting, [.connect])
+        case (.waiting, .networkChanged): (.connecting, [.connect(preferring: nil)])
         case (.authenticating, .deadlineReached): (.lostByPolicy, [.close])
         case (.live, .deadlineReached), (.unanswered, .deadlineReached): (.unanswered, [.sendHeartbeat])
-        case (.waiting, .deadlineReached): (.connecting, [.connect])
+        case (.waiting, .deadlineReached): (.connecting, [.connect(preferring: nil)])
         case (.connecting, .connected): (.authenticating, [.authenticate])
         case (.lostByPolicy, .connected): (.lostByPolicy, [.close])
         case (.lostAt, .connected): (.lostAt, [.close])
@@ -218,11 +218,11 @@ typealias Machine = ConnectionEngine.StateMachine
         now = now + .seconds(8)
         #expect(machine.deadlineReached(now: now) == [.close])
         machine.connectionClosed(Self.error, now: now)
-        guard case .waiting(let reason, _, _) = machine.state else {
+        guard case .waiting(let waiting) = machine.state else {
             Issue.record("not waiting")
             return
         }
-        #expect(reason.code == .timedOut)
+        #expect(waiting.error.code == .timedOut)
     }
 
     @Test func `any byte answers a heartbeat, and any write replaces one`() {
@@ -258,20 +258,20 @@ typealias Machine = ConnectionEngine.StateMachine
             _ = machine.deadlineReached(now: now)
             machine.connectFailed(Self.error, now: now)
         }
-        guard case .waiting(_, _, let delay) = machine.state else {
+        guard case .waiting(let waiting) = machine.state else {
             Issue.record("not waiting")
             return
         }
-        #expect(delay == .seconds(60))
+        #expect(waiting.delay == .seconds(60))
         _ = machine.deadlineReached(now: now + .seconds(60))
         _ = machine.connected(now: now)
         _ = machine.authenticated(now: now)
         machine.connectionClosed(Self.error, now: now + .seconds(11))
-        guard case .waiting(_, _, let delay) = machine.state else {
+        guard case .waiting(let waiting) = machine.state else {
             Issue.record("not waiting")
             return
         }
-        #expect(delay <= .seconds(10))
+        #expect(waiting.delay <= .seconds(10))
         #expect(machine.failures == 1)
     }
 
