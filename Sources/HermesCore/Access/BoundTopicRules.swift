@@ -57,9 +57,9 @@ package final class BoundTopicRules: Sendable {
     package func access(toSubscribe filter: String) -> SubscriptionAccess {
         var text = filter[...]
         if text.utf8.starts(with: Self.sharePrefix.utf8) {
-            let parts = text.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
+            let parts = text.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3 else { return .none }
-            text = parts[2]
+            text = Substring(parts[2])
         }
         guard let filter = TopicFilter(String(text)) else { return .none }
         let levels = BoundTopicPattern.levels(of: filter)

@@ -102,5 +102,5 @@ package struct Publication: Sendable {
     }
 
     /// What it counts for where publications wait: its bytes and what surrounds them.
-    var weight: Int { payload.readableBytes &+ 128 &+ (details?.weight ?? 0) }
+    package var weight: Int { payload.readableBytes &+ 128 &+ (details?.weight ?? 0) }
 }

@@ -54,5 +54,8 @@ package final class GatewayEnvironment: Sendable {
         )
         self.logger = logger
         self.serverVersion = serverVersion
+        access.whenReplaced {
+            for loop in loops.all { loop.post(.run { loop.accessChanged() }) }
+        }
     }
 }

@@ -59,6 +59,9 @@ package protocol ConnectionEvents: AnyObject {
 
     /// A message that was given to the core with ``Connection/send(_:from:correlation:)`` is committed, or failed.
     func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>)
+
+    /// Other rules for topics are in force.
+    func accessChanged()
 }
 
 extension ConnectionEvents {
@@ -70,6 +73,7 @@ extension ConnectionEvents {
     package func inboxAdvanced(_ entries: [InboxEntry]) {}
     package func ephemeralArrived(_ event: EphemeralEvent) {}
     package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {}
+    package func accessChanged() {}
 }
 
 /// Why the server ends a connection.

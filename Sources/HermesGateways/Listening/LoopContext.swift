@@ -148,6 +148,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Open connections of one listener.
     func connections(of listener: ListenerState) -> [Connection] { open.filter { $0.listener === listener } }
 
+    /// Tells all connections that other rules for topics are in force.
+    func accessChanged() {
+        for connection in open { connection.events?.accessChanged() }
+    }
+
     /// Counts for one listener on this loop.
     func tally(for listener: ListenerState) -> ConnectionTally {
         if let tally = tallies[ObjectIdentifier(listener)] { return tally }

@@ -32,7 +32,9 @@ final class MQTTClientState {
     var storing = 0
 
     // Outgoing.
-    var subscriptions: [String: MQTTHeldSubscription] = [:]
+    var subscriptions: [TopicText: MQTTHeldSubscription] = [:]
+    /// What their filters take, in bytes.
+    var subscriptionBytes = 0
     /// Made with the first shared subscription.
     lazy var shared: MQTTSharedState = {
         hasShared = true
@@ -44,8 +46,8 @@ final class MQTTClientState {
     /// The highest alias the client takes.
     var maxAlias: UInt16 = 0
     var outboundAliases: [TopicName: UInt16] = [:]
-    /// Retained messages that were asked for and not sent yet.
-    var retained = Deque<MQTTRetainedDelivery>()
+    /// Retained messages that were asked for and not sent yet; nil if there are none.
+    var retained: MQTTRetainedQueue?
 
     /// The login of the client's device; nil without an account.
     var login: Login?
@@ -92,6 +94,9 @@ struct MQTTPendingWill {
     let givenAt: Timestamp
     /// How long after the end of the connection it is published.
     let delay: Duration
+
+    /// What it holds, in bytes, about.
+    var weight: Int { publication.weight + publication.topic.rawValue.utf8.count + 512 }
 }
 
 /// An answer to a PUBLISH that waits for the store, or for one before it [MQTT-4.6.0-2].
@@ -109,13 +114,6 @@ struct MQTTHeldSubscription {
     /// Set for a shared subscription.
     var shared: SharedSubscription?
     var options: SubscriptionOptions
-}
-
-/// A retained message on its way to a new subscription.
-struct MQTTRetainedDelivery {
-    let publication: Publication
-    let qos: QoS
-    let identifiers: [UInt32]
 }
 
 /// Where a PUBLISH goes: kept, because the next one mostly goes there, too.

@@ -26,9 +26,13 @@ final class MQTTInbox {
     private(set) var qos = QoS.atMostOnce
     /// Serves the packets.
     let packets: DelimitedSession
-    private var window = OutboundWindow(limit: windowSize)
+    private var window = makeWindow()
     /// The seq of the entry that each message of the window carries, the oldest first.
     private var seqs = Deque<UInt64>()
+
+    static func makeWindow() -> OutboundWindow {
+        OutboundWindow(limit: windowSize, span: Int(UInt16.max) - OutboundWindow.maxSpan)
+    }
 
     init(packets: DelimitedSession) { self.packets = packets }
 

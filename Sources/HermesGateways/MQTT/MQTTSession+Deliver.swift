@@ -94,7 +94,7 @@ extension MQTTSession {
         client?.access(environment.access).allows(.subscribe, topic.rawValue) ?? false
     }
 
-    private func makeWindow() -> Bool {
+    func makeWindow() -> Bool {
         window = OutboundWindow(limit: client?.receiveMaximum ?? 1)
         return true
     }
@@ -166,6 +166,8 @@ extension MQTTSession {
         var frame = ByteBuffer()
         writer.write(publication, into: &frame)
         guard frame.readableBytes <= maxPacketBytes else {
+            // The client has not learnt of it.
+            if writer.alias != nil, !writer.omitsTopic { client?.outboundAliases[publication.topic] = nil }
             tooLarge()
             return false
         }
@@ -199,7 +201,7 @@ extension MQTTSession {
         sendRetained(client)
     }
 
-    private func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
+    func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
         if message.shared != nil { client?.shared.load.subtract() }
         guard !MQTTTranslation.isExpired(message.publication.details, now: now()) else {
             return gateway.metrics.droppedExpired.increment()
@@ -223,29 +225,6 @@ extension MQTTSession {
             ? window?.received(packetID, isRefused: true) : window?.acknowledged(packetID)
     }
 
-    /// Retained messages for new subscriptions, as many as the client takes.
-    func sendRetained(_ client: MQTTClientState) {
-        while connection.keepsUp, let next = client.retained.popFirst() {
-            let qos = min(next.publication.qos, next.qos)
-            if qos == .atMostOnce {
-                send(next.publication, qos, packetID: 0, isRetained: true, identifiers: next.identifiers)
-            } else {
-                let message = MQTTWaitingQueue.Message(
-                    publication: next.publication,
-                    qos: qos,
-                    isRetained: true,
-                    identifiers: next.identifiers
-                )
-                if window?.hasRoom ?? makeWindow(), waiting == nil {
-                    sendAcknowledged(message)
-                } else {
-                    wait(message)
-                }
-            }
-        }
-        if client.retained.isEmpty { client.retained = [] }
-    }
-
     // MARK: Acknowledgements
 
     func acknowledgementReceived(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
@@ -264,7 +243,7 @@ extension MQTTSession {
         case .completed(let number):
             forgetShared(number)
             if let client { complete(number, of: client) }
-            if waiting != nil || client?.durable != nil { sendWaiting() }
+            if waiting != nil || client?.durable != nil || client?.retained != nil { sendWaiting() }
         case .received(let number):
             forgetShared(number)
             if client?.durable != nil, let link = client?.link {

@@ -79,6 +79,20 @@ extension MQTTSession {
         }
     }
 
+    /// Subscriptions stay as they are; what they match is delivered only as far as the new rules allow.
+    package func accessChanged() {
+        guard let client else { return }
+        let access = client.access(environment.access)
+        for (text, held) in client.subscriptions {
+            let isFiltered = access.access(toSubscribe: text.rawValue) != .all
+            guard isFiltered != held.options.isFiltered else { continue }
+            client.subscriptions[text]?.options.isFiltered = isFiltered
+            held.live?.options.isFiltered = isFiltered
+            held.shared?.options.isFiltered = isFiltered
+            if isFiltered { client.hasFilteredSubscriptions = true }
+        }
+    }
+
     // MARK: The queue
 
     /// Sends what is queued, as much as the client takes.
@@ -203,7 +217,7 @@ extension MQTTSession {
     /// The connection is closed: lets go of everything, and says what is to be said.
     func letGo() {
         guard let client else { return }
-        for held in client.subscriptions.values { letGo(held) }
+        letGo(Array(client.subscriptions.values))
         self.client = nil
         waiting = nil
         lastTarget = nil

@@ -97,7 +97,9 @@ extension MQTTSession {
         let outcome = topics.publish(publication, via: target.route)
         if outcome.isCongested { connection.slowDown() }
         let durable = head.packetID == 0 ? [] : durableTargets(of: target)
-        if publication.retain || !durable.isEmpty {
+        // With QoS 2, a session that lasts has to know the identifier over its next connection, too [MQTT-4.3.3-10].
+        let remembers = head.qos == .exactlyOnce && client?.durable != nil
+        if publication.retain || !durable.isEmpty || remembers {
             return store(publication, head, durable)
         }
         if head.packetID != 0 {
@@ -166,7 +168,9 @@ extension MQTTSession {
                 client.inboundAliases[alias] = name
             }
         }
-        if let known = lastTarget, known.topic.rawValue == name, known.rules == environment.access.generation {
+        if let known = lastTarget, known.topic.rawValue.utf8.elementsEqual(name.utf8),
+            known.rules == environment.access.generation
+        {
             return known
         }
         guard let topic = TopicName(name), let client else {
@@ -268,9 +272,24 @@ extension MQTTSession {
         guard let client, client.received.remove(packetID) != nil else {
             return writeAcknowledgement(.pubcomp, packetID, .packetIdentifierNotFound)
         }
-        if client.durable != nil, let link = client.link {
-            environment.messenger.durable.receivedReleased(link.id, packetID)
+        guard client.durable != nil, let link = client.link else { return writeAcknowledgement(.pubcomp, packetID) }
+        // With PUBCOMP the client may use the identifier for another message: the store has to have forgotten it by then,
+        // or that message would be taken for the old one after a restart, and be lost.
+        connection.requestStarted()
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        environment.messenger.durable.receivedReleased(link.id, packetID) { result in
+            loop.post(.run { session.value.releaseStored(packetID, result) })
         }
-        writeAcknowledgement(.pubcomp, packetID)
+    }
+
+    private func releaseStored(_ packetID: UInt16, _ result: Result<Void, HermesError>) {
+        connection.requestAnswered()
+        guard phase == .connected else { return }
+        switch result {
+        case .success: writeAcknowledgement(.pubcomp, packetID)
+        // The client says it again over its next connection.
+        case .failure: connection.end(.finished)
+        }
     }
 }

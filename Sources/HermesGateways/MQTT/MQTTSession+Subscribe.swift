@@ -26,11 +26,11 @@ extension MQTTSession {
         }
         var reasons: [MQTTReasonCode] = []
         var granted: [Granted] = []
-        var newCount = 0
+        var new = (count: 0, bytes: 0)
         for wanted in packet.subscriptions {
-            switch grant(wanted, identifier: identifier, of: client, newCount: newCount) {
+            switch grant(wanted, identifier: identifier, of: client, new: new) {
             case .success(let subscription):
-                if subscription.isNew { newCount += 1 }
+                if subscription.isNew { new = (new.count + 1, new.bytes + wanted.filter.utf8.count) }
                 granted.append(subscription)
                 reasons.append(MQTTTranslation.granted(subscription.options.qos))
             case .failure(let refusal):
@@ -41,7 +41,7 @@ extension MQTTSession {
         guard client.durable != nil, let link = client.link, !granted.isEmpty else {
             for subscription in granted { hold(subscription, of: client) }
             write(.suback(suback))
-            for subscription in granted { queueRetained(subscription, of: client) }
+            for subscription in granted { wantRetained(subscription, of: client) }
             return sendRetained(client)
         }
         let list = granted.map { DurableSubscription(filter: $0.text, options: $0.options) }
@@ -63,7 +63,7 @@ extension MQTTSession {
         case .success:
             for subscription in granted { hold(subscription, of: client) }
             write(.suback(suback))
-            for subscription in granted { queueRetained(subscription, of: client) }
+            for subscription in granted { wantRetained(subscription, of: client) }
             sendRetained(client)
         case .failure:
             var failed = suback
@@ -80,7 +80,7 @@ extension MQTTSession {
         _ wanted: MQTTSubscription,
         identifier: Int?,
         of client: MQTTClientState,
-        newCount: Int
+        new: (count: Int, bytes: Int)
     ) -> Result<Granted, Refusal> {
         guard MQTTTopic.isValidFilter(wanted.filter) else { return .failure(Refusal(reason: .topicFilterInvalid)) }
         let shared = MQTTTopic.sharedParts(of: wanted.filter)
@@ -91,8 +91,14 @@ extension MQTTSession {
             gateway.metrics.refusedSubscriptions.increment()
             return .failure(Refusal(reason: .notAuthorized))
         }
-        let isNew = client.subscriptions[wanted.filter] == nil
-        guard !isNew || client.subscriptions.count + newCount < gateway.settings.maxSubscriptionsPerSession else {
+        let isNew = client.subscriptions[TopicText(wanted.filter)] == nil
+        let settings = gateway.settings
+        guard
+            !isNew
+                || (client.subscriptions.count + new.count < settings.maxSubscriptionsPerSession
+                    && client.subscriptionBytes + new.bytes + wanted.filter.utf8.count
+                        <= settings.maxSubscriptionBytesPerSession)
+        else {
             return .failure(Refusal(reason: .quotaExceeded))
         }
         let options = SubscriptionOptions(
@@ -127,10 +133,10 @@ extension MQTTSession {
         _ options: SubscriptionOptions,
         of client: MQTTClientState
     ) {
-        if let known = client.subscriptions[text] {
+        if let known = client.subscriptions[TopicText(text)] {
             known.live?.options = options
             known.shared?.options = options
-            client.subscriptions[text]?.options = options
+            client.subscriptions[TopicText(text)]?.options = options
             return
         }
         if group == nil, MQTTInbox.isAskedFor(by: filter) { openInbox(filter, options.qos, of: client) }
@@ -140,45 +146,19 @@ extension MQTTSession {
         } else {
             held.live = topics.subscribe(self, to: filter, options: options)
         }
-        client.subscriptions[text] = held
+        client.subscriptions[TopicText(text)] = held
+        client.subscriptionBytes += text.utf8.count
         if options.isFiltered { client.hasFilteredSubscriptions = true }
     }
 
-    /// Retained messages that a new subscription wants [MQTT-3.3.1-9] … [MQTT-3.3.1-11].
-    private func queueRetained(_ granted: Granted, of client: MQTTClientState) {
+    private func wantRetained(_ granted: Granted, of client: MQTTClientState) {
         guard granted.group == nil else { return }  // [MQTT-4.8.2] shared subscriptions get none
-        switch granted.handling {
-        case .sendAlways: break
-        case .sendIfNew where granted.isNew: break
-        case .sendIfNew, .doNotSend: return
-        }
-        for publication in environment.brokerStatistics.publications(matching: granted.filter) {
-            client.retained.append(
-                MQTTRetainedDelivery(
-                    publication: publication,
-                    qos: .atMostOnce,
-                    identifiers: granted.options.identifiers
-                )
-            )
-        }
-        let now = now()
-        for stored in environment.messenger.durable.retained.matching(granted.filter, now: now) {
-            guard
-                !granted.options.isFiltered
-                    || client.access(environment.access).allows(.subscribe, stored.topic.rawValue)
-            else { continue }
-            if client.durable != nil, let link = client.link, min(stored.qos, granted.options.qos) > .atMostOnce {
-                environment.messenger.durable.queue(stored, for: link.id, granted.options)
-            } else {
-                client.retained.append(
-                    MQTTRetainedDelivery(
-                        publication: Publication(stored),
-                        qos: granted.options.qos,
-                        identifiers: granted.options.identifiers
-                    )
-                )
-            }
-        }
+        let request = MQTTRetainedQueue.Request(
+            text: granted.text,
+            filter: granted.filter,
+            options: granted.options
+        )
+        wantRetained(request, granted.handling, isNew: granted.isNew, of: client)
     }
 
     // MARK: UNSUBSCRIBE
@@ -187,19 +167,22 @@ extension MQTTSession {
         guard let client else { return }
         var reasons: [MQTTReasonCode] = []
         var gone: [String] = []
+        var ended: [MQTTHeldSubscription] = []
         for filter in packet.filters {
             guard MQTTTopic.isValidFilter(filter) else {
                 reasons.append(.topicFilterInvalid)
                 continue
             }
-            guard let held = client.subscriptions.removeValue(forKey: filter) else {
+            guard let held = client.subscriptions.removeValue(forKey: TopicText(filter)) else {
                 reasons.append(.noSubscriptionExisted)
                 continue
             }
-            letGo(held)
+            client.subscriptionBytes -= filter.utf8.count
+            ended.append(held)
             gone.append(filter)
             reasons.append(.success)
         }
+        letGo(ended)
         let unsuback = MQTTUnsuback(packetID: packet.packetID, reasons: reasons)
         guard client.durable != nil, let link = client.link, !gone.isEmpty else { return write(.unsuback(unsuback)) }
         let service = environment.messenger.durable
@@ -211,20 +194,38 @@ extension MQTTSession {
         }
     }
 
-    func letGo(_ held: MQTTHeldSubscription) {
-        if let live = held.live { topics.unsubscribe(live) }
-        if let shared = held.shared { topics.unsubscribe(shared, givingBack: takeBack(shared)) }
+    /// Ends subscriptions; in time linear in them and in what waits.
+    func letGo(_ ended: [MQTTHeldSubscription]) {
+        let shared = ended.compactMap(\.shared)
+        var back = shared.isEmpty ? [:] : takeBack(Set(shared.map(ObjectIdentifier.init)))
+        for held in ended {
+            if let live = held.live { topics.unsubscribe(live) }
+            if let shared = held.shared {
+                topics.unsubscribe(shared, givingBack: back.removeValue(forKey: ObjectIdentifier(shared)) ?? [])
+            }
+        }
     }
 
-    /// What was delivered for a shared subscription and is not acknowledged: it is for the group's others
+    /// What was delivered for shared subscriptions and is not acknowledged: it is for the groups' others
     /// [MQTT-4.8.2-4] … [MQTT-4.8.2-6].
-    private func takeBack(_ subscription: SharedSubscription) -> [Publication] {
-        guard let shared = client?.shared else { return [] }
-        let numbers = shared.unacknowledged.filter { $0.value.subscription === subscription }.keys.sorted()
-        var publications = numbers.compactMap { shared.unacknowledged.removeValue(forKey: $0)?.publication }
-        publications += waiting?.take(of: subscription) ?? []
+    private func takeBack(_ subscriptions: Set<ObjectIdentifier>) -> [ObjectIdentifier: [Publication]] {
+        guard let shared = client?.shared else { return [:] }
+        var publications: [ObjectIdentifier: [Publication]] = [:]
+        var count = 0
+        let numbers = shared.unacknowledged
+            .filter { subscriptions.contains(ObjectIdentifier($0.value.subscription)) }.keys.sorted()
+        for number in numbers {
+            guard let taken = shared.unacknowledged.removeValue(forKey: number) else { continue }
+            publications[ObjectIdentifier(taken.subscription), default: []].append(taken.publication)
+            count += 1
+        }
+        for message in waiting?.take(of: subscriptions) ?? [] {
+            guard let subscription = message.shared else { continue }
+            publications[ObjectIdentifier(subscription), default: []].append(message.publication)
+            count += 1
+        }
         if waiting?.isEmpty ?? false { waiting = nil }
-        shared.load.subtract(publications.count)
+        shared.load.subtract(count)
         return publications
     }
 }

@@ -39,14 +39,23 @@ struct MQTTWaitingQueue {
         return message
     }
 
-    /// Takes out what came by a shared subscription, in its order.
-    mutating func take(of subscription: SharedSubscription) -> [Publication] {
-        let taken = messages.filter { $0.shared === subscription }
-        guard !taken.isEmpty else { return [] }
-        messages.removeAll { $0.shared === subscription }
-        bytes -= taken.reduce(0) { $0 + Self.weight($1) }
-        return taken.map(\.publication)
+    /// Takes out what came by some shared subscriptions, in its order.
+    mutating func take(of subscriptions: Set<ObjectIdentifier>) -> [Message] {
+        var taken: [Message] = []
+        var left = Deque<Message>()
+        for message in messages {
+            if let shared = message.shared, subscriptions.contains(ObjectIdentifier(shared)) {
+                taken.append(message)
+                bytes -= Self.weight(message)
+            } else {
+                left.append(message)
+            }
+        }
+        messages = left
+        return taken
     }
 
-    private static func weight(_ message: Message) -> Int { message.publication.payload.readableBytes + 256 }
+    private static func weight(_ message: Message) -> Int {
+        message.publication.weight + message.publication.topic.rawValue.utf8.count + 128
+    }
 }

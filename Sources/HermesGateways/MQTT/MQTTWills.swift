@@ -18,7 +18,12 @@ final class MQTTWills: Sendable {
     private struct State: Sendable {
         var waiting: [SessionKey: Waiting] = [:]
         var nextNumber: UInt64 = 0
+        /// What they hold, about.
+        var bytes = 0
     }
+
+    /// How much those that wait may hold, in bytes; beyond that one is published at once, which is better than never.
+    static let maxWaitingBytes = 256 << 20
 
     private let state = Mutex(State())
     private let durable: DurableSessions
@@ -34,11 +39,15 @@ final class MQTTWills: Sendable {
     func ended(_ will: MQTTPendingWill, of key: SessionKey, sessionExpiry: Duration, on loop: LoopContext) {
         let delay = min(will.delay, sessionExpiry)
         guard delay > .zero else { return publish(will, on: loop) }
-        let number = state.withLock { state in
+        let number: UInt64? = state.withLock { state in
+            state.bytes -= state.waiting.removeValue(forKey: key)?.will.weight ?? 0
+            guard state.bytes + will.weight <= Self.maxWaitingBytes else { return nil }
+            state.bytes += will.weight
             state.nextNumber += 1
             state.waiting[key] = Waiting(number: state.nextNumber, will: will, loop: loop)
             return state.nextNumber
         }
+        guard let number else { return publish(will, on: loop) }
         loop.eventLoop.scheduleTask(in: .nanoseconds(Int64(min(delay / .nanoseconds(1), 1e18)))) {
             if let due = self.take(key, number: number) { self.publish(due.will, on: due.loop) }
         }
@@ -55,6 +64,7 @@ final class MQTTWills: Sendable {
         state.withLock { state in
             guard let waiting = state.waiting[key], number == nil || waiting.number == number else { return nil }
             state.waiting[key] = nil
+            state.bytes -= waiting.will.weight
             return waiting
         }
     }

@@ -34,6 +34,12 @@ extension MQTTSettings {
         in: 1...1_000_000,
         "Subscriptions of one session; further ones are refused."
     )
+    private static let subscriptionBytes = Setting.byteCount(
+        "mqtt.maxSubscriptionBytesPerSession",
+        default: defaults.maxSubscriptionBytesPerSession,
+        in: 65_536...(1 << 30),
+        "What the filters of one session's subscriptions may take together; further ones are refused."
+    )
     private static let expiry = Setting.duration(
         "mqtt.maxSessionExpiry",
         default: defaults.maxSessionExpiry,
@@ -86,7 +92,8 @@ extension MQTTSettings {
     /// The settings below `mqtt`.
     package static let settings: [SettingDescriptor] = [
         packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor, subscriptions.descriptor,
-        expiry.descriptor, queuedMessages.descriptor, queuedBytes.descriptor, keepAlive.descriptor,
+        subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor, queuedBytes.descriptor,
+        keepAlive.descriptor,
         clientID.descriptor, retainedMessages.descriptor, retainedBytes.descriptor, sysInterval.descriptor,
     ]
 
@@ -97,6 +104,7 @@ extension MQTTSettings {
             maxInflight: try values.value(of: Self.inflight),
             topicAliasMaximum: UInt16(clamping: try values.value(of: Self.aliases)),
             maxSubscriptionsPerSession: try values.value(of: Self.subscriptions),
+            maxSubscriptionBytesPerSession: try values.value(of: Self.subscriptionBytes),
             maxSessionExpiry: try values.value(of: Self.expiry),
             maxQueuedMessages: try values.value(of: Self.queuedMessages),
             maxQueuedBytes: try values.value(of: Self.queuedBytes),

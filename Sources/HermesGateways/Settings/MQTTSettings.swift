@@ -12,6 +12,8 @@ package struct MQTTSettings: Sendable, Hashable {
     /// Aliases that a client may use, told to clients of 5.0; 0: none.
     package var topicAliasMaximum: UInt16
     package var maxSubscriptionsPerSession: Int
+    /// What the filters of one session's subscriptions may take together, in bytes.
+    package var maxSubscriptionBytesPerSession: Int
     /// The longest a session outlives its connection, those of 3.1.1 included.
     package var maxSessionExpiry: Duration
     /// Publications that wait for an absent session.
@@ -34,6 +36,7 @@ package struct MQTTSettings: Sendable, Hashable {
         maxInflight: Int = 1024,
         topicAliasMaximum: UInt16 = 32,
         maxSubscriptionsPerSession: Int = 10_000,
+        maxSubscriptionBytesPerSession: Int = 1 << 20,
         maxSessionExpiry: Duration = .seconds(7 * 86_400),
         maxQueuedMessages: Int = 100_000,
         maxQueuedBytes: Int = 64 << 20,
@@ -48,6 +51,7 @@ package struct MQTTSettings: Sendable, Hashable {
         self.maxInflight = maxInflight
         self.topicAliasMaximum = topicAliasMaximum
         self.maxSubscriptionsPerSession = maxSubscriptionsPerSession
+        self.maxSubscriptionBytesPerSession = maxSubscriptionBytesPerSession
         self.maxSessionExpiry = maxSessionExpiry
         self.maxQueuedMessages = maxQueuedMessages
         self.maxQueuedBytes = maxQueuedBytes

@@ -25,7 +25,7 @@ package enum MQTTTopic {
     /// The group and the filter of a shared subscription; nil if it is not one or lacks the second slash.
     package static func sharedParts(of filter: String) -> (group: Substring, filter: Substring)? {
         guard filter.utf8.starts(with: sharePrefix.utf8) else { return nil }
-        let rest = filter.dropFirst(sharePrefix.count)
+        let rest = filter[filter.utf8.index(filter.startIndex, offsetBy: sharePrefix.utf8.count)...]
         guard let slash = rest.utf8.firstIndex(of: UInt8(ascii: "/")) else { return nil }
         return (rest[..<slash], rest[rest.utf8.index(after: slash)...])
     }

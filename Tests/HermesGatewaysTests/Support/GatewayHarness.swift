@@ -20,6 +20,7 @@ struct GatewayHarness {
         _ type: G.Type,
         settings: GatewaySettings = GatewaySettings(),
         loops: Int = 1,
+        sessionStore: (any SessionStore)? = nil,
         _ body: (GatewayHarness) async throws -> Void
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
@@ -30,7 +31,7 @@ struct GatewayHarness {
             accountStore: store,
             messageStore: store,
             socialStore: store,
-            sessionStore: store,
+            sessionStore: sessionStore ?? store,
             accountSettings: accounts
         )
         let environment = GatewayEnvironment(

@@ -38,41 +38,45 @@ package struct OutboundWindow: Sendable {
     package private(set) var inflight = 0
     /// The most of them: the client's receive maximum or our own limit, whichever is less.
     package let limit: Int
+    /// How many messages may lie between the oldest that is not done and the newest, so that identifiers do not meet: they
+    /// are 1 … ``span``.
+    package let span: Int
 
-    /// How many messages may lie between the oldest that is not done and the newest, so that identifiers do not meet.
-    /// Identifiers above it are left to others.
+    /// The largest ``span``. Identifiers above it are left to others.
     package static let maxSpan = 65_023
 
     /// - Parameters:
     ///   - first: the number of the next message, from 1.
-    ///   - limit: the most that may be unacknowledged, 1 … ``maxSpan``.
-    package init(first: UInt64 = 1, limit: Int) {
+    ///   - limit: the most that may be unacknowledged, 1 … `span`.
+    ///   - span: the highest identifier, 1 … ``maxSpan``.
+    package init(first: UInt64 = 1, limit: Int, span: Int = maxSpan) {
         base = max(1, first)
-        self.limit = min(max(1, limit), Self.maxSpan)
+        self.span = min(max(1, span), Self.maxSpan)
+        self.limit = min(max(1, limit), self.span)
     }
 
     /// The number of the next message.
     package var next: UInt64 { base &+ UInt64(phases.count) }
 
     /// The highest number that the next message may have, so that identifiers do not meet.
-    package var mostNext: UInt64 { phases.isEmpty ? .max : base &+ UInt64(Self.maxSpan) &- 1 }
+    package var mostNext: UInt64 { phases.isEmpty ? .max : base &+ UInt64(span) &- 1 }
 
     /// Whether one more may be sent now.
-    package var hasRoom: Bool { inflight < limit && phases.count < Self.maxSpan }
+    package var hasRoom: Bool { inflight < limit && phases.count < span }
 
     /// Whether nothing is awaited.
     package var isEmpty: Bool { phases.isEmpty }
 
-    /// The packet identifier of a message: 1 … ``maxSpan``.
-    package static func packetID(of number: UInt64) -> UInt16 {
-        UInt16(truncatingIfNeeded: (number &- 1) % UInt64(maxSpan)) &+ 1
+    /// The packet identifier of a message: 1 … ``span``.
+    package func packetID(of number: UInt64) -> UInt16 {
+        UInt16(truncatingIfNeeded: (number &- 1) % UInt64(span)) &+ 1
     }
 
     /// Notes that the next message is sent now.
     ///
     /// - Returns: its packet identifier.
     package mutating func send(exactlyOnce: Bool) -> UInt16 {
-        let id = Self.packetID(of: next)
+        let id = packetID(of: next)
         phases.append(exactlyOnce ? .receipt : .acknowledgement)
         inflight += 1
         return id
@@ -80,7 +84,7 @@ package struct OutboundWindow: Sendable {
 
     /// Notes that the next message is one whose release was sent before: PUBCOMP is awaited.
     package mutating func resumeReleased() -> UInt16 {
-        let id = Self.packetID(of: next)
+        let id = packetID(of: next)
         phases.append(.completion)
         inflight += 1
         return id
@@ -93,7 +97,7 @@ package struct OutboundWindow: Sendable {
             base = number
         } else {
             // Not beyond ``mostNext``, which callers look at.
-            for _ in 0..<min(number - next, UInt64(Self.maxSpan)) { phases.append(.done) }
+            for _ in 0..<min(number - next, UInt64(span)) { phases.append(.done) }
         }
     }
 
@@ -128,8 +132,8 @@ package struct OutboundWindow: Sendable {
 
     private func offset(of packetID: UInt16) -> Int? {
         guard packetID != 0 else { return nil }
-        let first = (base &- 1) % UInt64(Self.maxSpan)
-        let distance = (UInt64(packetID) - 1 + UInt64(Self.maxSpan) - first) % UInt64(Self.maxSpan)
+        let first = (base &- 1) % UInt64(span)
+        let distance = (UInt64(packetID) - 1 + UInt64(span) - first) % UInt64(span)
         return distance < UInt64(phases.count) ? Int(distance) : nil
     }
 

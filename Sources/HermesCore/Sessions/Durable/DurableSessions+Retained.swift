@@ -2,21 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension DurableSessions {
-    /// Queues a retained publication for one session that has just subscribed; it comes with all others, in its place.
+    /// Queues retained publications for one session that has just subscribed; they come with all others, in their place.
     ///
     /// - Parameters:
-    ///   - publication: as it is retained.
+    ///   - publications: as they are retained; those that are delivered at most once are left out.
     ///   - id: whose queue.
     ///   - options: of the subscription: they limit the QoS and name the identifiers.
-    package func queue(_ publication: StoredPublication, for id: DurableSessionID, _ options: SubscriptionOptions) {
-        let target = PublicationTarget(
-            session: id,
-            qos: min(publication.qos, options.qos),
-            identifiers: options.identifiers,
-            retain: true
-        )
-        guard id.isStored, target.qos > .atMostOnce else { return }
-        // A failure is the store's: it is down for everybody, and says so where somebody waits.
-        committer.submit(.publish(publication, targets: [target], received: nil, retains: false)) { _ in }
+    ///   - completion: called once all are stored, or none: a failure is the store's, which says so where somebody waits.
+    package func queue(
+        _ publications: [StoredPublication],
+        for id: DurableSessionID,
+        _ options: SubscriptionOptions,
+        completion: @escaping @Sendable () -> Void
+    ) {
+        let operations = publications.compactMap { publication -> SessionOperation? in
+            let qos = min(publication.qos, options.qos)
+            guard id.isStored, qos > .atMostOnce else { return nil }
+            let target = PublicationTarget(session: id, qos: qos, identifiers: options.identifiers, retain: true)
+            return .publish(publication, targets: [target], received: nil, retains: false)
+        }
+        guard let last = operations.last else { return completion() }
+        for operation in operations.dropLast() { committer.submit(operation) }
+        committer.submit(last) { _ in completion() }
     }
 }

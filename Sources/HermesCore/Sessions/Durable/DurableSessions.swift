@@ -198,10 +198,16 @@ package final class DurableSessions: Sendable {
         committer.submit(.released(id, seq)) { completion($0.map { _ in }) }
     }
 
-    /// The client has released a packet id it had published with (PUBREL).
-    package func receivedReleased(_ id: DurableSessionID, _ packetID: UInt16) {
-        guard id.isStored else { return }
-        committer.submit(.receivedReleased(id, packetID))
+    /// The client has released a packet id it had published with (PUBREL). PUBCOMP may be sent when `completion` is called
+    /// with success: from then on the client may give the id to another message, which the store must not take for the
+    /// old one after a restart.
+    package func receivedReleased(
+        _ id: DurableSessionID,
+        _ packetID: UInt16,
+        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
+    ) {
+        guard id.isStored else { return completion(.success(())) }
+        committer.submit(.receivedReleased(id, packetID)) { completion($0.map { _ in }) }
     }
 
     /// Reads what waits in a session's queue behind `seq`, without what has expired. `completion` runs off the event loops.

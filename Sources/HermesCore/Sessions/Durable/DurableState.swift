@@ -35,7 +35,7 @@ struct DurableState {
     struct Record {
         let key: SessionKey
         let load = DurableLoad()
-        var subscriptions: Set<String> = []
+        var subscriptions: Set<TopicText> = []
         var expiresAt: Timestamp?
         var head: UInt64 = 0
         var attachment: (any DurableAttachment)?
@@ -177,7 +177,7 @@ struct DurableState {
             nextExpiry = min(nextExpiry, expiresAt ?? nextExpiry)
             if ends {
                 records[id]?.hasEnded = true
-                unsubscribe(id, records[id]?.subscriptions ?? [])
+                unsubscribe(id, (records[id]?.subscriptions ?? []).map(\.rawValue))
                 actions.append(.submit(.remove(id)))
             } else {
                 actions.append(.submit(.close(id, sentUpTo: sentUpTo, expiresAt: expiresAt)))
@@ -212,7 +212,7 @@ struct DurableState {
             else { continue }
             if !record.hasEnded {
                 records[id]?.hasEnded = true
-                unsubscribe(id, record.subscriptions)
+                unsubscribe(id, record.subscriptions.map(\.rawValue))
                 actions.append(.ended(record.key))
             }
             actions.append(.submit(.remove(id)))
@@ -230,7 +230,7 @@ struct DurableState {
     /// A session that another one with its key has followed.
     private mutating func forget(_ id: DurableSessionID) -> [Action] {
         guard let record = records[id] else { return [] }
-        unsubscribe(id, record.subscriptions)
+        unsubscribe(id, record.subscriptions.map(\.rawValue))
         records[id] = nil
         return record.hasEnded ? [] : [.ended(record.key)]
     }
@@ -256,7 +256,7 @@ struct DurableState {
     mutating func subscribe(_ id: DurableSessionID, _ subscriptions: [DurableSubscription]) {
         guard let record = records[id], !record.hasEnded else { return }
         for subscription in subscriptions where index.insert(id, subscription) {
-            records[id]?.subscriptions.insert(subscription.filter)
+            records[id]?.subscriptions.insert(TopicText(subscription.filter))
         }
     }
 
@@ -264,7 +264,7 @@ struct DurableState {
         guard records[id] != nil else { return }
         for filter in filters {
             index.remove(id, filter)
-            records[id]?.subscriptions.remove(filter)
+            records[id]?.subscriptions.remove(TopicText(filter))
         }
     }
 

@@ -16,6 +16,8 @@ package final class RetainedMessages: Sendable {
         var stored: StoredPublication?
         /// How many are on their way into the store.
         var pending = 0
+        /// When ``seen`` changed, by ``State/changes``.
+        var changedAt: UInt64 = 0
     }
 
     private struct State {
@@ -25,6 +27,8 @@ package final class RetainedMessages: Sendable {
         var count = 0
         var bytes = 0
         var refused: UInt64 = 0
+        /// How often anything has changed.
+        var changes: UInt64 = 0
         /// None expires before.
         var nextExpiry = Timestamp(rawValue: .max)
     }
@@ -75,6 +79,46 @@ package final class RetainedMessages: Sendable {
         }
     }
 
+    /// A search for what a filter matches that is done in parts, so that none takes long and nothing is kept of what is
+    /// not asked for yet. What was published after its beginning is not found: a subscriber has that already.
+    package struct Search: Sendable {
+        fileprivate var walk: RetainedTree.Walk
+        fileprivate let before: UInt64
+
+        package var isAtEnd: Bool { walk.isAtEnd }
+    }
+
+    /// Begins a search.
+    package func search(_ filter: TopicFilter) -> Search {
+        Search(walk: RetainedTree.Walk(filter), before: state.withLock { $0.changes })
+    }
+
+    /// Goes on with a search.
+    ///
+    /// - Parameters:
+    ///   - limit: the most publications that are returned.
+    ///   - steps: the most records that are looked at; what was used is subtracted.
+    package func next(
+        _ search: inout Search,
+        now: Timestamp,
+        limit: Int,
+        steps: inout Int
+    ) -> [StoredPublication] {
+        state.withLock { state in
+            var found: [StoredPublication] = []
+            let filter = search.walk.filter
+            let before = search.before
+            state.tree.forEachMatch(in: &search.walk, steps: &steps) { value in
+                guard let entry = state.entries[Int(value)], entry.changedAt <= before, let seen = entry.seen,
+                    !seen.hasExpired(at: now), state.changes == before || filter.matches(entry.topic)
+                else { return true }
+                found.append(seen)
+                return found.count < limit
+            }
+            return found
+        }
+    }
+
     /// Fills in what the store has, at the start.
     func load(_ publications: [StoredPublication]) {
         state.withLock { state in
@@ -95,14 +139,17 @@ package final class RetainedMessages: Sendable {
             let seen = publication.isEmpty ? nil : publication
             let old = state.tree.value(of: publication.topic).flatMap { state.entries[Int($0)]?.seen }
             if let seen {
-                let bytes = state.bytes - (old?.weight ?? 0) + seen.weight
+                let bytes = state.bytes - (old.map(Self.weight) ?? 0) + Self.weight(seen)
                 guard state.count + (old == nil ? 1 : 0) <= maxMessages, bytes <= maxBytes else {
                     state.refused += 1
                     return false
                 }
             }
+            state.changes += 1
+            let changedAt = state.changes
             Self.change(publication.topic, &state) { entry in
                 entry.seen = seen
+                entry.changedAt = changedAt
                 entry.pending += 1
             }
             return true
@@ -112,7 +159,10 @@ package final class RetainedMessages: Sendable {
     /// The store has, or has not, what ``begin(_:)`` was told; in the order of the commits.
     func finish(_ publication: StoredPublication, isStored: Bool) {
         state.withLock { state in
+            if !isStored { state.changes += 1 }
+            let changedAt = isStored ? nil : state.changes
             Self.change(publication.topic, &state) { entry in
+                entry.changedAt = changedAt ?? entry.changedAt
                 if isStored { entry.stored = publication.isEmpty ? nil : publication }
                 entry.pending -= 1
                 if entry.pending <= 0 { entry.seen = entry.stored }
@@ -143,12 +193,21 @@ package final class RetainedMessages: Sendable {
         }
     }
 
+    /// Its bytes, and for a deep topic the records of its levels.
+    private static func weight(_ publication: StoredPublication) -> Int {
+        let levels = publication.topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
+        return publication.weight + max(0, levels - freeLevels) * bytesPerLevel
+    }
+
+    private static let freeLevels = 16
+    private static let bytesPerLevel = 96
+
     private static func change(_ topic: TopicName, _ state: inout State, _ body: (inout Entry) -> Void) {
         let known = state.tree.value(of: topic)
         var entry = known.flatMap { state.entries[Int($0)] } ?? Entry(topic: topic)
         let old = entry.seen
         body(&entry)
-        state.bytes += (entry.seen?.weight ?? 0) - (old?.weight ?? 0)
+        state.bytes += (entry.seen.map(weight) ?? 0) - (old.map(weight) ?? 0)
         state.count += (entry.seen == nil ? 0 : 1) - (old == nil ? 0 : 1)
         if let expiresAt = entry.seen?.details?.expiresAt { state.nextExpiry = min(state.nextExpiry, expiresAt) }
         let isNeeded = entry.seen != nil || entry.stored != nil || entry.pending > 0

@@ -87,6 +87,62 @@ import Testing
         #expect(retained.statistics == .init(count: 0, bytes: 0, refused: 0))
     }
 
+    @Test func aSearchGoesOnWhileMessagesComeAndGo() throws {
+        var generator = SeededGenerator(state: 11)
+        let retained = RetainedMessages(maxMessages: 10_000, maxBytes: 1 << 30)
+        let names = (0..<400).map { "r/\($0 % 20)/\($0)" }
+        retained.load(try names.map { try publication($0, "old") })
+        var search = retained.search(try #require(TopicFilter("r/+/#")))
+        var found: [String: String] = [:]
+        var touched: Set<String> = []
+        while !search.isAtEnd {
+            var steps = 17
+            let page = retained.next(&search, now: now, limit: 5, steps: &steps)
+            #expect(page.count <= 5 && steps >= 0)
+            for one in page { #expect(found.updateValue(String(buffer: one.payload), forKey: "\(one.topic)") == nil) }
+            // One changes, one goes, one is new: the same records are used again.
+            let name = names.randomElement(using: &generator) ?? ""
+            let gone = names.randomElement(using: &generator) ?? ""
+            touched.formUnion([name, gone])
+            for change in [
+                try publication(name, "new"), try publication(gone, ""), try publication("x/\(name)", "new"),
+            ] {
+                #expect(retained.begin(change))
+                retained.finish(change, isStored: true)
+            }
+        }
+        #expect(found.values.allSatisfy { $0 == "old" }, "what is newer comes by itself")
+        #expect(found.keys.allSatisfy { $0.hasPrefix("r/") })
+        #expect(Set(names).subtracting(touched).isSubset(of: found.keys), "nothing that stayed was left out")
+    }
+
+    @Test func whatIsBeingStoredWhenASearchBeginsIsFound() throws {
+        let retained = RetainedMessages(maxMessages: 10, maxBytes: 1 << 20)
+        let first = try publication("t", "first")
+        #expect(retained.begin(first))
+        var search = retained.search(try #require(TopicFilter("t")))
+        retained.finish(first, isStored: true)
+        var steps = 100
+        #expect(retained.next(&search, now: now, limit: 9, steps: &steps).count == 1)
+    }
+
+    @Test func topicsAreNotNormalised() throws {
+        let retained = RetainedMessages(maxMessages: 10, maxBytes: 1 << 20)
+        for name in ["caf\u{E9}/x", "cafe\u{301}/x", "a/\u{301}/b", "a/b"] {
+            #expect(try retained.begin(publication(name, "x")))
+        }
+        #expect(try texts(retained, "#").count == 4)
+        #expect(try texts(retained, "caf\u{E9}/+").count == 1)
+        #expect(try texts(retained, "a/+/b").count == 1)
+        #expect(try texts(retained, "a/+").count == 1)
+    }
+
+    @Test func deepTopicsCountForTheirLevels() throws {
+        let deep = try publication([String](repeating: "a", count: 10_000).joined(separator: "/"))
+        let retained = RetainedMessages(maxMessages: 10, maxBytes: deep.weight * 2)
+        #expect(!retained.begin(deep))
+    }
+
     @Test func thereAreLimits() throws {
         let weight = try publication("a").weight
         let retained = RetainedMessages(maxMessages: 3, maxBytes: weight * 2)

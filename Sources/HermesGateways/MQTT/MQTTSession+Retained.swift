@@ -1,0 +1,122 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// What is retained, for new subscriptions [MQTT-3.3.1-6].
+extension MQTTSession {
+    /// Notes that a subscription wants what is retained [MQTT-3.3.1-9] … [MQTT-3.3.1-11].
+    func wantRetained(
+        _ request: MQTTRetainedQueue.Request,
+        _ handling: MQTTSubscription.RetainHandling,
+        isNew: Bool,
+        of client: MQTTClientState
+    ) {
+        switch handling {
+        case .sendAlways: break
+        case .sendIfNew where isNew: break
+        case .sendIfNew, .doNotSend: return
+        }
+        let queue = client.retained ?? MQTTRetainedQueue()
+        queue.append(request)
+        client.retained = queue
+    }
+
+    /// Sends as much as the client takes, and searches no longer at once than others can wait.
+    func sendRetained(_ client: MQTTClientState) {
+        guard let queue = client.retained, !queue.isPaused else { return }
+        var steps = MQTTRetainedQueue.stepsAtOnce
+        while connection.keepsUp {
+            if let publication = queue.first, let request = queue.current {
+                if let link = client.link, client.durable != nil, request.options.qos > .atMostOnce {
+                    return store(queue.takeFound().map { StoredPublication($0, publishedAt: now()) }, request, link)
+                }
+                guard sendRetained(publication, request, of: client) else { return }
+                queue.removeFirst()
+            } else if steps <= 0 {
+                return sendRetainedLater(queue)
+            } else {
+                let isMore = queue.advance(in: environment.messenger.durable.retained, now: now(), steps: &steps) {
+                    environment.brokerStatistics.publications(matching: $0)
+                }
+                if !isMore {
+                    client.retained = nil
+                    return
+                }
+            }
+        }
+    }
+
+    /// - Returns: false if the client has to acknowledge others first.
+    private func sendRetained(
+        _ publication: Publication,
+        _ request: MQTTRetainedQueue.Request,
+        of client: MQTTClientState
+    ) -> Bool {
+        guard isWanted(publication.topic, request, of: client) else { return true }
+        let qos = min(publication.qos, request.options.qos)
+        guard qos > .atMostOnce else {
+            send(publication, qos, packetID: 0, isRetained: true, identifiers: request.options.identifiers)
+            return true
+        }
+        guard waiting == nil, window?.hasRoom ?? makeWindow() else { return false }
+        sendAcknowledged(
+            MQTTWaitingQueue.Message(
+                publication: publication,
+                qos: qos,
+                isRetained: true,
+                identifiers: request.options.identifiers
+            )
+        )
+        return true
+    }
+
+    /// Still subscribed, and allowed to read it.
+    private func isWanted(_ topic: TopicName, _ request: MQTTRetainedQueue.Request, of client: MQTTClientState) -> Bool
+    {
+        guard let held = client.subscriptions[TopicText(request.text)] else { return false }
+        return !held.options.isFiltered
+            || client.access(environment.access).allows(.subscribe, topic.rawValue)
+    }
+
+    private func sendRetainedLater(_ queue: MQTTRetainedQueue) {
+        queue.isPaused = true
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        connection.loop.eventLoop.execute { session.value.goOnWithRetained() }
+    }
+
+    private func goOnWithRetained() {
+        guard phase == .connected, let client else { return }
+        client.retained?.isPaused = false
+        sendRetained(client)
+    }
+
+    /// A session that lasts gets what is to be acknowledged through its queue, in its place there.
+    private func store(
+        _ publications: [StoredPublication],
+        _ request: MQTTRetainedQueue.Request,
+        _ link: MQTTSessionLink
+    ) {
+        guard let client, let queue = client.retained else { return }
+        let wanted = publications.filter { isWanted($0.topic, request, of: client) }
+        for stored in wanted where stored.qos == .atMostOnce {
+            send(
+                Publication(stored),
+                .atMostOnce,
+                packetID: 0,
+                isRetained: true,
+                identifiers: request.options.identifiers
+            )
+        }
+        let stored = wanted.filter { $0.qos > .atMostOnce }
+        guard !stored.isEmpty else { return sendRetainedLater(queue) }
+        queue.isPaused = true
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        environment.messenger.durable.queue(stored, for: link.id, request.options) {
+            loop.post(.run { session.value.goOnWithRetained() })
+        }
+    }
+}

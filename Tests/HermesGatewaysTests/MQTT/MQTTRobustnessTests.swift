@@ -1,0 +1,238 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import HermesGateways
+
+/// What a hostile or unlucky client cannot do: take memory without bound, read what it may not, lose what was acknowledged.
+@Suite(.timeLimit(.minutes(1))) struct MQTTRobustnessTests {
+    /// A store in memory that takes no release of a received message.
+    private final class UnreleasingStore: SessionStore {
+        let base = MemoryStore()
+        let releases = Mutex(0)
+
+        func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
+            for case .receivedReleased in operations {
+                releases.withLock { $0 += 1 }
+                throw HermesError(.storageUnavailable, "full")
+            }
+            return try base.commit(operations, now: now)
+        }
+
+        func sessions() async throws(HermesError) -> [StoredSession] { try await base.sessions() }
+
+        func queued(
+            of id: DurableSessionID,
+            after seq: UInt64,
+            limit: Int,
+            maxBytes: Int
+        ) async throws(HermesError) -> [QueuedPublication] {
+            try await base.queued(of: id, after: seq, limit: limit, maxBytes: maxBytes)
+        }
+
+        func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
+
+        func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+            try await base.purgeSessions(now: now, limit: limit)
+        }
+    }
+
+    private func message(_ topic: String, _ text: String, _ qos: MQTTQoS, _ packetID: UInt16) -> MQTTPacket {
+        .publish(MQTTPublish(topic: topic, payload: ByteBuffer(string: text), qos: qos, packetID: packetID))
+    }
+
+    @Test(
+        "PUBCOMP comes once the store has forgotten the identifier: the client gives it to another message then",
+        arguments: MQTTVersion.allCases
+    )
+    func completion(_ version: MQTTVersion) async throws {
+        let store = UnreleasingStore()
+        try await GatewayHarness.with(MQTTGateway.self, loops: 2, sessionStore: store) { harness in
+            let client = try await harness.mqtt("publisher", version, durable: true)
+            try await client.send(message("t", "x", .exactlyOnce, 7))
+            guard case .pubrec = try await client.next() else { throw Unexpected("no PUBREC") }
+            try await client.send(.pubrel(MQTTAcknowledgement(packetID: 7)))
+            #expect(try await client.untilEnd().isEmpty, "no PUBCOMP that is not true")
+            #expect(store.releases.withLock { $0 } == 1)
+        }
+    }
+
+    @Test(
+        "a message of QoS 2 that is sent again over the session's next connection is not a new one",
+        arguments: MQTTVersion.allCases
+    )
+    func identifiersOutliveConnections(_ version: MQTTVersion) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let subscriber = try await harness.mqtt("subscriber", version)
+            _ = try await subscriber.subscribe("t")
+            var publisher = try await harness.mqtt("publisher", version, durable: true)
+            try await publisher.send(message("t", "x", .exactlyOnce, 7))
+            guard case .pubrec = try await publisher.next() else { throw Unexpected("no PUBREC") }
+            #expect(try await subscriber.taken().text == "x")
+            try await publisher.drop()
+            publisher = try await harness.mqtt("publisher", version, durable: true)
+            try await publisher.send(message("t", "x", .exactlyOnce, 7))
+            guard case .pubrec = try await publisher.next() else { throw Unexpected("no PUBREC") }
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
+    @Test("a client acknowledges any number of entries of its inbox: identifiers begin anew")
+    func inboxIdentifiers() {
+        var window = MQTTInbox.makeWindow()
+        var identifiers: Set<UInt16> = []
+        for _ in 0..<2_000 {
+            let id = window.send(exactlyOnce: false)
+            identifiers.insert(id)
+            #expect(window.acknowledged(id) != .unknown)
+        }
+        #expect(identifiers.allSatisfy { Int($0) + MQTTInbox.firstPacketID - 1 <= 65_535 })
+    }
+
+    @Test("one filter a thousand times in a SUBSCRIBE asks for what is retained once")
+    func retainedOnce() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            for number in 0..<300 { try await publisher.publish("r/\(number)", "x", retain: true) }
+            let subscriber = try await harness.mqtt("subscriber", .v5)
+            let wanted = [MQTTSubscription](
+                repeating: MQTTSubscription(filter: "r/#", maximumQoS: .atLeastOnce),
+                count: 1_000
+            )
+            try await subscriber.send(.subscribe(MQTTSubscribe(packetID: 1, subscriptions: wanted)))
+            guard case .suback(let suback) = try await subscriber.next() else { throw Unexpected("no SUBACK") }
+            #expect(suback.reasons.count == 1_000)
+            var topics: Set<String> = []
+            for _ in 0..<300 { topics.insert(try await subscriber.taken().topic) }
+            #expect(topics.count == 300)
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
+    @Test("what is retained waits for acknowledgements, and none is left out", arguments: [false, true])
+    func retainedAcknowledged(durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            for number in 0..<500 { try await publisher.publish("r/\(number)", "x", retain: true) }
+            let subscriber = try await harness.mqtt(
+                "subscriber",
+                .v5,
+                durable: durable,
+                properties: [.receiveMaximum(3)]
+            )
+            _ = try await subscriber.subscribe("r/+", qos: .atLeastOnce)
+            var topics: Set<String> = []
+            for _ in 0..<500 {
+                let publication = try await subscriber.taken()
+                #expect(publication.retain && publication.qos == .atLeastOnce)
+                topics.insert(publication.topic)
+            }
+            #expect(topics.count == 500)
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
+    @Test("what waits for a client is limited with its properties")
+    func waitingBytes() async throws {
+        var settings = GatewaySettings()
+        settings.broker.maxQueuedBytes = 65_536
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let subscriber = try await harness.mqtt("subscriber", .v5, properties: [.receiveMaximum(1)])
+            _ = try await subscriber.subscribe("t", qos: .atLeastOnce)
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let filler = String(repeating: "x", count: 10_000)
+            for number in 0..<20 {
+                try await publisher.publish("t", "\(number)", properties: [.userProperty("filler", filler)])
+            }
+            var texts: [String] = []
+            for packet in try await subscriber.untilPong() {
+                guard case .publish(let one) = packet, let packetID = one.packetID else { continue }
+                texts.append(one.text)
+                try await subscriber.send(.puback(MQTTAcknowledgement(packetID: packetID)))
+            }
+            while case .publish(let one)? = try await subscriber.untilPong().first, let packetID = one.packetID {
+                texts.append(one.text)
+                try await subscriber.send(.puback(MQTTAcknowledgement(packetID: packetID)))
+            }
+            #expect(texts == (0..<texts.count).map(String.init))
+            #expect((5...8).contains(texts.count), "\(texts.count) of 10 KB in 64 KiB")
+        }
+    }
+
+    @Test("the filters of a session are limited in bytes", arguments: [false, true])
+    func filterBytes(durable: Bool) async throws {
+        var settings = GatewaySettings()
+        settings.broker.maxSubscriptionBytesPerSession = 65_536
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let client = try await harness.mqtt("one", .v5, durable: durable)
+            let (first, second) = (String(repeating: "a", count: 40_000), String(repeating: "b", count: 40_000))
+            #expect(try await client.subscribe(first, qos: .atMostOnce).reasons == [.success])
+            #expect(try await client.subscribe(second, qos: .atMostOnce).reasons == [.quotaExceeded])
+            #expect(try await client.subscribe(first, qos: .atMostOnce).reasons == [.success], "it has that one")
+            _ = try await client.unsubscribe(first)
+            #expect(try await client.subscribe(second, qos: .atMostOnce).reasons == [.success])
+        }
+    }
+
+    @Test("new rules hold for subscriptions that are there", arguments: MQTTQoS.allCases, [false, true])
+    func newRules(_ qos: MQTTQoS, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let subscriber = try await harness.mqtt("subscriber", .v5, durable: durable)
+            _ = try await subscriber.subscribe("a/#", qos: qos)
+            let publisher = try await harness.mqtt("publisher", .v5)
+            try await publisher.publish("a/secret", "before", qos: qos)
+            #expect(try await subscriber.taken().text == "before")
+            harness.environment.access.replace(with: try TopicRules(parsing: "deny client subscriber read a/secret"))
+            // The loops have heard of it once they have answered.
+            for loop in harness.environment.loops.all { try await loop.eventLoop.submit {}.get() }
+            try await publisher.publish("a/secret", "behind", qos: qos)
+            try await publisher.publish("a/open", "open", qos: qos)
+            #expect(try await subscriber.taken().text == "open")
+            harness.environment.access.replace(with: TopicRules())
+            for loop in harness.environment.loops.all { try await loop.eventLoop.submit {}.get() }
+            try await publisher.publish("a/secret", "again", qos: qos)
+            #expect(try await subscriber.taken().text == "again")
+        }
+    }
+
+    @Test("an alias that came with a packet too large for the client is not used")
+    func aliasOfWhatWasNotSent() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let subscriber = try await harness.mqtt(
+                "subscriber",
+                .v5,
+                properties: [.topicAliasMaximum(5), .maximumPacketSize(100)]
+            )
+            _ = try await subscriber.subscribe("t", qos: .atMostOnce)
+            let publisher = try await harness.mqtt("publisher", .v5)
+            try await publisher.publish("t", String(repeating: "x", count: 200))
+            try await publisher.publish("t", "short")
+            let publication = try await subscriber.publication()
+            #expect(publication.topic == "t" && publication.text == "short")
+        }
+    }
+
+    @Test("filters are compared byte by byte", arguments: [false, true])
+    func notNormalised(durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", .v5, durable: durable)
+            let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
+            _ = try await client.subscribe(composed, qos: .atMostOnce)
+            _ = try await client.subscribe(decomposed, qos: .atMostOnce)
+            #expect(try await client.unsubscribe(composed).reasons == [.success])
+            try await client.send(.publish(MQTTPublish(topic: decomposed, payload: ByteBuffer(string: "x"))))
+            #expect(try await client.publication().topic.utf8.elementsEqual(decomposed.utf8))
+            let publisher = try await harness.mqtt("publisher", .v5)
+            try await publisher.publish(composed, "1", retain: true)
+            try await publisher.publish(decomposed, "2", retain: true)
+            _ = try await publisher.subscribe(composed, qos: .atMostOnce)
+            #expect(try await publisher.publication().text == "1")
+            #expect(try await publisher.untilPong().isEmpty)
+        }
+    }
+}
