@@ -148,6 +148,7 @@ let package = Package(
                 nio("NIOPosix"),
                 nio("NIOConcurrencyHelpers"),
                 nio("NIOHTTP1"),
+                nio("NIOTLS"),
                 nio("NIOWebSocket"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(
@@ -227,7 +228,13 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        test("HermesClient", [.target(name: "HermesWire"), nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix")]),
+        test(
+            "HermesClient",
+            [
+                .target(name: "HermesWire"), nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ]
+        ),
         test("HermesCLI", [.target(name: "HermesClient"), .target(name: "HermesServer"), nio("NIOCore")]),
     ],
     swiftLanguageModes: [.v6]

@@ -31,6 +31,8 @@ public final class HermesClient: Sendable {
         public var heartbeat: HeartbeatPolicy
         /// When to connect again.
         public var reconnect: ReconnectPolicy
+        /// The app's state and the network's.
+        public var conditions: DeviceConditions
         /// How long a request may take, reconnects included.
         public var requestTimeout: Duration
         /// How long a message may wait for its receipt, reconnects included.
@@ -46,6 +48,7 @@ public final class HermesClient: Sendable {
             self.device = device
             heartbeat = .delimited
             reconnect = .standard
+            conditions = .shared
             requestTimeout = .seconds(15)
             sendTimeout = .seconds(300)
             cursor = nil
@@ -79,6 +82,7 @@ public final class HermesClient: Sendable {
             eventLoop: eventLoop ?? Connector.defaultEventLoop(),
             heartbeat: configuration.heartbeat,
             reconnect: configuration.reconnect,
+            conditions: configuration.conditions,
             logger: logger,
             connector: connector.connect
         )
@@ -145,7 +149,4 @@ public final class HermesClient: Sendable {
     public var events: ClientEvents<InboxEvent> {
         ClientEvents { [driver] in await driver.nextEvent()?.event }
     }
-
-    /// Tells that the network changed or the app came to the foreground: the connection is checked, or opened, at once.
-    public func networkChanged() async { await driver.networkChanged() }
 }

@@ -57,6 +57,8 @@ extension HermesClientError.Code {
     public static let notEncodable = Self(rawValue: 109)
     /// TLS is set up wrongly: a file is missing or is no certificate.
     public static let badTLS = Self(rawValue: 110)
+    /// The app is suspended: the client closed the connection, and comes back when the app does.
+    public static let suspended = Self(rawValue: 111)
 
     // The server's.
     /// Wrong name or password.

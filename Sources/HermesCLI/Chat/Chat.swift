@@ -116,7 +116,7 @@ actor Chat {
             case .live:
                 if wasLive { await console.status("connected again") }
                 wasLive = true
-            case .idle, .connecting, .authenticating, .lost, .stopped:
+            case .idle, .connecting, .authenticating, .lost, .paused, .stopped:
                 break
             }
         }

@@ -13,6 +13,10 @@ extension ConnectionDriver {
     /// - Throws: HermesClientError if the login is refused, or if the policy gives up; CancellationError.
     func start(_ prepare: @Sendable (inout Link) -> Void = { _ in }) async throws -> Link.Login {
         prepare(&link)
+        if observation == nil {
+            observation = conditions.observe { [weak self] in self?.onLoop { $0.conditionsChanged() } }
+        }
+        conditionsChanged()
         perform(machine.startRequested())
         return try await waitUntilLive()
     }
@@ -155,8 +159,16 @@ extension ConnectionDriver {
         write(request, id: 0)
     }
 
-    /// The network changed, or the app came to the foreground.
-    func networkChanged() { perform(machine.networkChanged(now: eventLoop.now)) }
+    /// The app or the network may have changed.
+    private func conditionsChanged() {
+        let snapshot = conditions.snapshot
+        if snapshot.appState == .suspended, case .live = machine.state {
+            // The last chance to say what was held back.
+            withLink { link, effects in link.closing(effects: &effects) }
+            flush()
+        }
+        perform(machine.conditionsChanged(snapshot, now: eventLoop.now))
+    }
 
     /// The states from now on, the present one first.
     nonisolated func states() -> AsyncStream<ConnectionState> {

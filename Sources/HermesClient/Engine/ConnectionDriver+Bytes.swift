@@ -47,9 +47,11 @@ extension ConnectionDriver {
     }
 
     /// An error came along the pipeline; the handler closes the channel.
-    func errorCaught(_ error: any Error) {
-        if lastError == nil {
-            lastError = HermesClientError(.connectionLost, "the connection broke: \(explain(error))")
+    func errorCaught(_ error: any Error, on channel: any Channel) {
+        // Not one that another was faster than.
+        if lastError == nil, self.channel == nil || self.channel === channel {
+            let broken = HermesClientError(.connectionLost, "the connection broke: \(explain(error))")
+            lastError = error as? HermesClientError ?? broken
         }
     }
 

@@ -30,6 +30,9 @@ actor ConnectionDriver<Link: ConnectionLink> {
     var requests = Requests()
     var session: Link.Login?
     let connector: Connector
+    let conditions: DeviceConditions
+    /// Tells `conditions` that the driver is interested; from `start` until the machine stops.
+    var observation: UInt64?
     let logger: Logger
 
     var channel: (any Channel)?
@@ -59,6 +62,7 @@ actor ConnectionDriver<Link: ConnectionLink> {
         eventLoop: any EventLoop,
         heartbeat: HeartbeatPolicy,
         reconnect: ReconnectPolicy,
+        conditions: DeviceConditions,
         seed: UInt64 = .random(in: 0...UInt64.max),
         logger: Logger?,
         connector: @escaping Connector
@@ -69,7 +73,13 @@ actor ConnectionDriver<Link: ConnectionLink> {
         self.connector = connector
         executor = LoopExecutor(eventLoop)
         decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
-        machine = Machine(heartbeat: heartbeat, reconnect: reconnect, seed: seed)
+        self.conditions = conditions
+        machine = Machine(
+            heartbeat: heartbeat,
+            reconnect: reconnect,
+            conditions: conditions.snapshot,
+            seed: seed
+        )
     }
 }
 
@@ -145,6 +155,7 @@ extension ConnectionDriver {
         switch result {
         case .success(let channel):
             self.channel = channel
+            lastError = nil
             // Not at once: closing may complete in the middle of what closes.
             channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
             perform(machine.connected(now: eventLoop.now))
@@ -196,6 +207,8 @@ extension ConnectionDriver {
     }
 
     func stopped(_ reason: HermesClientError?) {
+        if let observation { conditions.stopObserving(observation) }
+        observation = nil
         let error = reason ?? HermesClientError(.closed, "the client is closed")
         for entry in requests.removeAll() { entry.waiter.resume(throwing: error) }
         failWriteWaiters(error)
@@ -255,7 +268,7 @@ extension ConnectionDriver {
     }
 
     private func publishState() {
-        let state = machine.state.published
+        let state = machine.published
         guard state != publishedState else { return }
         publishedState = state
         logger.debug("connection state", metadata: ["state": "\(state)"])
@@ -275,19 +288,4 @@ struct RequestWaiter<Answer: Sendable>: Sendable {
 
     func resume(with result: Result<Answer, any Error>) { complete(result) }
     func resume(throwing error: any Error) { complete(.failure(error)) }
-}
-
-extension ConnectionEngine.StateMachine.State {
-    /// The state as the app sees it.
-    var published: ConnectionState {
-        switch self {
-        case .idle: .idle
-        case .connecting: .connecting
-        case .authenticating: .authenticating
-        case .live: .live
-        case .lost(let error, _): .lost(error)
-        case .waiting(let waiting): .waiting(waiting.error, delay: waiting.delay)
-        case .stopped(let error): .stopped(error)
-        }
-    }
 }

@@ -70,12 +70,15 @@ extension ConnectionEngine {
 
         /// What comes once the lost connection is closed.
         enum Next: Hashable, Sendable {
+            /// It was no failure: a try as soon as the conditions allow.
+            case atOnce
             case byPolicy
             case at(Slot)
             case stop(HermesClientError?)
         }
 
         private(set) var state = State.idle
+        private var conditions: DeviceConditions.Snapshot
         private let heartbeat: HeartbeatPolicy
         /// The time between two heartbeats of this connection.
         private var interval: TimeAmount
@@ -86,14 +89,18 @@ extension ConnectionEngine {
 
         /// A connection that lived this long was well: the count of failures starts anew.
         static let wellAfter = Duration.seconds(10)
+        /// A timer that is this much late means that the process did not run, and says nothing about the server.
+        static let halted = Duration.seconds(5)
 
         init(
             heartbeat: HeartbeatPolicy,
             reconnect: ReconnectPolicy,
+            conditions: DeviceConditions.Snapshot = .init(),
             authenticationTimeout: Duration = .seconds(10),
             seed: UInt64
         ) {
             self.heartbeat = heartbeat
+            self.conditions = conditions
             interval = TimeAmount(heartbeat.interval)
             schedule = ReconnectSchedule(reconnect, seed: seed)
             self.authenticationTimeout = authenticationTimeout
@@ -111,7 +118,7 @@ extension ConnectionEngine.StateMachine {
         switch state {
         case .idle, .connecting, .lost, .stopped: nil
         case .authenticating(let until): until
-        case .waiting(let waiting): waiting.until
+        case .waiting(let waiting): conditions.isHeld ? nil : waiting.until
         case .live(let live):
             switch live.heartbeat {
             case .due(let at): min(at, live.leaveAt?.moment ?? at)
@@ -144,7 +151,7 @@ extension ConnectionEngine.StateMachine {
         case .connecting, .authenticating, .live:
             state = .lost(HermesClientError(.closed, "the client was closed"), next: .stop(nil))
             return [.close]
-        case .lost(let error, next: .byPolicy), .lost(let error, next: .at):
+        case .lost(let error, next: .atOnce), .lost(let error, next: .byPolicy), .lost(let error, next: .at):
             state = .lost(error, next: .stop(nil))
             return []
         case .lost(_, next: .stop), .stopped:
@@ -152,18 +159,38 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The network changed, or the app came to the foreground: find out at once whether the connection is well.
-    mutating func networkChanged(now: NIODeadline) -> [Action] {
+    /// The app or the network may have changed.
+    mutating func conditionsChanged(_ new: DeviceConditions.Snapshot, now: NIODeadline) -> [Action] {
+        let old = conditions
+        conditions = new
+        if new.appState == .suspended { return suspend() }
+        let cameForward = new.appState == .foreground && old.appState != .foreground
+        let isElsewhere = new.path.isUsable && new.path != old.path
+        return cameForward || isElsewhere || (old.isHeld && !new.isHeld) ? look(now: now) : []
+    }
+
+    /// Ends the connection, for the app will not be there to keep it.
+    private mutating func suspend() -> [Action] {
+        switch state {
+        case .connecting, .authenticating, .live:
+            return lose(HermesClientError(.suspended, "the app is suspended"), next: .atOnce)
+        case .idle, .lost, .waiting, .stopped:
+            return []
+        }
+    }
+
+    /// Finds out at once whether the connection is well, with one heartbeat, or tries at once to get one.
+    private mutating func look(now: NIODeadline) -> [Action] {
         switch state {
         case .waiting(var waiting):
             schedule.startAnew()
-            guard now < waiting.earliest else { return connect() }
-            waiting.until = min(waiting.until, waiting.earliest)
+            if !conditions.isHeld, now >= waiting.earliest { return connect() }
+            waiting.until = min(waiting.until, max(now, waiting.earliest))
             state = .waiting(waiting)
             return []
         case .live(let live):
             guard case .due = live.heartbeat, heartbeat.answerTimeout != nil else { return [] }
-            return beat(live, tries: 1, now: now)
+            return beat(live, tries: heartbeat.tries, now: now)
         case .idle, .connecting, .authenticating, .lost, .stopped:
             return []
         }
@@ -178,7 +205,7 @@ extension ConnectionEngine.StateMachine {
             guard now >= until else { return [] }
             return lose(HermesClientError(.timedOut, "the server did not answer the login in time"), next: .byPolicy)
         case .waiting(let waiting):
-            return now >= waiting.until ? connect() : []
+            return now >= waiting.until && !conditions.isHeld ? connect() : []
         case .live(let live):
             if let slot = live.leaveAt, now >= slot.moment {
                 noteEnd(of: live, now: now)
@@ -190,6 +217,7 @@ extension ConnectionEngine.StateMachine {
                 return beat(live, tries: 1, now: now)
             case .unanswered(_, let until, let tries):
                 guard now >= until else { return [] }
+                if now - until >= TimeAmount(Self.halted) { return beat(live, tries: heartbeat.tries, now: now) }
                 guard tries < heartbeat.tries else {
                     return lose(
                         HermesClientError(.timedOut, "the server did not answer \(tries) heartbeat(s)"),
@@ -403,6 +431,8 @@ extension ConnectionEngine.StateMachine {
         case .stop(let reason):
             state = .stopped(reason)
             return
+        case .atOnce:
+            until = now
         case .byPolicy:
             until = schedule.next(now: now)
         case .at(let slot):
@@ -420,5 +450,21 @@ extension ConnectionEngine.StateMachine {
     private mutating func slot(_ advice: Advice, now: NIODeadline) -> Slot {
         if let endpoint = advice.endpoint { redirection = endpoint }
         return schedule.slot(advice, now: now)
+    }
+}
+
+extension ConnectionEngine.StateMachine {
+    /// The state as the app sees it.
+    var published: ConnectionState {
+        switch state {
+        case .idle: .idle
+        case .connecting: .connecting
+        case .authenticating: .authenticating
+        case .live: .live
+        case .lost(let error, _): .lost(error)
+        case .waiting(let waiting) where conditions.isHeld: .paused(waiting.error)
+        case .waiting(let waiting): .waiting(waiting.error, delay: waiting.delay)
+        case .stopped(let error): .stopped(error)
+        }
     }
 }

@@ -29,7 +29,8 @@ final class ConnectionHandler<Link: ConnectionLink>: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        driver.assumeIsolated { $0.errorCaught(error) }
+        let channel = context.channel
+        driver.assumeIsolated { $0.errorCaught(error, on: channel) }
         context.close(promise: nil)
     }
 }

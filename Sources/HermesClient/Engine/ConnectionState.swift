@@ -15,6 +15,8 @@ public enum ConnectionState: Hashable, Sendable {
     case lost(HermesClientError)
     /// There is no connection, because of this; the next try comes after the delay.
     case waiting(HermesClientError, delay: Duration)
+    /// There is no connection, because of this, and no try while the app is suspended or without a network.
+    case paused(HermesClientError)
     /// There will be no further try: because of this, or, if nil, because the app closed the client.
     case stopped(HermesClientError?)
 }

@@ -17,12 +17,13 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// - Parameters:
     ///   - interval: the time between two heartbeats.
     ///   - answerTimeout: how long an answer is awaited; nil where the protocol has none.
-    ///   - tries: how many heartbeats in a row may stay unanswered.
+    ///   - tries: how many heartbeats in a row may stay unanswered; three, so that one lost in a bad network does not
+    ///     cost the connection.
     ///   - restartsOnWrite: whether any write restarts the interval.
     public init(
         interval: Duration,
         answerTimeout: Duration? = .seconds(8),
-        tries: Int = 1,
+        tries: Int = 3,
         restartsOnWrite: Bool = true
     ) {
         self.interval = interval
@@ -35,8 +36,8 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     public static let push = HeartbeatPolicy(interval: .seconds(120))
     /// Delimited: as push.
     public static let delimited = push
-    /// IMPB: every 180 s, three tries.
-    public static let impb = HeartbeatPolicy(interval: .seconds(180), tries: 3)
+    /// IMPB: every 180 s; the answer within 8 s.
+    public static let impb = HeartbeatPolicy(interval: .seconds(180))
     /// LiveRoom: every 10 s without answer; only heartbeats count as life there, so that no write replaces one.
     ///
     /// A little under 10 s, because the server removes a client that was silent for more than that.

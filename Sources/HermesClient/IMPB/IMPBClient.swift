@@ -31,6 +31,8 @@ public final class IMPBClient: Sendable {
         public var heartbeat: HeartbeatPolicy
         /// When to connect again.
         public var reconnect: ReconnectPolicy
+        /// The app's state and the network's.
+        public var conditions: DeviceConditions
         /// How long a request may take, reconnects included.
         public var requestTimeout: Duration
         /// How long a message may wait for its receipt, reconnects included.
@@ -45,6 +47,7 @@ public final class IMPBClient: Sendable {
             localPort = 0
             heartbeat = .impb
             reconnect = .standard
+            conditions = .shared
             requestTimeout = .seconds(15)
             sendTimeout = .seconds(300)
         }
@@ -68,6 +71,7 @@ public final class IMPBClient: Sendable {
             eventLoop: eventLoop ?? Connector.defaultEventLoop(),
             heartbeat: configuration.heartbeat,
             reconnect: configuration.reconnect,
+            conditions: configuration.conditions,
             logger: logger,
             connector: connector.connect
         )

@@ -25,6 +25,8 @@ public final class LiveRoomClient: Sendable {
         public var heartbeat: HeartbeatPolicy
         /// When to connect again.
         public var reconnect: ReconnectPolicy
+        /// The app's state and the network's.
+        public var conditions: DeviceConditions
         /// The longest frame that is accepted, in bytes.
         public var maxFrameBytes: Int
 
@@ -37,6 +39,7 @@ public final class LiveRoomClient: Sendable {
             device = nil
             heartbeat = .liveRoom
             reconnect = .standard
+            conditions = .shared
             maxFrameBytes = 1_048_576
         }
     }
@@ -65,6 +68,7 @@ public final class LiveRoomClient: Sendable {
             eventLoop: eventLoop ?? Connector.defaultEventLoop(),
             heartbeat: configuration.heartbeat,
             reconnect: configuration.reconnect,
+            conditions: configuration.conditions,
             logger: logger,
             connector: connector.connect
         )

@@ -47,6 +47,8 @@ public final class MQTTClient: Sendable {
         public var heartbeat: HeartbeatPolicy
         /// When to connect again.
         public var reconnect: ReconnectPolicy
+        /// The app's state and the network's.
+        public var conditions: DeviceConditions
         /// How long subscribing may take, reconnects included.
         public var requestTimeout: Duration
         /// How long a publication may wait for its acknowledgement, reconnects included.
@@ -73,6 +75,7 @@ public final class MQTTClient: Sendable {
             sessionExpiry = .zero
             heartbeat = .mqtt
             reconnect = .standard
+            conditions = .shared
             requestTimeout = .seconds(15)
             publishTimeout = .seconds(300)
             receiveMaximum = 256
@@ -110,6 +113,7 @@ public final class MQTTClient: Sendable {
             eventLoop: eventLoop ?? Connector.defaultEventLoop(),
             heartbeat: configuration.heartbeat,
             reconnect: configuration.reconnect,
+            conditions: configuration.conditions,
             logger: logger,
             connector: try Connector(configuration.server, webSocketPath: configuration.webSocketPath).connect
         )
@@ -166,7 +170,4 @@ public final class MQTTClient: Sendable {
     ///
     /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
     public func run() async throws { try await driver.run() }
-
-    /// Tells that the network changed or the app came to the foreground: the connection is checked, or opened, at once.
-    public func networkChanged() async { await driver.networkChanged() }
 }

@@ -34,6 +34,8 @@ public final class QSIOPClient: Sendable {
         public var heartbeat: HeartbeatPolicy
         /// When to connect again.
         public var reconnect: ReconnectPolicy
+        /// The app's state and the network's.
+        public var conditions: DeviceConditions
         /// How long a request may take.
         public var requestTimeout: Duration
 
@@ -43,6 +45,7 @@ public final class QSIOPClient: Sendable {
             self.identity = identity
             heartbeat = .qsiop
             reconnect = .standard
+            conditions = .shared
             requestTimeout = .seconds(15)
         }
     }
@@ -65,6 +68,7 @@ public final class QSIOPClient: Sendable {
             eventLoop: eventLoop ?? Connector.defaultEventLoop(),
             heartbeat: configuration.heartbeat,
             reconnect: configuration.reconnect,
+            conditions: configuration.conditions,
             logger: logger,
             connector: connector.connect
         )

@@ -9,11 +9,12 @@ import NIOSSL
 import NIOTransportServices
 #endif
 
-/// Opens connections to one server.
+/// Opens connections to one server, whichever of its addresses answers first.
 struct Connector: Sendable {
     private let address: ServerAddress
     private let webSocketPath: String?
     private let sslContext: NIOSSLContext?
+    private let pinnedKeys: Set<[UInt8]>?
 
     /// Prepares for an address.
     ///
@@ -23,6 +24,12 @@ struct Connector: Sendable {
         self.address = address
         self.webSocketPath = webSocketPath
         sslContext = try address.tls.map { options throws(HermesClientError) in try Self.context(options) }
+        do {
+            pinnedKeys = try address.tls?.pinnedCertificatesFile.map { try PinnedKeyHandler.keys(inFile: $0) }
+        } catch {
+            let file = address.tls?.pinnedCertificatesFile ?? ""
+            throw HermesClientError(.badTLS, "\(file) holds no certificates to pin the server to: \(error)")
+        }
     }
 
     /// The loop that a client lives on unless it is given one.
@@ -36,21 +43,21 @@ struct Connector: Sendable {
 
     /// Opens a channel on a loop; `configure` adds the handler that gets the decrypted bytes.
     ///
-    /// - Parameter preferred: tried first; nil, or if it does not answer: the address itself.
+    /// - Parameter preferred: tried before the address itself; nil: none.
     func connect(
         on eventLoop: any EventLoop,
         preferring preferred: ServerAddress.Endpoint?,
         configure: @escaping @Sendable (any Channel) throws -> Void
     ) -> EventLoopFuture<any Channel> {
-        guard let preferred, preferred != address.endpoint else {
-            return open(address.endpoint, on: eventLoop, configure: configure)
-        }
-        return open(preferred, on: eventLoop, configure: configure).flatMapError { _ in
-            open(address.endpoint, on: eventLoop, configure: configure)
-        }
+        var endpoints: [ServerAddress.Endpoint] = []
+        for endpoint in [preferred, address.endpoint].compactMap({ $0 }) + address.alternatives
+        where !endpoints.contains(endpoint) { endpoints.append(endpoint) }
+        guard endpoints.count > 1 else { return open(address.endpoint, on: eventLoop, configure: configure) }
+        return race(endpoints, on: eventLoop, configure: configure)
     }
 
-    private func open(
+    /// Opens a channel to one endpoint.
+    func open(
         _ endpoint: ServerAddress.Endpoint,
         on eventLoop: any EventLoop,
         configure: @escaping @Sendable (any Channel) throws -> Void
@@ -79,6 +86,9 @@ struct Connector: Sendable {
                 if let sslContext {
                     let handler = try NIOSSLClientHandler(context: sslContext, serverHostname: serverName)
                     try channel.pipeline.syncOperations.addHandler(handler)
+                    if let pinnedKeys {
+                        try channel.pipeline.syncOperations.addHandler(PinnedKeyHandler(keys: pinnedKeys))
+                    }
                 }
                 try configure(channel)
             }

@@ -7,6 +7,9 @@ public struct ServerAddress: Hashable, Sendable {
     public var host: String
     /// The TCP port.
     public var port: Int
+    /// Other hosts and ports that lead to the same server or to others like it: tried, in their order, when those before
+    /// fail or do not answer within a second; the first that answers counts.
+    public var alternatives: [Endpoint]
     /// Encryption; nil: none.
     public var tls: TLSOptions?
     /// How long opening the connection may take.
@@ -17,16 +20,19 @@ public struct ServerAddress: Hashable, Sendable {
     /// - Parameters:
     ///   - host: a name or an IP address.
     ///   - port: the TCP port.
+    ///   - alternatives: other hosts and ports, tried when the first does not answer.
     ///   - tls: encryption; nil: none.
     ///   - connectTimeout: how long opening the connection may take.
     public init(
         host: String = "127.0.0.1",
         port: Int,
+        alternatives: [Endpoint] = [],
         tls: TLSOptions? = nil,
         connectTimeout: Duration = .seconds(10)
     ) {
         self.host = host
         self.port = port
+        self.alternatives = alternatives
         self.tls = tls
         self.connectTimeout = connectTimeout
     }

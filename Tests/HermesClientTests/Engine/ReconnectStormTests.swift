@@ -38,7 +38,8 @@ import Testing
             _ = machine.kicked(Fleet.error, mayReturn: true, advice: advice, now: now)
             machine.connectionClosed(Fleet.error, now: now)
             // Impatience does not help.
-            #expect(machine.networkChanged(now: now) == [])
+            let elsewhere = DeviceConditions.Snapshot(path: NetworkPath(label: "elsewhere"))
+            #expect(machine.conditionsChanged(elsewhere, now: now) == [])
         }
         let logins = fleet.run(serverIsBackAfter: .zero, failure: .atOnce)
         #expect(logins.prefix(30).allSatisfy { $0 == 0 })

@@ -24,15 +24,22 @@ typealias Machine = ConnectionEngine.StateMachine
         case unanswered
         case lostByPolicy
         case lostAt
+        case lostAtOnce
         case lostForGood
         case waiting
+        /// Waiting while there is no network.
+        case held
         case stopped
     }
 
     enum Event: CaseIterable {
         case startRequested
         case stopRequested
-        case networkChanged
+        case foregrounded
+        case backgrounded
+        case suspended
+        case pathChanged
+        case pathLost
         case deadlineReached
         case connected
         case connectFailed
@@ -58,6 +65,7 @@ typealias Machine = ConnectionEngine.StateMachine
         case unanswered
         case lostByPolicy
         case lostAt
+        case lostAtOnce
         case lostForGood
         case waiting
         case stopped
@@ -71,6 +79,7 @@ typealias Machine = ConnectionEngine.StateMachine
                 if case .due = live.heartbeat { self = .live } else { self = .unanswered }
             case .lost(_, next: .byPolicy): self = .lostByPolicy
             case .lost(_, next: .at): self = .lostAt
+            case .lost(_, next: .atOnce): self = .lostAtOnce
             case .lost(_, next: .stop): self = .lostForGood
             case .waiting: self = .waiting
             case .stopped: self = .stopped
@@ -97,7 +106,13 @@ typealias Machine = ConnectionEngine.StateMachine
         case .lostAt:
             let advice = Machine.Advice(notBefore: .seconds(5), window: .zero)
             _ = machine.kicked(error, mayReturn: true, advice: advice, now: start)
+        case .lostAtOnce:
+            _ = machine.conditionsChanged(conditions(.suspended), now: start)
+            _ = machine.conditionsChanged(conditions(), now: start)
         case .lostForGood: _ = machine.kicked(error, mayReturn: false, advice: nil, now: start)
+        case .held:
+            machine.connectionClosed(error, now: start)
+            _ = machine.conditionsChanged(conditions(path: nowhere), now: start)
         case .waiting: machine.connectionClosed(error, now: start)
         case .stopped:
             _ = machine.kicked(error, mayReturn: false, advice: nil, now: start)
@@ -106,20 +121,38 @@ typealias Machine = ConnectionEngine.StateMachine
         return machine
     }
 
+    static let elsewhere = NetworkPath(label: "elsewhere")
+    static let nowhere = NetworkPath(label: "none", isUsable: false)
+
+    static func conditions(
+        _ appState: DeviceConditions.AppState = .foreground,
+        path: NetworkPath = .unknown
+    ) -> DeviceConditions.Snapshot {
+        DeviceConditions.Snapshot(appState: appState, path: path)
+    }
+
     /// Carries an event out, long after every deadline; nil where it cannot happen (our bug, asserted in debug builds).
     static func apply(_ event: Event, to machine: inout Machine, in place: Place) -> [Machine.Action]? {
         let late = start + .hours(1)
-        let hasNoConnection = [.idle, .waiting, .stopped].contains(place)
+        let hasNoConnection = [.idle, .waiting, .held, .stopped].contains(place)
+        let isLost = [.lostByPolicy, .lostAt, .lostAtOnce, .lostForGood].contains(place)
+        let path = place == .held ? nowhere : .unknown
         switch event {
         case .startRequested: return machine.startRequested()
         case .stopRequested: return machine.stopRequested()
-        case .networkChanged: return machine.networkChanged(now: start)
+        case .foregrounded:
+            let first = machine.conditionsChanged(conditions(.background, path: path), now: start)
+            return first + machine.conditionsChanged(conditions(path: path), now: start)
+        case .backgrounded: return machine.conditionsChanged(conditions(.background, path: path), now: start)
+        case .suspended: return machine.conditionsChanged(conditions(.suspended, path: path), now: start)
+        case .pathChanged: return machine.conditionsChanged(conditions(path: elsewhere), now: start)
+        case .pathLost: return machine.conditionsChanged(conditions(path: nowhere), now: start)
         case .deadlineReached: return machine.deadlineReached(now: late)
         case .connected:
-            guard [.connecting, .lostByPolicy, .lostAt, .lostForGood].contains(place) else { return nil }
+            guard place == .connecting || isLost else { return nil }
             return machine.connected(now: start)
         case .connectFailed:
-            guard [.connecting, .lostByPolicy, .lostAt, .lostForGood].contains(place) else { return nil }
+            guard place == .connecting || isLost else { return nil }
             machine.connectFailed(error, now: start)
             return []
         case .authenticated:
@@ -162,20 +195,26 @@ typealias Machine = ConnectionEngine.StateMachine
         switch (place, event) {
         case (.idle, .startRequested), (.stopped, .startRequested): (.connecting, [.connect(preferring: nil)])
         case (.lostForGood, .startRequested): (.lostByPolicy, [])
-        case (.idle, .stopRequested), (.waiting, .stopRequested): (.stopped, [])
+        case (.idle, .stopRequested), (.waiting, .stopRequested), (.held, .stopRequested): (.stopped, [])
         case (.connecting, .stopRequested), (.authenticating, .stopRequested), (.live, .stopRequested),
             (.unanswered, .stopRequested):
             (.lostForGood, [.close])
-        case (.lostByPolicy, .stopRequested), (.lostAt, .stopRequested): (.lostForGood, [])
-        case (.live, .networkChanged): (.unanswered, [.sendHeartbeat])
-        case (.waiting, .networkChanged): (.connecting, [.connect(preferring: nil)])
+        case (.lostByPolicy, .stopRequested), (.lostAt, .stopRequested), (.lostAtOnce, .stopRequested):
+            (.lostForGood, [])
+        case (.live, .foregrounded), (.live, .pathChanged): (.unanswered, [.sendHeartbeat])
+        case (.waiting, .foregrounded), (.waiting, .pathChanged), (.held, .pathChanged):
+            (.connecting, [.connect(preferring: nil)])
+        case (.connecting, .suspended), (.authenticating, .suspended), (.live, .suspended), (.unanswered, .suspended):
+            (.lostAtOnce, [.close])
         case (.authenticating, .deadlineReached): (.lostByPolicy, [.close])
         case (.live, .deadlineReached), (.unanswered, .deadlineReached): (.unanswered, [.sendHeartbeat])
         case (.waiting, .deadlineReached): (.connecting, [.connect(preferring: nil)])
         case (.connecting, .connected): (.authenticating, [.authenticate])
         case (.lostByPolicy, .connected): (.lostByPolicy, [.close])
         case (.lostAt, .connected): (.lostAt, [.close])
+        case (.lostAtOnce, .connected): (.lostAtOnce, [.close])
         case (.lostForGood, .connected): (.lostForGood, [.close])
+        case (.lostAtOnce, .connectFailed), (.lostAtOnce, .connectionClosed): (.waiting, [])
         case (.connecting, .connectFailed), (.lostByPolicy, .connectFailed), (.lostAt, .connectFailed): (.waiting, [])
         case (.lostForGood, .connectFailed): (.stopped, [])
         case (.authenticating, .authenticated): (.live, [.becameLive])
@@ -200,6 +239,7 @@ typealias Machine = ConnectionEngine.StateMachine
     func `every event in every state`(place: Place, event: Event) {
         var machine = Self.machine(in: place)
         let before = Kind(machine.state)
+        #expect(place != .lostAtOnce || before == .lostAtOnce)
         guard let actions = Self.apply(event, to: &machine, in: place) else { return }
         let expected = Self.expected(place, event) ?? (before, [])
         #expect(actions == expected.1)
@@ -293,6 +333,53 @@ typealias Machine = ConnectionEngine.StateMachine
         _ = machine.kicked(Self.error, mayReturn: true, advice: endless, now: Self.start)
         machine.connectionClosed(Self.error, now: Self.start)
         #expect(machine.nextDeadline == Self.start + .hours(1))
+    }
+
+    @Test func `a suspended app has no connection and comes back at once, whatever the policy`() {
+        for policy in [Self.reconnect, .never] {
+            var machine = Self.machine(in: .live, reconnect: policy)
+            #expect(machine.conditionsChanged(Self.conditions(.suspended), now: Self.start) == [.close])
+            machine.connectionClosed(Self.error, now: Self.start)
+            #expect(machine.nextDeadline == nil)
+            #expect(machine.deadlineReached(now: Self.start + .hours(1)) == [])
+            guard case .paused(let reason) = machine.published else {
+                Issue.record("not paused")
+                continue
+            }
+            #expect(reason.code == .suspended)
+            let background = Self.conditions(.background)
+            let later = Self.start + .hours(2)
+            #expect(machine.conditionsChanged(background, now: later) == [.connect(preferring: nil)])
+        }
+    }
+
+    @Test func `without a network nothing is tried, and neither app nor network overrule the server`() {
+        var machine = Self.machine(in: .live)
+        let advice = Machine.Advice(notBefore: .seconds(30), window: .seconds(60))
+        _ = machine.kicked(Self.error, mayReturn: true, advice: advice, now: Self.start)
+        machine.connectionClosed(Self.error, now: Self.start)
+        #expect(machine.conditionsChanged(Self.conditions(path: Self.nowhere), now: Self.start) == [])
+        #expect(machine.nextDeadline == nil)
+        #expect(machine.conditionsChanged(Self.conditions(path: Self.elsewhere), now: Self.start) == [])
+        #expect(machine.nextDeadline == Self.start + .seconds(30))
+        #expect(machine.deadlineReached(now: Self.start + .seconds(30)) == [.connect(preferring: nil)])
+    }
+
+    @Test func `after a change one unanswered heartbeat is enough`() {
+        var machine = Self.machine(in: .live)
+        let now = Self.start + .seconds(50)
+        #expect(machine.conditionsChanged(Self.conditions(path: Self.elsewhere), now: now) == [.sendHeartbeat])
+        #expect(machine.deadlineReached(now: now + .seconds(8)) == [.close])
+    }
+
+    @Test func `a timer that comes much too late says nothing about the server`() {
+        var machine = Self.machine(in: .live)
+        var now = Self.start + .seconds(100)
+        _ = machine.deadlineReached(now: now)
+        _ = machine.deadlineReached(now: now + .seconds(8))
+        now = now + .hours(1)
+        #expect(machine.deadlineReached(now: now) == [.sendHeartbeat])
+        #expect(machine.deadlineReached(now: now + .seconds(8)) == [.close])
     }
 
     @Test func `without tries left the first failure is final`() {

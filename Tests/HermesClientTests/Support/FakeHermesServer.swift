@@ -3,6 +3,7 @@
 
 import HermesWire
 import NIOConcurrencyHelpers
+import NIOSSL
 
 @testable import HermesClient
 
@@ -67,9 +68,10 @@ extension FakeServer where Decoder == DelimitedFrameDecoder {
     /// A server whose script gets packets.
     static func scripted(
         port: Int = 0,
+        tls: NIOSSLContext? = nil,
         _ script: @escaping @Sendable (Hermes_V1_Packet, Connection) -> Void
     ) async throws -> FakeServer {
-        try await FakeServer(port: port) { frame, connection in
+        try await FakeServer(port: port, tls: tls) { frame, connection in
             guard let packet = try? frame.packet() else { return connection.close() }
             script(packet, connection)
         }

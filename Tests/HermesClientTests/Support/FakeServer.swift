@@ -5,6 +5,7 @@ import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
+import NIOSSL
 
 /// A server on a free loopback port that does what a test's script says.
 final class FakeServer<Decoder: FrameDecoder>: Sendable {
@@ -40,7 +41,12 @@ final class FakeServer<Decoder: FrameDecoder>: Sendable {
     private let listener: any Channel
     private let state: NIOLockedValueBox<State>
 
-    init(port: Int = 0, onConnect: (@Sendable (Connection) -> Void)? = nil, script: @escaping Script) async throws {
+    init(
+        port: Int = 0,
+        tls: NIOSSLContext? = nil,
+        onConnect: (@Sendable (Connection) -> Void)? = nil,
+        script: @escaping Script
+    ) async throws {
         let state = NIOLockedValueBox(State())
         self.state = state
         let (received, continuation) = AsyncStream<(Int, Frame)>.makeStream()
@@ -58,6 +64,9 @@ final class FakeServer<Decoder: FrameDecoder>: Sendable {
                     let handler = Handler<Decoder>(onConnect: onConnect, connection: connection) { frame in
                         script(frame, connection)
                         continuation.yield((connection.number, frame))
+                    }
+                    if let tls {
+                        try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
                     }
                     try channel.pipeline.syncOperations.addHandler(handler)
                 }

@@ -4,6 +4,7 @@
 import Foundation
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing

@@ -1,30 +1,30 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
-import HermesGateways
+package import Foundation
+package import HermesGateways
 
 /// A certificate for `localhost`, made by openssl in a directory of its own.
-struct TestCertificate {
-    static let openssl = "/usr/bin/openssl"
-    static let canBeMade = FileManager.default.isExecutableFile(atPath: openssl)
+package struct TestCertificate {
+    private static let openssl = "/usr/bin/openssl"
+    package static let canBeMade = FileManager.default.isExecutableFile(atPath: openssl)
 
-    let directory: URL
+    package let directory: URL
     private let subject: String
 
-    init(subject: String = "/CN=localhost") throws {
+    package init(subject: String = "/CN=localhost") throws {
         self.subject = subject
         directory = FileManager.default.temporaryDirectory.appending(path: "hermes-tls-\(UUID())")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         try renew()
     }
 
-    var certificate: String { directory.appending(path: "certificate.pem").path }
-    var key: String { directory.appending(path: "key.pem").path }
-    var settings: TLSSettings { TLSSettings(certificatePath: certificate, privateKeyPath: key) }
+    package var certificate: String { directory.appending(path: "certificate.pem").path }
+    package var key: String { directory.appending(path: "key.pem").path }
+    package var settings: TLSSettings { TLSSettings(certificatePath: certificate, privateKeyPath: key) }
 
     /// Puts a new certificate in the place of the old one.
-    func renew() throws {
+    package func renew() throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: Self.openssl)
         process.arguments =
@@ -36,15 +36,17 @@ struct TestCertificate {
         process.standardError = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Unexpected("openssl failed") }
+        guard process.terminationStatus == 0 else { throw OpenSSLFailed() }
     }
 
     /// A copy of the certificate that stays when it is renewed.
-    func copy() throws -> String {
+    package func copy() throws -> String {
         let path = directory.appending(path: "\(UUID()).pem").path
         try FileManager.default.copyItem(atPath: certificate, toPath: path)
         return path
     }
 
-    func remove() { try? FileManager.default.removeItem(at: directory) }
+    package func remove() { try? FileManager.default.removeItem(at: directory) }
+
+    private struct OpenSSLFailed: Error {}
 }

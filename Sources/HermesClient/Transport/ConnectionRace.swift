@@ -1,0 +1,57 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which of several addresses is tried when, and which connection is kept: the first that is open.
+///
+/// Happy eyeballs (RFC 8305, section 5) over endpoints: the next one is tried when those before failed, or when they
+/// take too long. Addresses of one host name are raced by the system or by NIO in the same way. Does no IO.
+struct ConnectionRace: Sendable {
+    enum Action: Hashable, Sendable {
+        /// Open a connection to the endpoint of this number; report `opened` or `failed`.
+        case open(Int)
+        /// Call `delayPassed` with this number after the delay.
+        case startTimer(Int)
+        /// The connection is the winner.
+        case keep
+        /// Close the connection: another was faster.
+        case discard
+        /// No endpoint answers.
+        case giveUp
+    }
+
+    private let count: Int
+    private var started = 0
+    private var failures = 0
+    private var isWon = false
+
+    /// - Parameter count: how many endpoints there are; at least 1.
+    init(count: Int) { self.count = count }
+
+    mutating func began() -> [Action] { next() }
+
+    mutating func failed() -> [Action] {
+        failures += 1
+        if isWon { return [] }
+        if failures == count { return [.giveUp] }
+        // Others are still being tried: their timer brings the next one.
+        return failures == started ? next() : []
+    }
+
+    /// - Parameter number: as in `startTimer`.
+    mutating func delayPassed(_ number: Int) -> [Action] {
+        // Not if the next one was started by a failure meanwhile.
+        isWon || number != started ? [] : next()
+    }
+
+    mutating func opened() -> [Action] {
+        if isWon { return [.discard] }
+        isWon = true
+        return [.keep]
+    }
+
+    private mutating func next() -> [Action] {
+        guard started < count else { return [] }
+        started += 1
+        return started < count ? [.open(started - 1), .startTimer(started)] : [.open(started - 1)]
+    }
+}

@@ -1,0 +1,40 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import NIOSSL
+import NIOTLS
+
+/// Ends a TLS connection, before a byte of the application's has gone, if the server's key is none of those expected.
+///
+/// It comes in addition to the check of the certificate: a certificate that somebody else got for the server's name is
+/// no use to them. NIOSSL tells of the finished handshake before it sends what was held back for it.
+final class PinnedKeyHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    /// The public keys, each as the SubjectPublicKeyInfo of its certificate (RFC 7469, section 2.4).
+    private let keys: Set<[UInt8]>
+
+    init(keys: Set<[UInt8]>) { self.keys = keys }
+
+    /// The keys of the certificates of a PEM file.
+    static func keys(inFile file: String) throws -> Set<[UInt8]> {
+        Set(try NIOSSLCertificate.fromPEMFile(file).map { try $0.extractPublicKey().toSPKIBytes() })
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .some(.handshakeCompleted) = event as? TLSUserEvent, !isExpected(context) {
+            let message = "the server's key is none of the pinned ones: another server, or it has a new key"
+            context.fireErrorCaught(HermesClientError(.badTLS, message))
+            context.close(promise: nil)
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    private func isExpected(_ context: ChannelHandlerContext) -> Bool {
+        guard let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate(),
+            let key = try? certificate.extractPublicKey().toSPKIBytes()
+        else { return false }
+        return keys.contains(key)
+    }
+}
