@@ -174,7 +174,9 @@ extension MemoryState {
     mutating func purgeSessions(now: Timestamp, limit: Int) -> Int {
         var done = 0
         for (id, session) in durable where done < limit {
-            let expired = session.queue.lazy.filter { $0.publication.hasExpired(at: now) }
+            let expired = session.queue.lazy.filter {
+                $0.seq > session.stored.sentUpTo && $0.publication.hasExpired(at: now)
+            }
             let seqs = Set(expired.map(\.seq).prefix(limit - done))
             guard !seqs.isEmpty else { continue }
             done += seqs.count

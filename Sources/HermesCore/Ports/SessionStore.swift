@@ -30,7 +30,8 @@ package protocol SessionStore: Sendable {
     /// All retained publications, in no order.
     func retained() async throws(HermesError) -> [StoredPublication]
 
-    /// Deletes what is left of removed sessions, and publications that have expired; a bounded amount per call.
+    /// Deletes what is left of removed sessions, and publications that have expired and that no session was sent yet; a
+    /// bounded amount per call.
     /// Sessions themselves end by ``SessionOperation/remove(_:)`` alone.
     /// - Returns: how many rows were dealt with; 0 when there is nothing left to do.
     func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int

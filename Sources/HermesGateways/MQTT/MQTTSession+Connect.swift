@@ -17,6 +17,7 @@ extension MQTTSession {
         }
         version = connect.version
         phase = .connecting
+        for case .maximumPacketSize(let bytes) in connect.properties.list { maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }
         let isAssigned = connect.clientID.isEmpty
         let clientID = isAssigned ? Self.randomClientID() : connect.clientID
@@ -91,7 +92,6 @@ extension MQTTSession {
         for property in connect.properties.list {
             switch property {
             case .receiveMaximum(let count): receiveMaximum = min(receiveMaximum, Int(count))
-            case .maximumPacketSize(let bytes): maxPacketBytes = Int(bytes)
             case .topicAliasMaximum(let count): client.maxAlias = min(count, settings.topicAliasMaximum)
             case .requestProblemInformation(let isWanted): client.wantsProblemInformation = isWanted
             default: break
@@ -193,8 +193,10 @@ extension MQTTSession {
 
     /// CONNACK with a reason, before the connection closes [MQTT-3.1.4-2].
     func connack(refusal reason: MQTTReasonCode, _ text: String) {
-        var packet = MQTTConnack(reason: reason)
-        if version == .v5 { packet.properties = [.reasonString(text)] }
-        write(.connack(packet))
+        let packet = MQTTConnack(reason: reason)
+        guard version == .v5 else { return write(.connack(packet)) }
+        var telling = packet
+        telling.properties = [.reasonString(text)]
+        write(.connack(telling), orShorter: .connack(packet))
     }
 }

@@ -119,8 +119,9 @@ extension MQTTSession {
     private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
         window?.skip(to: queued.seq)
         let stored = queued.publication
+        // What was sent before does not expire any more [MQTT-4.3.3-7].
         let isWanted =
-            !stored.hasExpired(at: now())
+            (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now()))
             && (!client.hasFilteredSubscriptions
                 || client.access(environment.access).allows(.subscribe, stored.topic.rawValue))
         guard isWanted, let id = window?.send(exactlyOnce: queued.qos == .exactlyOnce) else {
@@ -149,7 +150,12 @@ extension MQTTSession {
         durable.isLoading = true
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        environment.messenger.durable.queued(of: id, after: seq, limit: MQTTDurableQueue.pageSize) { result in
+        environment.messenger.durable.queued(
+            of: id,
+            after: seq,
+            sentUpTo: durable.sentBefore,
+            limit: MQTTDurableQueue.pageSize
+        ) { result in
             loop.post(.run { session.value.loaded(result) })
         }
     }

@@ -206,8 +206,8 @@ extension MQTTSession {
         }
     }
 
-    /// What was delivered for shared subscriptions and is not acknowledged: it is for the groups' others
-    /// [MQTT-4.8.2-4] … [MQTT-4.8.2-6].
+    /// What was delivered for shared subscriptions and is not acknowledged: it is for the groups' others, but for what was
+    /// sent with QoS 2, which nobody else may get [MQTT-4.8.2-5].
     private func takeBack(_ subscriptions: Set<ObjectIdentifier>) -> [ObjectIdentifier: [Publication]] {
         guard let shared = client?.shared else { return [:] }
         var publications: [ObjectIdentifier: [Publication]] = [:]
@@ -216,8 +216,9 @@ extension MQTTSession {
             .filter { subscriptions.contains(ObjectIdentifier($0.value.subscription)) }.keys.sorted()
         for number in numbers {
             guard let taken = shared.unacknowledged.removeValue(forKey: number) else { continue }
-            publications[ObjectIdentifier(taken.subscription), default: []].append(taken.publication)
             count += 1
+            guard min(taken.publication.qos, taken.subscription.qos) < .exactlyOnce else { continue }
+            publications[ObjectIdentifier(taken.subscription), default: []].append(taken.publication)
         }
         for message in waiting?.take(of: subscriptions) ?? [] {
             guard let subscription = message.shared else { continue }

@@ -117,6 +117,14 @@ package final class MQTTSession: GatewaySession, SharedMember {
         connection.write { try packet.write(into: &$0, version: version) }
     }
 
+    /// Writes a packet with a reason in words, or without if it were too large for the client [MQTT-3.2.2-19],
+    /// [MQTT-3.14.2-3].
+    func write(_ packet: MQTTPacket, orShorter shorter: MQTTPacket) {
+        var bytes = ByteBuffer()
+        let isWritten = (try? packet.write(into: &bytes, version: version)) != nil
+        write(isWritten && bytes.readableBytes <= maxPacketBytes ? packet : shorter)
+    }
+
     /// Four bytes: a type and a packet identifier.
     func writeAcknowledgement(_ type: MQTTPacketType, _ packetID: UInt16) {
         let header: UInt8 = type == .pubrel ? 0x62 : type.rawValue << 4
@@ -161,11 +169,13 @@ package final class MQTTSession: GatewaySession, SharedMember {
             guard version == .v5, let code = parting?.reason ?? MQTTTranslation.disconnectReason(for: reason) else {
                 return
             }
-            var packet = MQTTDisconnect(reason: code)
-            if let text = parting?.text, client?.wantsProblemInformation ?? true {
-                packet.properties = [.reasonString(text)]
+            let packet = MQTTDisconnect(reason: code)
+            guard let text = parting?.text, client?.wantsProblemInformation ?? true else {
+                return write(.disconnect(packet))
             }
-            write(.disconnect(packet))
+            var telling = packet
+            telling.properties = [.reasonString(text)]
+            write(.disconnect(telling), orShorter: .disconnect(packet))
         case .ended:
             break
         }

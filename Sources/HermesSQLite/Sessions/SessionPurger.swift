@@ -32,7 +32,9 @@ struct SessionPurger {
         static let expired = tables.map { table in
             """
             SELECT session, seq, weight, publication FROM \(table) \
-            WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
+            WHERE expires_at IS NOT NULL AND expires_at <= ? \
+            AND seq > ifnull((SELECT sent_up_to FROM session WHERE id = \(table).session), 0) \
+            ORDER BY expires_at LIMIT ?
             """
         }
         static let retained = """

@@ -303,6 +303,20 @@ package enum SessionStoreConformance {
     ]
 
     private static let purging = [
+        ConformanceCase("What a session was sent does not expire any more") { makeStore in
+            let world = SessionWorld(try await makeStore(StoreSettings()))
+            let id = try world.open("a").id
+            let soon = PublicationDetails(expiresAt: StoreWorld.later(.seconds(1)))
+            for text in ["sent", "waiting"] {
+                let target = PublicationTarget(session: id, qos: .exactlyOnce)
+                try world.publish(world.publication(text, topic: "t", soon), [target])
+            }
+            try world.change(.close(id, sentUpTo: 1, expiresAt: nil))
+            try await world.purge(at: StoreWorld.later(.seconds(2)))
+            try expectEqual(try await world.queue(id), ["1:sent"])
+            try world.change(.completed(id, [1]))
+            try expectEqual(try await world.queue(id), [])
+        },
         ConformanceCase("What has expired goes from queues and topics, a bounded amount at a time") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings()))
             let ids = try ["a", "b"].map { try world.open($0).id }

@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-4.12.0-1] [MQTT-3.1.4-2]: an authentication method that nobody knows is refused")
+    @Test("5.0 [MQTT-4.12.0-1] [MQTT-4.12.0-4] [MQTT-3.1.4-2]: an authentication method that nobody knows is refused")
     func authenticationMethod() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness)

@@ -185,6 +185,30 @@ import Testing
         }
     }
 
+    @Test(
+        "5.0 [MQTT-4.3.3-7]: what was sent does not expire before it is acknowledged",
+        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
+    )
+    func expiryAfterSending(_ qos: MQTTQoS) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let first = try await harness.mqtt("one", .v5, durable: true, properties: [.receiveMaximum(1)])
+            _ = try await first.subscribe("t")
+            for text in ["sent", "waiting"] {
+                try await publisher.publish("t", text, qos: qos, properties: [.messageExpiryInterval(1)])
+            }
+            let sent = try await first.publication()
+            #expect(sent.text == "sent")
+            try await first.drop()
+            // Time itself is what the statement is about.
+            try await Task.sleep(for: .milliseconds(1_300))
+            let second = try await harness.mqtt("one", .v5, durable: true)
+            let again = try await second.taken()
+            #expect(again.text == "sent" && again.isDuplicate && again.packetID == sent.packetID)
+            #expect(try await second.untilPong().isEmpty)
+        }
+    }
+
     // MARK: Wills
 
     private func will(

@@ -1,9 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 import HermesGateways
 import HermesWire
 import NIOCore
+import NIOSSL
 
 /// An MQTT client that does exactly what a test tells it to, right or wrong.
 final class MQTTTestClient: Sendable {
@@ -20,6 +22,17 @@ final class MQTTTestClient: Sendable {
     /// A connection over which nothing was sent yet.
     static func open(_ harness: GatewayHarness, _ version: MQTTVersion = .v5) async throws -> MQTTTestClient {
         MQTTTestClient(try await .connect(port: harness.listener.port), version, "")
+    }
+
+    /// A connection over TLS.
+    static func open(
+        _ harness: GatewayHarness,
+        _ version: MQTTVersion,
+        tls: TLSConfiguration
+    ) async throws
+        -> MQTTTestClient
+    {
+        MQTTTestClient(try await .connect(port: harness.listener.port, tls: tls), version, "")
     }
 
     // MARK: Packets
@@ -179,10 +192,19 @@ final class MQTTTestClient: Sendable {
 extension GatewayHarness {
     /// One broker over a store in memory.
     static func withMQTT(
+        on listening: ListenerSettings = ListenerSettings(port: 0),
         settings: GatewaySettings = GatewaySettings(),
+        sessionStore: (any SessionStore)? = nil,
         _ body: (GatewayHarness) async throws -> Void
     ) async throws {
-        try await with(MQTTGateway.self, settings: settings, loops: 2, body)
+        try await with(
+            MQTTGateway.self,
+            on: listening,
+            settings: settings,
+            sessionStore: sessionStore,
+            loops: 2,
+            body
+        )
     }
 
     /// A client that has sent CONNECT, and what the server answered.

@@ -134,7 +134,7 @@ import Testing
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness, violation.version)
             try await client.send(hex: violation.hex)
-            // [MQTT-3.2.2-7] in 5.0; 3.1.1 says nothing to a CONNECT that does not conform.
+            // 3.1.1 says nothing to a CONNECT that does not conform; 5.0 [MQTT-3.2.2-7] [MQTT-3.14.0-1]: at most a CONNACK.
             for packet in try await client.untilEnd() {
                 guard case .connack(let connack) = packet else { throw Unexpected("\(packet)") }
                 #expect(connack.reason.isFailure && !connack.sessionPresent)

@@ -18,7 +18,9 @@ struct GatewayHarness {
 
     static func with<G: Gateway>(
         _ type: G.Type,
+        on listening: ListenerSettings = ListenerSettings(port: 0),
         settings: GatewaySettings = GatewaySettings(),
+        sessionStore: (any SessionStore)? = nil,
         loops: Int = 1,
         sessionStore: (any SessionStore)? = nil,
         _ body: (GatewayHarness) async throws -> Void
@@ -42,7 +44,7 @@ struct GatewayHarness {
         )
         let listener = try await Listener.start(
             type,
-            on: ListenerSettings(port: 0),
+            on: listening,
             environment: environment,
             group: group
         )

@@ -18,11 +18,14 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
 
     /// - Parameter authority: the PEM file with the only certificate to trust; nil: in the clear.
     static func connect(port: Int, authority: String? = nil) async throws -> WireClient {
-        let tls = try authority.map { path in
-            var configuration = TLSConfiguration.makeClientConfiguration()
-            configuration.trustRoots = .file(path)
-            return try NIOSSLContext(configuration: configuration)
-        }
+        guard let authority else { return try await connect(port: port, tls: nil) }
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.trustRoots = .file(authority)
+        return try await connect(port: port, tls: configuration)
+    }
+
+    static func connect(port: Int, tls configuration: TLSConfiguration?) async throws -> WireClient {
+        let tls = try configuration.map { try NIOSSLContext(configuration: $0) }
         let (frames, continuation) = AsyncStream.makeStream(of: Decoder.Frame.self)
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .channelInitializer { channel in

@@ -49,6 +49,7 @@ import Testing
         return bytes
     }
 
+    // 3.1.1 [MQTT-6.0.0-4], 5.0 [MQTT-6.0.0-4]
     @Test func `the handshake is the standard's, and nothing else is negotiated`() async throws {
         try await withServer { server in
             let client = try await WebSocketClient.connect(port: server.port("http"))
@@ -117,6 +118,7 @@ import Testing
         }
     }
 
+    // 3.1.1 [MQTT-6.0.0-2], 5.0 [MQTT-6.0.0-2]
     @Test func `packets may be cut over frames, and share one`() async throws {
         try await withServer { server in
             let client = try await open(server)
@@ -162,6 +164,7 @@ import Testing
         }
     }
 
+    // 3.1.1 [MQTT-6.0.0-1], 5.0 [MQTT-6.0.0-1]: a text message is the first of these.
     @Test(
         arguments: [
             (WebSocketClient.frame(0x81, Array("text".utf8)), 1003), ([0x82, 0x01, 0x00], 1002), ([0xC2, 0x80], 1002),

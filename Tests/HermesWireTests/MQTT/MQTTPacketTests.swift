@@ -58,6 +58,20 @@ import Testing
         }
     }
 
+    @Test(
+        "5.0 [MQTT-1.5.5-1]: a variable byte integer takes the fewest bytes",
+        arguments: [
+            (0, "00"), (127, "7f"), (128, "8001"), (16_383, "ff7f"), (16_384, "808001"), (2_097_151, "ffff7f"),
+            (2_097_152, "80808001"), (268_435_455, "ffffff7f"),
+        ]
+    )
+    func variableByteInteger(value: Int, hex: String) throws {
+        var bytes = ByteBuffer()
+        MQTTVariableByteInteger.write(value, into: &bytes)
+        #expect(bytes == (try ByteBuffer(plainHexEncodedBytes: hex)))
+        #expect(MQTTVariableByteInteger.encodedBytes(value) == hex.count / 2)
+    }
+
     @Test func `random streams of all packets come through random pieces`() throws {
         try expectRoundTrip(through: MQTTFrameDecoder(), seed: 3) { random in
             let (type, version) = Self.cases[Int.random(in: Self.cases.indices, using: &random)]

@@ -211,15 +211,18 @@ package final class DurableSessions: Sendable {
     }
 
     /// Reads what waits in a session's queue behind `seq`, without what has expired. `completion` runs off the event loops.
+    ///
+    /// - Parameter sentUpTo: what was sent up to here, over a connection before, does not expire.
     package func queued(
         of id: DurableSessionID,
         after seq: UInt64,
+        sentUpTo: UInt64 = 0,
         limit: Int,
         completion: @escaping @Sendable (Result<DurablePage, HermesError>) -> Void
     ) {
         let isAccepted = reads.run { [self] in
             do throws(HermesError) {
-                completion(.success(try await page(of: id, after: seq, limit: max(1, limit))))
+                completion(.success(try await page(of: id, after: seq, sentUpTo, limit: max(1, limit))))
             } catch {
                 completion(.failure(error))
             }
@@ -227,15 +230,23 @@ package final class DurableSessions: Sendable {
         if !isAccepted { completion(.failure(Self.tooManyReads)) }
     }
 
-    private func page(of id: DurableSessionID, after seq: UInt64, limit: Int) async throws(HermesError) -> DurablePage {
+    private func page(
+        of id: DurableSessionID,
+        after seq: UInt64,
+        _ sentUpTo: UInt64,
+        limit: Int
+    ) async throws(HermesError) -> DurablePage {
         var after = seq
         while true {
             let head = shared.state.withLock { $0.records[id]?.head ?? 0 }
             let found = try await store.queued(of: id, after: after, limit: limit, maxBytes: settings.maxPageBytes)
             let now = time.now()
-            let expired = found.filter { $0.publication.hasExpired(at: now) }
+            func hasExpired(_ queued: QueuedPublication) -> Bool {
+                queued.seq > sentUpTo && queued.publication.hasExpired(at: now)
+            }
+            let expired = found.filter(hasExpired)
             if !expired.isEmpty { acknowledged(id, expired.map(\.seq)) }
-            let alive = expired.isEmpty ? found : found.filter { !$0.publication.hasExpired(at: now) }
+            let alive = expired.isEmpty ? found : found.filter { !hasExpired($0) }
             let last = found.last?.seq ?? after
             let bytes = found.reduce(0) { $0 + $1.publication.weight }
             let isAtEnd = found.count < limit && bytes < settings.maxPageBytes

@@ -209,8 +209,9 @@ final class SessionCommitter: Sendable {
             self.committed(operations, outcomes)
         } catch {
             count(batch, hasFailed: true)
-            for pending in batch { pending.completion?(.failure(error)) }
+            // Before anybody hears of it, and stops the server: then they are committed, too.
             takeBack(completed)
+            for pending in batch { pending.completion?(.failure(error)) }
         }
     }
 

@@ -203,9 +203,10 @@ import Testing
         let (opening, _) = try await sessions.attached("a")
         try await sessions.subscribed(opening.id, "t", once)
         for number in 1...4 { try await sessions.published("\(number)", to: "t") }
-        #expect(sessions.statistics.dropped == 2)
         sessions.acknowledged(opening.id, [1])
         try await sessions.published("5", to: "t")
+        // Counted when the publisher has its answer: certainly before the next one has.
+        #expect(sessions.statistics.dropped == 2)
         #expect(try await sessions.waiting(opening.id) == ["2:2", "3:5"])
     }
 

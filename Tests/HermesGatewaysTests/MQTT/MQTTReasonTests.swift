@@ -1,0 +1,148 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import HermesWire
+import NIOCore
+import Synchronization
+import Testing
+
+/// What clients are told when something is refused or goes wrong, statement by statement.
+@Suite(.timeLimit(.minutes(1))) struct MQTTReasonTests {
+    private func reason(in properties: MQTTProperties) -> String? {
+        properties.first { if case .reasonString(let text) = $0 { text } else { nil } }
+    }
+
+    @Test("3.1.1 [MQTT-3.2.2-6]: where no return code fits, the connection is closed without CONNACK")
+    func noReturnCode() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await MQTTTestClient.open(harness, .v311)
+            // The reserved flag is set.
+            try await client.send(hex: "10 0d 0004 4d515454 04 03 003c 0001 61")
+            #expect(try await client.untilEnd().isEmpty)
+        }
+    }
+
+    @Test(
+        "5.0 [MQTT-3.2.2-19]: a reason string that makes CONNACK too large for the client is left out",
+        arguments: [nil, 20, 200] as [UInt32?]
+    )
+    func longCONNACK(_ most: UInt32?) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await MQTTTestClient.open(harness)
+            var connect = MQTTConnect(version: .v5, clientID: String(repeating: "x", count: 2_000))
+            if let most { connect.properties = [.maximumPacketSize(most)] }
+            try await client.send(.connect(connect))
+            let packets = try await client.untilEnd()
+            guard case .connack(let connack)? = packets.first, packets.count == 1 else {
+                throw Unexpected("\(packets)")
+            }
+            #expect(connack.reason == .clientIdentifierNotValid)
+            #expect((reason(in: connack.properties) == nil) == (most == 20))
+        }
+    }
+
+    @Test(
+        "5.0 [MQTT-3.14.2-3]: a reason string that makes DISCONNECT too large for the client is left out",
+        arguments: [nil, 20, 200] as [UInt32?]
+    )
+    func longDISCONNECT(_ most: UInt32?) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", .v5, properties: most.map { [.maximumPacketSize($0)] } ?? [])
+            // The topic alias 0.
+            try await client.send(hex: "30 07 0001 61 03 23 0000")
+            let packets = try await client.untilEnd()
+            guard case .disconnect(let disconnect)? = packets.first, packets.count == 1 else {
+                throw Unexpected("\(packets)")
+            }
+            #expect(disconnect.reason == .topicAliasInvalid)
+            #expect((reason(in: disconnect.properties) == nil) == (most == 20))
+        }
+    }
+
+    @Test("5.0 [MQTT-3.1.2-29]: who wants no problem information gets reason codes alone")
+    func noProblemInformation() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", .v5, properties: [.requestProblemInformation(false)])
+            // Others' topics.
+            let suback = try await client.subscribe("user/other/t", "a+")
+            #expect(suback.reasons == [.notAuthorized, .topicFilterInvalid] && suback.properties.isEmpty)
+            let unsuback = try await client.unsubscribe("never")
+            #expect(unsuback.reasons == [.noSubscriptionExisted] && unsuback.properties.isEmpty)
+            for qos in [MQTTQoS.atLeastOnce, .exactlyOnce] {
+                let publish = MQTTPublish(topic: "user/other/t", payload: ByteBuffer(), qos: qos, packetID: 7)
+                try await client.send(.publish(publish))
+                let refusal = MQTTAcknowledgement(packetID: 7, reason: .notAuthorized)
+                #expect(try await client.next() == (qos == .atLeastOnce ? .puback(refusal) : .pubrec(refusal)))
+            }
+            try await client.send(.pubrel(MQTTAcknowledgement(packetID: 8)))
+            #expect(
+                try await client.next()
+                    == .pubcomp(MQTTAcknowledgement(packetID: 8, reason: .packetIdentifierNotFound))
+            )
+        }
+    }
+
+    // MARK: A store that fails
+
+    @Test(
+        "3.1.1 [MQTT-4.8.0-2]: a store that fails closes the connection; in 5.0 it is told with a reason code",
+        arguments: MQTTVersion.allCases,
+        [MQTTQoS.atLeastOnce, .exactlyOnce]
+    )
+    func transientError(_ version: MQTTVersion, _ qos: MQTTQoS) async throws {
+        let store = FailingSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let subscriber = try await harness.mqtt("subscriber", version, durable: true)
+            _ = try await subscriber.subscribe("t")
+            let publisher = try await harness.mqtt("publisher", version)
+            store.failsPublications.store(true, ordering: .relaxed)
+            let publish = MQTTPublish(topic: "t", payload: ByteBuffer(string: "lost"), qos: qos, packetID: 1)
+            try await publisher.send(.publish(publish))
+            var again = publisher
+            switch version {
+            case .v311:
+                #expect(try await publisher.untilEnd().isEmpty)
+                again = try await harness.mqtt("publisher", version)
+            case .v5:
+                let failure = MQTTAcknowledgement(packetID: 1, reason: .unspecifiedError)
+                #expect(try await publisher.next() == (qos == .atLeastOnce ? .puback(failure) : .pubrec(failure)))
+            }
+            store.failsPublications.store(false, ordering: .relaxed)
+            try await again.publish("t", "kept", qos: qos)
+            #expect(try await subscriber.taken().text == "kept")
+        }
+    }
+}
+
+/// A store in memory that refuses publications when it is told to.
+private final class FailingSessionStore: SessionStore {
+    let failsPublications = Atomic(false)
+    private let store = MemoryStore()
+
+    func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
+        let isPublishing = operations.contains { if case .publish = $0 { true } else { false } }
+        if isPublishing, failsPublications.load(ordering: .relaxed) {
+            throw HermesError(.storageUnavailable, "the disk is full")
+        }
+        return try store.commit(operations, now: now)
+    }
+
+    func sessions() async throws(HermesError) -> [StoredSession] { try await store.sessions() }
+
+    func queued(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try await store.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+    }
+
+    func retained() async throws(HermesError) -> [StoredPublication] { try await store.retained() }
+
+    func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+        try await store.purgeSessions(now: now, limit: limit)
+    }
+}

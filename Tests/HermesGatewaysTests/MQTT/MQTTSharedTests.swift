@@ -1,0 +1,100 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import HermesWire
+import NIOCore
+import Testing
+
+/// Shared subscriptions (4.8.2), statement by statement.
+@Suite(.timeLimit(.minutes(1))) struct MQTTSharedTests {
+    private static let filter = "$share/group/t"
+
+    @Test(
+        "5.0 [MQTT-4.8.2-3]: a member gets nothing above the QoS that it was granted",
+        arguments: MQTTQoS.allCases,
+        [false, true]
+    )
+    func grantedQoS(_ granted: MQTTQoS, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let member = try await harness.mqtt("member", .v5, durable: durable)
+            #expect(
+                try await member.subscribe(Self.filter, qos: granted).reasons == [
+                    MQTTReasonCode(rawValue: granted.rawValue)
+                ]
+            )
+            for qos in MQTTQoS.allCases {
+                try await publisher.publish("t", "x", qos: qos)
+                #expect(try await member.taken().qos.rawValue == min(qos.rawValue, granted.rawValue))
+            }
+        }
+    }
+
+    @Test("5.0 [MQTT-4.8.2-4]: a QoS 2 message that was sent to a member waits for that member to come back")
+    func completedWithItsMember() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe(Self.filter)
+            try await publisher.publish("t", "x", qos: .exactlyOnce)
+            let sent = try await first.publication()
+            let second = try await harness.mqtt("second", .v5, durable: true)
+            _ = try await second.subscribe(Self.filter)
+            try await first.drop()
+            let (again, connack) = try await harness.client("first", .v5, durable: true)
+            #expect(connack.sessionPresent)
+            let publication = try await again.taken()
+            #expect(publication.text == "x" && publication.isDuplicate && publication.packetID == sent.packetID)
+            #expect(try await again.untilPong().isEmpty)
+            #expect(try await second.untilPong().isEmpty)
+        }
+    }
+
+    @Test(
+        "5.0 [MQTT-4.8.2-5]: what a member had got when its session ended goes to the others with QoS 1, to nobody with QoS 2",
+        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
+    )
+    func memberGone(_ qos: MQTTQoS) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let first = try await harness.mqtt("first", .v5)
+            _ = try await first.subscribe(Self.filter)
+            try await publisher.publish("t", "x", qos: qos)
+            #expect(try await first.publication().text == "x")
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe(Self.filter)
+            try await first.drop()
+            // Once the client is accepted again, the connection before has ended.
+            _ = try await harness.mqtt("first", .v5)
+            try await publisher.publish("t", "next", qos: qos)
+            var texts = [try await second.taken().text]
+            if qos == .atLeastOnce { texts.append(try await second.taken().text) }
+            #expect(texts.sorted() == (qos == .atLeastOnce ? ["next", "x"] : ["next"]))
+            #expect(try await second.untilPong().isEmpty)
+        }
+    }
+
+    @Test(
+        "5.0 [MQTT-4.8.2-6]: what a member refused goes to no other",
+        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
+    )
+    func refused(_ qos: MQTTQoS) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let first = try await harness.mqtt("first", .v5)
+            _ = try await first.subscribe(Self.filter)
+            try await publisher.publish("t", "x", qos: qos)
+            let sent = try await first.publication()
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe(Self.filter)
+            let refusal = MQTTAcknowledgement(packetID: try #require(sent.packetID), reason: .notAuthorized)
+            try await first.send(qos == .atLeastOnce ? .puback(refusal) : .pubrec(refusal))
+            try await first.disconnect()
+            _ = try await harness.mqtt("first", .v5)
+            try await publisher.publish("t", "next", qos: qos)
+            #expect(try await second.taken().text == "next")
+            #expect(try await second.untilPong().isEmpty)
+        }
+    }
+}
