@@ -133,9 +133,10 @@ struct SubCommand: AsyncParsableCommand {
                 }
                 group.addTask {
                     try await subscribe(client, run)
-                    return endOnceSubscribed ? .success : nil
+                    // What came before the answer waits in the client. Who left without it might leave too early for
+                    // the server to read the acknowledgements behind it.
+                    return endOnceSubscribed ? .success : await receive(client, printer, run)
                 }
-                if !endOnceSubscribed { group.addTask { await receive(client, printer, run) } }
                 while let end = try await group.next() {
                     guard let end else { continue }
                     let dropped = await client.droppedMessages

@@ -11,7 +11,8 @@ struct Serve: AsyncParsableCommand {
         abstract: "Start the server.",
         discussion: """
             Needs no configuration: data goes to ./hermes-data, and all listeners are on 127.0.0.1. SIGTERM and SIGINT stop it:
-            clients are told, everything is committed, exit code 0. SIGHUP reads certificates again.
+            clients are told, everything is committed, exit code 0. SIGHUP reads certificates,
+            topic rules and the keys of tokens again.
 
             Any setting of docs/configuration.md can be given as --KEY VALUE, or as HERMES_KEY in the environment.
 

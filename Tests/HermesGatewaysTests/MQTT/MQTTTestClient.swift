@@ -201,8 +201,8 @@ extension GatewayHarness {
             MQTTGateway.self,
             on: listening,
             settings: settings,
-            sessionStore: sessionStore,
             loops: 2,
+            sessionStore: sessionStore,
             body
         )
     }

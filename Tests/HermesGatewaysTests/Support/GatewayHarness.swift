@@ -20,7 +20,6 @@ struct GatewayHarness {
         _ type: G.Type,
         on listening: ListenerSettings = ListenerSettings(port: 0),
         settings: GatewaySettings = GatewaySettings(),
-        sessionStore: (any SessionStore)? = nil,
         loops: Int = 1,
         sessionStore: (any SessionStore)? = nil,
         _ body: (GatewayHarness) async throws -> Void
