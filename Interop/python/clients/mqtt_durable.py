@@ -9,9 +9,13 @@ Whatever the server does against the letter becomes a complaint.
 
 import asyncio
 import dataclasses
+import logging
 import struct
 
 from clients import mqtt
+
+# Writing to a connection that a kill has just cut is what these clients are for.
+logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 EXPIRY = 3600
 LIMIT = 20

@@ -25,8 +25,13 @@ struct BoundTopicPattern: Sendable, Hashable {
     let levels: [Level]
     let isDenial: Bool
 
+    /// By bytes, as topics are: to `String` a slash with a combining mark behind it is none.
+    static func split(_ text: String) -> [Substring] {
+        text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Substring($0) }
+    }
+
     static func levels(of filter: TopicFilter) -> [Level] {
-        filter.rawValue.split(separator: "/", omittingEmptySubsequences: false).map { text in
+        split(filter.rawValue).map { text in
             switch text {
             case "+": .anyOne
             case "#": .rest

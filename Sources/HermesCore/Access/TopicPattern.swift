@@ -26,7 +26,7 @@ package struct TopicPattern: Sendable, Hashable {
     package init(_ text: String) throws(Refusal) {
         guard TopicFilter(text) != nil else { throw Refusal(reason: "\"\(text)\" is not a topic filter") }
         var levels: [Level] = []
-        for level in text.split(separator: "/", omittingEmptySubsequences: false) {
+        for level in BoundTopicPattern.split(text) {
             levels.append(try Self.level(level))
         }
         self.levels = levels

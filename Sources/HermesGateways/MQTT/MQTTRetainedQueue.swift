@@ -3,6 +3,7 @@
 
 import DequeModule
 import HermesCore
+import NIOCore
 
 /// What new subscriptions of one session want of what is retained: which are to be searched for, how far the search is,
 /// and the few publications it found last. Owner: the connection's event loop.
@@ -21,6 +22,8 @@ final class MQTTRetainedQueue {
     static let pageSize = 64
     /// How many records a search looks at before others have their turn.
     static let stepsAtOnce = 4_096
+    /// Until it goes on: not at once, because a loop runs all tasks that are due before it looks at its connections.
+    static let pause = TimeAmount.milliseconds(1)
 
     private var requests = Deque<Request>()
     private var requested: Set<TopicText> = []

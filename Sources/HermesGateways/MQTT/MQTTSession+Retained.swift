@@ -84,7 +84,7 @@ extension MQTTSession {
     private func sendRetainedLater(_ queue: MQTTRetainedQueue) {
         queue.isPaused = true
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-        connection.loop.eventLoop.execute { session.value.goOnWithRetained() }
+        connection.loop.eventLoop.scheduleTask(in: MQTTRetainedQueue.pause) { session.value.goOnWithRetained() }
     }
 
     private func goOnWithRetained() {

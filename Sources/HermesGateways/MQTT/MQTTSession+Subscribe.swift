@@ -27,7 +27,13 @@ extension MQTTSession {
         var reasons: [MQTTReasonCode] = []
         var granted: [Granted] = []
         var new = (count: 0, bytes: 0)
+        takeTurns(packet.subscriptions.count)
         for wanted in packet.subscriptions {
+            // More than a session may have are the same ones again and again.
+            guard granted.count < gateway.settings.maxSubscriptionsPerSession else {
+                reasons.append(.quotaExceeded)
+                continue
+            }
             switch grant(wanted, identifier: identifier, of: client, new: new) {
             case .success(let subscription):
                 if subscription.isNew { new = (new.count + 1, new.bytes + wanted.filter.utf8.count) }
@@ -72,6 +78,13 @@ extension MQTTSession {
         }
     }
 
+    /// Lets other connections of the loop have their turn after this packet, if it is one that takes long.
+    private func takeTurns(_ filterCount: Int) {
+        if filterCount > Self.filtersAtOnce { connection.slowDown(for: MQTTRetainedQueue.pause) }
+    }
+
+    private static let filtersAtOnce = 64
+
     private struct Refusal: Error {
         let reason: MQTTReasonCode
     }
@@ -86,11 +99,6 @@ extension MQTTSession {
         let shared = MQTTTopic.sharedParts(of: wanted.filter)
         let text = shared.map { String($0.filter) } ?? wanted.filter
         guard let filter = TopicFilter(text) else { return .failure(Refusal(reason: .topicFilterInvalid)) }
-        let access = client.access(environment.access).access(toSubscribe: text)
-        guard access != .none else {
-            gateway.metrics.refusedSubscriptions.increment()
-            return .failure(Refusal(reason: .notAuthorized))
-        }
         let isNew = client.subscriptions[TopicText(wanted.filter)] == nil
         let settings = gateway.settings
         guard
@@ -100,6 +108,11 @@ extension MQTTSession {
                         <= settings.maxSubscriptionBytesPerSession)
         else {
             return .failure(Refusal(reason: .quotaExceeded))
+        }
+        let access = client.access(environment.access).access(toSubscribe: text)
+        guard access != .none else {
+            gateway.metrics.refusedSubscriptions.increment()
+            return .failure(Refusal(reason: .notAuthorized))
         }
         let options = SubscriptionOptions(
             qos: MQTTTranslation.qos(wanted.maximumQoS),
@@ -168,6 +181,7 @@ extension MQTTSession {
         var reasons: [MQTTReasonCode] = []
         var gone: [String] = []
         var ended: [MQTTHeldSubscription] = []
+        takeTurns(packet.filters.count)
         for filter in packet.filters {
             guard MQTTTopic.isValidFilter(filter) else {
                 reasons.append(.topicFilterInvalid)

@@ -42,6 +42,15 @@ import Testing
         #expect(rules.access(toSubscribe: "a/#", for: anonymous) == .all)
     }
 
+    @Test func `levels are divided by bytes: a combining mark does not hide a slash`() throws {
+        let rules = try TopicRules(parsing: "deny all readwrite a/#")
+        for filter in ["a/\u{301}b", "a/\u{301}b/#", "$share/g/a/\u{301}b/#", "$share/\u{301}g/a/x"] {
+            #expect(rules.access(toSubscribe: filter, for: anonymous) == .none, "\(filter.utf8.count)")
+        }
+        #expect(rules.access(toSubscribe: "+/\u{301}b", for: anonymous) == .some)
+        #expect(!rules.allows(.publish, "a/\u{301}b", for: anonymous))
+    }
+
     @Test func `the first rule that matches decides`() throws {
         let rules = try TopicRules(
             parsing: """

@@ -137,6 +137,23 @@ import Testing
         }
     }
 
+    @Test("what a SUBSCRIBE asks for again and again beyond what a session may have is refused")
+    func sameFilterTooOften() async throws {
+        var settings = GatewaySettings()
+        settings.broker.maxSubscriptionsPerSession = 100
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let client = try await harness.mqtt("one", .v5)
+            let wanted = [MQTTSubscription](
+                repeating: MQTTSubscription(filter: "t", maximumQoS: .atMostOnce),
+                count: 250
+            )
+            try await client.send(.subscribe(MQTTSubscribe(packetID: 1, subscriptions: wanted)))
+            guard case .suback(let suback) = try await client.next() else { throw Unexpected("no SUBACK") }
+            #expect(suback.reasons.prefix(100).allSatisfy { $0 == .success })
+            #expect(suback.reasons.dropFirst(100).allSatisfy { $0 == .quotaExceeded } && suback.reasons.count == 250)
+        }
+    }
+
     @Test("what waits for a client is limited with its properties")
     func waitingBytes() async throws {
         var settings = GatewaySettings()
