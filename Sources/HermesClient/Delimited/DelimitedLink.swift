@@ -263,10 +263,15 @@ extension DelimitedLink {
                     epoch: session.epoch,
                     serverVersion: session.serverVersion
                 ),
-                // Twice as often as needed, so that one that is late does no harm.
-                heartbeatAtMost: session.idleTimeoutMs == 0 ? nil : .milliseconds(Int64(session.idleTimeoutMs / 2))
+                heartbeatAtMost: Self.longestInterval(idleTimeout: .milliseconds(Int64(session.idleTimeoutMs)))
             )
         )
+    }
+
+    /// The longest interval of heartbeats for which a server does not take the client for gone; nil: there is none.
+    private static func longestInterval(idleTimeout: Duration) -> Duration? {
+        // Time for three heartbeats of which two are lost; half the time where there is less.
+        idleTimeout == .zero ? nil : max(idleTimeout / 2, idleTimeout - .seconds(30))
     }
 
     /// A request of the app was answered.

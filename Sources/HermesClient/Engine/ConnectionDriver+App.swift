@@ -167,7 +167,11 @@ extension ConnectionDriver {
             withLink { link, effects in link.closing(effects: &effects) }
             flush()
         }
-        perform(machine.conditionsChanged(snapshot, now: eventLoop.now))
+        let learned = conditions.heartbeatStore.learned(of: snapshot.path.label)
+        let actions = machine.conditionsChanged(snapshot, learned: learned, now: eventLoop.now)
+        // Not learned now, but known.
+        remembered = machine.learned
+        perform(actions)
     }
 
     /// The states from now on, the present one first.

@@ -18,13 +18,13 @@ import Darwin
 extension ConnectionDriver {
     /// Bytes came.
     func bytesReceived(_ bytes: ByteBuffer) {
-        machine.bytesReceived()
+        let now = eventLoop.now
+        machine.bytesReceived(now: now)
         if inbound.readableBytes == 0 {
             inbound = bytes
         } else {
             inbound.writeImmutableBuffer(bytes)
         }
-        let now = eventLoop.now
         do {
             while acceptsFrames, let frame = try decoder.next(from: &inbound) {
                 var effects = Link.Effects()
@@ -35,6 +35,7 @@ extension ConnectionDriver {
             fail(error)
         }
         inbound.discardReadBytes()
+        rememberHeartbeat()
         schedule()
     }
 

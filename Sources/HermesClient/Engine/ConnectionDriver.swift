@@ -6,6 +6,14 @@ import HermesWire
 import Logging
 import NIOCore
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 /// Runs a `ConnectionEngine.StateMachine` and a link over a channel.
 ///
 /// The actor lives on the event loop of its channels: its state is touched on that loop alone. Nothing here starts a
@@ -33,6 +41,8 @@ actor ConnectionDriver<Link: ConnectionLink> {
     let conditions: DeviceConditions
     /// Tells `conditions` that the driver is interested; from `start` until the machine stops.
     var observation: UInt64?
+    /// What the store has of the present network.
+    var remembered: LearnedHeartbeat
     let logger: Logger
 
     var channel: (any Channel)?
@@ -74,12 +84,15 @@ actor ConnectionDriver<Link: ConnectionLink> {
         executor = LoopExecutor(eventLoop)
         decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
         self.conditions = conditions
+        let snapshot = conditions.snapshot
         machine = Machine(
             heartbeat: heartbeat,
             reconnect: reconnect,
-            conditions: conditions.snapshot,
+            conditions: snapshot,
+            learned: conditions.heartbeatStore.learned(of: snapshot.path.label),
             seed: seed
         )
+        remembered = machine.learned
     }
 }
 
@@ -97,6 +110,7 @@ extension ConnectionDriver {
             }
         }
         publishState()
+        rememberHeartbeat()
         schedule()
     }
 
@@ -106,7 +120,8 @@ extension ConnectionDriver {
             switch effect {
             case .authenticated(let session, let heartbeatAtMost):
                 self.session = session
-                perform(machine.authenticated(heartbeatAtMost: heartbeatAtMost, now: eventLoop.now))
+                let date = Int64(time(nil))
+                perform(machine.authenticated(heartbeatAtMost: heartbeatAtMost, date: date, now: eventLoop.now))
             case .refused(let error):
                 perform(machine.authenticationRefused(error, now: eventLoop.now))
             case .answer(let id, let result):
@@ -265,6 +280,13 @@ extension ConnectionDriver {
         }
         withLink { link, effects in link.deadlineReached(now: now, effects: &effects) }
         perform(machine.deadlineReached(now: now))
+    }
+
+    /// Keeps what the machine has learned about the network's patience.
+    func rememberHeartbeat() {
+        guard machine.learned != remembered else { return }
+        remembered = machine.learned
+        conditions.heartbeatStore.remember(remembered, of: machine.conditions.path.label)
     }
 
     private func publishState() {

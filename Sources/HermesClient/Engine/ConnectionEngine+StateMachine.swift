@@ -43,6 +43,7 @@ extension ConnectionEngine {
 
         struct Live: Hashable, Sendable {
             var since: NIODeadline
+            var lastReceived: NIODeadline
             var heartbeat: Heartbeat
             /// The server asked us to leave at this moment.
             var leaveAt: Slot?
@@ -65,7 +66,17 @@ extension ConnectionEngine {
             /// The next one goes out then.
             case due(NIODeadline)
             /// One went out and is unanswered; `tries` counts those in a row.
-            case unanswered(sentAt: NIODeadline, until: NIODeadline, tries: Int)
+            case unanswered(sentAt: NIODeadline, until: NIODeadline, tries: Int, evidence: Evidence)
+        }
+
+        /// What becomes of a heartbeat tells something about the network's patience with silence.
+        enum Evidence: Hashable, Sendable {
+            /// Nothing: it was sent out of turn.
+            case none
+            /// Its failure only: it came after less silence than the learned interval, or one before it was lost.
+            case failure
+            /// Its success, too.
+            case both
         }
 
         /// What comes once the lost connection is closed.
@@ -78,10 +89,14 @@ extension ConnectionEngine {
         }
 
         private(set) var state = State.idle
-        private var conditions: DeviceConditions.Snapshot
+        private(set) var conditions: DeviceConditions.Snapshot
         private let heartbeat: HeartbeatPolicy
-        /// The time between two heartbeats of this connection.
-        private var interval: TimeAmount
+        /// The longest interval that the server stands.
+        private var serverLimit: Duration?
+        /// What is known of the present network.
+        private(set) var learned: LearnedHeartbeat
+        /// What to add to the uptime for the date, in seconds since 1970.
+        private var dateOffset: Int64 = 0
         private var schedule: ReconnectSchedule
         /// Where the server sent us; until a login succeeded.
         private var redirection: ServerAddress.Endpoint?
@@ -96,12 +111,13 @@ extension ConnectionEngine {
             heartbeat: HeartbeatPolicy,
             reconnect: ReconnectPolicy,
             conditions: DeviceConditions.Snapshot = .init(),
+            learned: LearnedHeartbeat? = nil,
             authenticationTimeout: Duration = .seconds(10),
             seed: UInt64
         ) {
             self.heartbeat = heartbeat
             self.conditions = conditions
-            interval = TimeAmount(heartbeat.interval)
+            self.learned = Self.known(learned, heartbeat)
             schedule = ReconnectSchedule(reconnect, seed: seed)
             self.authenticationTimeout = authenticationTimeout
         }
@@ -122,7 +138,7 @@ extension ConnectionEngine.StateMachine {
         case .live(let live):
             switch live.heartbeat {
             case .due(let at): min(at, live.leaveAt?.moment ?? at)
-            case .unanswered(_, let until, _): min(until, live.leaveAt?.moment ?? until)
+            case .unanswered(_, let until, _, _): min(until, live.leaveAt?.moment ?? until)
             }
         }
     }
@@ -160,9 +176,16 @@ extension ConnectionEngine.StateMachine {
     }
 
     /// The app or the network may have changed.
-    mutating func conditionsChanged(_ new: DeviceConditions.Snapshot, now: NIODeadline) -> [Action] {
+    ///
+    /// - Parameter known: what is known of the network.
+    mutating func conditionsChanged(
+        _ new: DeviceConditions.Snapshot,
+        learned known: LearnedHeartbeat? = nil,
+        now: NIODeadline
+    ) -> [Action] {
         let old = conditions
         conditions = new
+        if new.path.label != old.path.label { learned = Self.known(known, heartbeat) }
         if new.appState == .suspended { return suspend() }
         let cameForward = new.appState == .foreground && old.appState != .foreground
         let isElsewhere = new.path.isUsable && new.path != old.path
@@ -190,7 +213,7 @@ extension ConnectionEngine.StateMachine {
             return []
         case .live(let live):
             guard case .due = live.heartbeat, heartbeat.answerTimeout != nil else { return [] }
-            return beat(live, tries: heartbeat.tries, now: now)
+            return beat(live, tries: heartbeat.tries, evidence: .none, now: now)
         case .idle, .connecting, .authenticating, .lost, .stopped:
             return []
         }
@@ -214,17 +237,19 @@ extension ConnectionEngine.StateMachine {
             switch live.heartbeat {
             case .due(let at):
                 guard now >= at else { return [] }
-                return beat(live, tries: 1, now: now)
-            case .unanswered(_, let until, let tries):
+                return beat(live, tries: 1, evidence: evidence(live, now: now), now: now)
+            case .unanswered(_, let until, let tries, let evidence):
                 guard now >= until else { return [] }
-                if now - until >= TimeAmount(Self.halted) { return beat(live, tries: heartbeat.tries, now: now) }
+                if now - until >= TimeAmount(Self.halted) {
+                    return beat(live, tries: heartbeat.tries, evidence: .none, now: now)
+                }
                 guard tries < heartbeat.tries else {
                     return lose(
                         HermesClientError(.timedOut, "the server did not answer \(tries) heartbeat(s)"),
                         next: afterLoss(live, now: now)
                     )
                 }
-                return beat(live, tries: tries + 1, now: now)
+                return beat(live, tries: tries + 1, evidence: evidence == .none ? .none : .failure, now: now)
             }
         }
     }
@@ -260,13 +285,18 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server accepted the login, and wants a heartbeat at least so often.
-    mutating func authenticated(heartbeatAtMost: Duration? = nil, now: NIODeadline) -> [Action] {
+    /// The server accepted the login.
+    ///
+    /// - Parameters:
+    ///   - heartbeatAtMost: the server wants a heartbeat at least so often.
+    ///   - date: the wall clock in seconds since 1970.
+    mutating func authenticated(heartbeatAtMost: Duration? = nil, date: Int64 = 0, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
             redirection = nil
-            interval = TimeAmount(min(heartbeat.interval, max(heartbeatAtMost ?? heartbeat.interval, .seconds(1))))
-            state = .live(Live(since: now, heartbeat: .due(now + interval)))
+            serverLimit = heartbeatAtMost.map { max($0, .seconds(1)) }
+            dateOffset = date - Self.seconds(now)
+            state = .live(Live(since: now, lastReceived: now, heartbeat: .due(now + interval)))
             return [.becameLive]
         case .live, .lost:
             // A second answer, or one that crossed our close.
@@ -296,11 +326,14 @@ extension ConnectionEngine.StateMachine {
     }
 
     /// Anything came from the server.
-    mutating func bytesReceived() {
+    mutating func bytesReceived(now: NIODeadline) {
         switch state {
         case .live(var live):
-            guard case .unanswered(let sentAt, _, _) = live.heartbeat else { return }
-            live.heartbeat = .due(sentAt + interval)
+            live.lastReceived = now
+            if case .unanswered(let sentAt, _, _, let evidence) = live.heartbeat {
+                if evidence == .both { learn(now: now) { $0.succeeded(within: $1, date: $2) } }
+                live.heartbeat = .due(sentAt + interval)
+            }
             state = .live(live)
         case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
             return
@@ -398,10 +431,11 @@ extension ConnectionEngine.StateMachine {
         return [.close]
     }
 
-    private mutating func beat(_ live: Live, tries: Int, now: NIODeadline) -> [Action] {
+    private mutating func beat(_ live: Live, tries: Int, evidence: Evidence, now: NIODeadline) -> [Action] {
         var live = live
         if let answerTimeout = heartbeat.answerTimeout {
-            live.heartbeat = .unanswered(sentAt: now, until: now + TimeAmount(answerTimeout), tries: tries)
+            let until = now + TimeAmount(answerTimeout)
+            live.heartbeat = .unanswered(sentAt: now, until: until, tries: tries, evidence: evidence)
         } else {
             live.heartbeat = .due(now + interval)
         }
@@ -420,6 +454,12 @@ extension ConnectionEngine.StateMachine {
 
     private mutating func afterLoss(_ live: Live, now: NIODeadline) -> Next {
         noteEnd(of: live, now: now)
+        switch live.heartbeat {
+        case .unanswered(_, _, _, .failure), .unanswered(_, _, _, .both):
+            if conditions.path.isUsable { learn(now: now) { $0.failed(within: $1, date: $2) } }
+        case .unanswered(_, _, _, .none), .due:
+            learn(now: now) { learned, _, _ in learned.interrupted() }
+        }
         return live.returnAt.map { .at($0) } ?? .byPolicy
     }
 
@@ -450,6 +490,41 @@ extension ConnectionEngine.StateMachine {
     private mutating func slot(_ advice: Advice, now: NIODeadline) -> Slot {
         if let endpoint = advice.endpoint { redirection = endpoint }
         return schedule.slot(advice, now: now)
+    }
+}
+
+/// The interval of heartbeats.
+extension ConnectionEngine.StateMachine {
+    /// The time between two heartbeats: as learned, but no longer than the policy's in the foreground, nor than the server
+    /// stands.
+    private var interval: TimeAmount {
+        var interval = heartbeat.interval
+        if heartbeat.adaptation != nil {
+            interval = conditions.appState == .foreground ? min(interval, learned.interval) : learned.interval
+        }
+        return TimeAmount(min(interval, serverLimit ?? interval))
+    }
+
+    /// What a heartbeat that is due will tell: all, if nothing has come since the last one but its answer.
+    private func evidence(_ live: Live, now: NIODeadline) -> Evidence {
+        let learned = TimeAmount(learned.interval)
+        let heard = now - live.lastReceived + TimeAmount(heartbeat.answerTimeout ?? .zero)
+        return interval >= learned && heard >= learned ? .both : .failure
+    }
+
+    private mutating func learn(
+        now: NIODeadline,
+        _ body: (inout LearnedHeartbeat, HeartbeatAdaptation, Int64) -> Void
+    ) {
+        guard let bounds = heartbeat.adaptation else { return }
+        body(&learned, bounds, Self.seconds(now) + dateOffset)
+    }
+
+    private static func seconds(_ moment: NIODeadline) -> Int64 { Int64(moment.uptimeNanoseconds / 1_000_000_000) }
+
+    private static func known(_ learned: LearnedHeartbeat?, _ policy: HeartbeatPolicy) -> LearnedHeartbeat {
+        let known = learned ?? LearnedHeartbeat(interval: policy.interval)
+        return policy.adaptation.map { known.clamped(to: $0) } ?? known
     }
 }
 

@@ -35,6 +35,7 @@ public final class DeviceConditions: Sendable {
 
     private struct State {
         var snapshot = Snapshot()
+        var heartbeats: any HeartbeatStore = MemoryHeartbeatStore()
         var observers: [UInt64: @Sendable () -> Void] = [:]
         var lastObserver: UInt64 = 0
     }
@@ -63,6 +64,12 @@ public final class DeviceConditions: Sendable {
     public var networkPath: NetworkPath {
         get { snapshot.path }
         set { change { $0.path = newValue } }
+    }
+
+    /// Where clients keep what they learn about networks; in the beginning: in memory. Set it before clients start.
+    public var heartbeatStore: any HeartbeatStore {
+        get { state.withLockedValue { $0.heartbeats } }
+        set { state.withLockedValue { $0.heartbeats = newValue } }
     }
 
     var snapshot: Snapshot { state.withLockedValue { $0.snapshot } }

@@ -43,7 +43,7 @@ public final class MQTTClient: Sendable {
         public var password: String?
         /// What the server publishes when the client goes without a word.
         public var will: Will?
-        /// When to show the server that the client is alive; its interval is CONNECT's keep-alive.
+        /// When to show the server that the client is alive; its longest interval is CONNECT's keep-alive.
         public var heartbeat: HeartbeatPolicy
         /// When to connect again.
         public var reconnect: ReconnectPolicy
@@ -87,7 +87,7 @@ public final class MQTTClient: Sendable {
         }
 
         /// CONNECT's keep-alive; 0: none, where the interval is more than it can tell.
-        var keepAliveSeconds: UInt16 { UInt16(exactly: heartbeat.interval.wholeSeconds) ?? 0 }
+        var keepAliveSeconds: UInt16 { UInt16(exactly: heartbeat.longestInterval.wholeSeconds) ?? 0 }
     }
 
     let driver: ConnectionDriver<MQTTLink>

@@ -166,7 +166,7 @@ typealias Machine = ConnectionEngine.StateMachine
             let error = HermesClientError(.loginDelayed, "later", retryAfter: .seconds(7))
             return machine.authenticationRefused(error, now: start)
         case .bytesReceived:
-            machine.bytesReceived()
+            machine.bytesReceived(now: start)
             return []
         case .bytesWritten:
             machine.bytesWritten(now: start)
@@ -267,7 +267,7 @@ typealias Machine = ConnectionEngine.StateMachine
 
     @Test func `any byte answers a heartbeat, and any write replaces one`() {
         var machine = Self.machine(in: .unanswered)
-        machine.bytesReceived()
+        machine.bytesReceived(now: Self.start + .seconds(101))
         #expect(machine.nextDeadline == Self.start + .seconds(200))
         machine.bytesWritten(now: Self.start + .seconds(150))
         #expect(machine.nextDeadline == Self.start + .seconds(250))
