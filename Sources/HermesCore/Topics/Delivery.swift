@@ -29,12 +29,20 @@ package struct EncodingSlot: Hashable, Sendable {
 package final class Delivery {
     package private(set) var publication: Publication
     /// As the publication says.
+    @exclusivity(unchecked)
     package private(set) var qos: QoS
     /// As the publication says.
+    @exclusivity(unchecked)
     package private(set) var publisher: UInt64
     private var isKept = false
+    @exclusivity(unchecked)
     private var firstSlot: EncodingSlot?
     private var firstBytes = ByteBuffer()
+    /// Where ``firstBytes`` begin, once somebody borrowed them.
+    @exclusivity(unchecked)
+    private var firstStart: UnsafeRawPointer?
+    @exclusivity(unchecked)
+    private var firstCount = 0
     private var others: [(slot: EncodingSlot, bytes: ByteBuffer)] = []
 
     package init(_ publication: Publication) {
@@ -59,6 +67,47 @@ package final class Delivery {
         return bytes
     }
 
+    /// The same without touching a reference count, which would cost as much as all the rest of a delivery: atomic
+    /// operations wait for all that was written before them.
+    ///
+    /// - Returns: bytes that are valid until the subscriber returns from ``TopicSubscriber/deliver(_:for:)-(Delivery,_)``.
+    @inline(__always)
+    package func borrowed(_ slot: EncodingSlot, by encode: (Publication) -> ByteBuffer) -> UnsafeRawBufferPointer {
+        if firstSlot == slot, let firstStart { return UnsafeRawBufferPointer(start: firstStart, count: firstCount) }
+        return borrowedAnew(slot, by: encode)
+    }
+
+    @inline(never)
+    private func borrowedAnew(
+        _ slot: EncodingSlot,
+        by encode: (Publication) -> ByteBuffer
+    ) -> UnsafeRawBufferPointer {
+        // This object keeps the storage alive, and nobody writes to what is shared.
+        let bytes = encoded(slot, by: encode).withUnsafeReadableBytesWithStorageManagement { bytes, _ in bytes }
+        if firstSlot == slot {
+            firstStart = bytes.baseAddress
+            firstCount = bytes.count
+        }
+        return bytes
+    }
+
+    /// The same for those who keep it, so that no more memory is held than what the bytes take.
+    package func compact(_ slot: EncodingSlot) -> ByteBuffer {
+        func compacted(_ bytes: ByteBuffer) -> ByteBuffer {
+            bytes.storageCapacity <= 2 * bytes.readableBytes + 64 ? bytes : ByteBuffer(bytes: bytes.readableBytesView)
+        }
+        if firstSlot == slot {
+            firstBytes = compacted(firstBytes)
+            firstStart = nil
+            return firstBytes
+        }
+        for index in others.indices where others[index].slot == slot {
+            others[index].bytes = compacted(others[index].bytes)
+            return others[index].bytes
+        }
+        return ByteBuffer()
+    }
+
     /// The publication for those who keep it: with a payload of its own, so that the bytes around it can go.
     package func kept() -> Publication {
         if !isKept {
@@ -76,6 +125,7 @@ package final class Delivery {
         isKept = false
         firstSlot = publication.encodedSlot
         firstBytes = publication.encoded ?? ByteBuffer()
+        firstStart = nil
         if !others.isEmpty { others.removeAll(keepingCapacity: true) }
     }
 }
@@ -86,4 +136,7 @@ package protocol TopicSubscriber: AnyObject {
     ///
     /// - Parameter subscription: the one that matched; where several of the subscriber's did, it stands for all of them.
     func deliver(_ delivery: Delivery, for subscription: TopicSubscription)
+
+    /// Takes publications that came together; the same as taking them one after the other, which is the default.
+    func deliver(_ run: DeliveryRun, for subscription: TopicSubscription)
 }

@@ -17,7 +17,7 @@ final class ShardMailbox: Sendable {
 
     enum Mail: Sendable {
         /// From another shard, in its order; for the subscribers here.
-        case handedOver([Publication])
+        case handedOver([PublicationBatch])
         /// From another shard, for members that it chose.
         case shared([SharedHandOver])
         /// From a thread that is no event loop; for all subscribers.
@@ -58,7 +58,7 @@ final class ShardMailbox: Sendable {
         }
     }
 
-    func post(_ publications: [Publication]) {
+    func post(_ publications: [PublicationBatch]) {
         backlog.add(publications.reduce(0) { $0 &+ $1.weight }, ordering: .relaxed)
         post { $0.mail.append(.handedOver(publications)) }
     }

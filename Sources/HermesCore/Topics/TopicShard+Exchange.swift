@@ -19,13 +19,13 @@ extension TopicShard {
     }
 
     /// - Returns: whether one of the shards is far behind.
-    func enqueue(_ publication: Publication, to shards: ShardSet) -> Bool {
+    func enqueue(_ publication: PublicationBatch, to shards: ShardSet) -> Bool {
         var isCongested = false
         shards.forEachShard { if enqueue(publication, to: $0) { isCongested = true } }
         return isCongested
     }
 
-    private func enqueue(_ publication: Publication, to shard: Int) -> Bool {
+    private func enqueue(_ publication: PublicationBatch, to shard: Int) -> Bool {
         let mailbox = mailboxes[shard]
         guard !mailbox.isFull else {
             droppedCount &+= 1
@@ -95,7 +95,7 @@ extension TopicShard {
         }
     }
 
-    private func deliver(handedOver publications: [Publication]) {
+    private func deliver(handedOver publications: [PublicationBatch]) {
         // What is handed over together often goes to one topic.
         var last: TopicRoute?
         for publication in publications {

@@ -29,10 +29,10 @@ package final class TopicShard {
     /// Subscriptions that ended while subscribers were called; let go of afterwards.
     private var retired: [Unmanaged<TopicSubscription>] = []
     /// What subscribers published while they were called: after the current publication, so that all see one order.
-    private var deferred: [Publication] = []
+    private var deferred: [PublicationBatch] = []
     private var deferredToOne: [(publication: Publication, subscription: TopicSubscription)] = []
     /// What waits for the end of the tick, by shard.
-    var outgoing: [[Publication]] = []
+    var outgoing: [[PublicationBatch]] = []
     var outgoingShared: [[SharedHandOver]] = []
     var isFlushScheduled = false
     /// The same for all shards.
@@ -145,7 +145,7 @@ package final class TopicShard {
         guard let route = existingRoute(to: publication.topic) else {
             return PublishOutcome(localCount: 0, isCongested: false)
         }
-        return publish(publication, along: route)
+        return publish(.one(publication), along: route)
     }
 
     /// The same as ``publish(_:)`` without a look-up, for a publisher that kept the route of the publication's topic.
@@ -154,10 +154,20 @@ package final class TopicShard {
         assert(loop.isCurrent())
         assert(publication.topic == route.topic)
         takeInterest()
-        return publish(publication, along: route.current(in: self))
+        return publish(.one(publication), along: route.current(in: self))
     }
 
-    private func publish(_ publication: Publication, along route: TopicRoute) -> PublishOutcome {
+    /// The same for publications that came together.
+    @discardableResult
+    package func publish(_ run: PublicationRun, via route: TopicRoute) -> PublishOutcome {
+        assert(loop.isCurrent())
+        assert(run.topic == route.topic)
+        takeInterest()
+        return publish(.run(run), along: route.current(in: self))
+    }
+
+    @inline(__always)
+    private func publish(_ publication: PublicationBatch, along route: TopicRoute) -> PublishOutcome {
         refresh(route)
         let shards = route.shards
         let isCongested = !shards.isEmpty && enqueue(publication, to: shards)
@@ -173,7 +183,8 @@ package final class TopicShard {
     /// Delivers to the subscribers on this loop, after the publication under way.
     ///
     /// - Parameter route: up to date.
-    func deliver(_ publication: Publication, along route: TopicRoute) {
+    @inline(__always)
+    func deliver(_ publication: PublicationBatch, along route: TopicRoute) {
         guard !isDelivering else {
             deferred.append(publication)
             return
@@ -221,15 +232,29 @@ package final class TopicShard {
         deferred.removeAll(keepingCapacity: next <= 1024)
     }
 
-    private func deliverToEntries(of route: TopicRoute, _ publication: Publication) {
-        var delivery: Delivery
-        if let spare {
-            delivery = spare
-            self.spare = nil
-            delivery.reset(to: publication)
-        } else {
-            delivery = Delivery(publication)
+    @inline(__always)
+    private func deliverToEntries(of route: TopicRoute, _ publication: PublicationBatch) {
+        switch publication {
+        case .one(let publication):
+            var delivery: Delivery
+            if let spare {
+                delivery = spare
+                self.spare = nil
+                delivery.reset(to: publication)
+            } else {
+                delivery = Delivery(publication)
+            }
+            Self.forEachEntry(of: route) { $0.deliver(delivery) }
+            // It keeps the bytes of this publication until the next; that is one for each loop.
+            if isKnownUniquelyReferenced(&delivery) { spare = delivery }
+        case .run(let run):
+            let run = DeliveryRun(run)
+            Self.forEachEntry(of: route) { $0.deliver(run) }
         }
+    }
+
+    @inline(__always)
+    private static func forEachEntry(of route: TopicRoute, _ body: (TopicSubscription) -> Void) {
         // A snapshot, which costs a reference: members that join during the loop are not in it, members that leave are
         // not active any more and stay alive until the end (`retired`); only then is the array copied. What stands for
         // several subscriptions lives as long as `resolved`.
@@ -237,10 +262,8 @@ package final class TopicShard {
         let entries = route.entries
         withExtendedLifetime(resolved) {
             entries.withUnsafeBufferPointer { entries in
-                for entry in entries { entry._withUnsafeGuaranteedRef { $0.deliver(delivery) } }
+                for entry in entries { entry._withUnsafeGuaranteedRef { body($0) } }
             }
         }
-        // It keeps the bytes of this publication until the next; that is one for each loop.
-        if isKnownUniquelyReferenced(&delivery) { spare = delivery }
     }
 }

@@ -71,6 +71,8 @@ package class TopicSubscription {
 
     func deliver(_ delivery: Delivery) {}
 
+    func deliver(_ run: DeliveryRun) { deliverOneByOne(run) }
+
     /// One subscription that stands for several of the same subscriber, itself among them.
     func merged(_ parts: [TopicSubscription], options: SubscriptionOptions) -> TopicSubscription { self }
 
@@ -91,6 +93,10 @@ final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
 
     override func deliver(_ delivery: Delivery) {
         if isActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(delivery, for: self) } }
+    }
+
+    override func deliver(_ run: DeliveryRun) {
+        if isActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(run, for: self) } }
     }
 
     override func merged(_ parts: [TopicSubscription], options: SubscriptionOptions) -> TopicSubscription {
@@ -131,5 +137,9 @@ private final class UnheldSubscription<Subscriber: TopicSubscriber>: MergedSubsc
 
     override func deliver(_ delivery: Delivery) {
         if isAnyPartActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(delivery, for: self) } }
+    }
+
+    override func deliver(_ run: DeliveryRun) {
+        if isAnyPartActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(run, for: self) } }
     }
 }

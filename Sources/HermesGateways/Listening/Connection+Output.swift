@@ -44,24 +44,47 @@ extension Connection {
         append(frame)
     }
 
+    /// Writes several whole frames that lie side by side; the bytes may be shared with any number of connections. Only
+    /// while ``keepsUp``: where frames wait, each waits by itself.
+    package func write(_ kind: Publication.DropClass, frames count: Int, _ bytes: ByteBuffer) {
+        guard phase == .open else { return }
+        assert(keepsUp, "the caller looks first")
+        append(bytes, frames: count)
+    }
+
+    /// Copies a small frame to what is written at the end of the tick, without touching a reference count.
+    ///
+    /// - Returns: false if it must be written as a buffer, for which there may be no room either.
+    @inline(__always)
+    package func writeNow(_ frame: UnsafeRawBufferPointer) -> Bool {
+        guard phase == .open, isWritable, queue.isEmpty, frame.count <= Self.shareAbove else { return false }
+        if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
+        pending.writeBytes(frame)
+        tally.framesOut += 1
+        wrote()
+        return true
+    }
+
     /// Writes a frame that many connections share but for a few bytes near its beginning, which `patch` puts in. It is
     /// never left out.
     ///
     /// - Parameters:
     ///   - frame: the shared bytes; copied.
+    ///   - count: how many frames they are.
     ///   - patch: gets the buffer and where the frame begins in it; must not change its length.
-    package func write(patching frame: ByteBuffer, _ patch: (inout ByteBuffer, Int) -> Void) {
+    package func write(patching frame: ByteBuffer, frames count: Int = 1, _ patch: (inout ByteBuffer, Int) -> Void) {
         guard phase == .open else { return }
         guard isWritable, queue.isEmpty, frame.readableBytes <= Self.writeAbove else {
             var copy = ByteBuffer(bytes: frame.readableBytesView)
             patch(&copy, 0)
+            tally.framesOut += count - 1
             return write(frame: copy)
         }
         if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
         let start = pending.writerIndex
         pending.writeImmutableBuffer(frame)
         patch(&pending, start)
-        tally.framesOut += 1
+        tally.framesOut += count
         wrote()
     }
 
@@ -77,8 +100,8 @@ extension Connection {
         }
     }
 
-    private func append(_ frame: ByteBuffer) {
-        tally.framesOut += 1
+    private func append(_ frame: ByteBuffer, frames count: Int = 1) {
+        tally.framesOut += count
         if frame.readableBytes <= Self.shareAbove {
             if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
             pending.writeImmutableBuffer(frame)

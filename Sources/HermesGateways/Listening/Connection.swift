@@ -24,16 +24,22 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// Reads on when nothing keeps it from it.
     var reader: (any ConnectionReader)?
 
-    // Output: see Connection+Output.swift.
+    // Output: see Connection+Output.swift. Unchecked, here and below: all access is on one loop, and for each frame.
+    @exclusivity(unchecked)
     var pending = ByteBuffer()
+    @exclusivity(unchecked)
     var queue = OutboundQueue()
+    @exclusivity(unchecked)
     var isWritable = true
+    @exclusivity(unchecked)
     var isDirty = false
+    @exclusivity(unchecked)
     var hasUnflushedWrites = false
     /// What is reported once all that was written so far has gone.
     var writtenMark: UInt64?
 
     // Input.
+    @exclusivity(unchecked)
     private(set) var pauses: Pause = []
     private var holds = 0
     private var unanswered = 0
@@ -41,10 +47,12 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // Life.
     package private(set) var isAuthenticated: Bool
+    @exclusivity(unchecked)
     private(set) var phase: Phase = .open
     private let openedAt: UInt32
     /// After this long without a sign of life the connection is closed.
     private var idleTicks: UInt32
+    @exclusivity(unchecked)
     private var lastLifeAt: UInt32
     private var endsAt: UInt32 = 0
     /// Since when the peer takes nothing of what is written to it; nil while it does.

@@ -157,7 +157,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             } catch {
                 return connection.end(.malformed(error))
             }
-            connection.tally.framesIn += 1
+            connection.tally.framesIn += frame.frameCount
             if Session.everyFrameIsLife { connection.touch() }
             if Session.hasRequestLimit { connection.bucket.take() }
             session.received(frame)

@@ -119,8 +119,10 @@ struct MQTTHeldSubscription {
 /// Where a PUBLISH goes: kept, because the next one mostly goes there, too.
 final class MQTTPublishTarget {
     /// The topic as it was sent.
-    let bytes: ByteBuffer
+    private let bytes: [UInt8]
     let topic: TopicName
+    /// The account that publishes; nil for an anonymous client.
+    let sender: UserID?
     let route: TopicRoute
     /// Whether the client may publish there, by the rules of this generation.
     let isAllowed: Bool
@@ -131,9 +133,18 @@ final class MQTTPublishTarget {
     var durable: [DurableTarget] = []
     var durableGeneration: UInt64?
 
-    init(bytes: ByteBuffer, topic: TopicName, route: TopicRoute, isAllowed: Bool, rules: UInt64, isSpecial: Bool) {
+    init(
+        bytes: [UInt8],
+        topic: TopicName,
+        sender: UserID?,
+        route: TopicRoute,
+        isAllowed: Bool,
+        rules: UInt64,
+        isSpecial: Bool
+    ) {
         self.bytes = bytes
         self.topic = topic
+        self.sender = sender
         self.route = route
         self.isAllowed = isAllowed
         self.rules = rules
@@ -141,5 +152,13 @@ final class MQTTPublishTarget {
     }
 
     /// Whether a topic as it was sent is this one.
-    func isNamed(_ name: ByteBufferView) -> Bool { bytes.readableBytesView == name }
+    func isNamed(_ buffer: ByteBuffer, at start: Int, length: Int) -> Bool {
+        guard length == bytes.count else { return false }
+        let offset = start - buffer.readerIndex
+        return buffer.withUnsafeReadableBytes { input in
+            guard offset >= 0, input.count >= offset + length else { return false }
+            let name = UnsafeRawBufferPointer(rebasing: input[offset..<offset + length])
+            return bytes.withUnsafeBytes { $0.hasSameBytes(as: name) }
+        }
+    }
 }

@@ -4,7 +4,7 @@
 import HermesCore
 
 /// The MQTT broker: versions 3.1.1 and 5.0.
-package struct MQTTGateway: Gateway {
+package final class MQTTGateway: Gateway {
     package static let name = "mqtt"
     package static let defaultPort = 1883
     package static let webSocketSubprotocol: String? = "mqtt"
@@ -12,10 +12,15 @@ package struct MQTTGateway: Gateway {
     let environment: GatewayEnvironment
     let settings: MQTTSettings
     let metrics = MQTTMetrics()
+    /// Of the environment, what is looked at for each message.
+    let access: TopicAccess
+    let durable: DurableSessions
 
     package init(environment: GatewayEnvironment) {
         self.environment = environment
         settings = environment.settings.broker
+        access = environment.access
+        durable = environment.messenger.durable
         environment.brokerStatistics.start()
     }
 

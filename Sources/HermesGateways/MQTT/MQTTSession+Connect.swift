@@ -98,6 +98,7 @@ extension MQTTSession {
             }
         }
         client.receiveMaximum = receiveMaximum
+        usesAliases = client.maxAlias > 0
         if let will = connect.will {
             guard let pending = pendingWill(will, of: client) else {
                 return refuse(MQTTPacketError(.notAuthorized, "the will's topic may not be published to"))

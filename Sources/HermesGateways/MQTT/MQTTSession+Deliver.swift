@@ -14,7 +14,7 @@ extension MQTTSession {
         let qos = min(delivery.qos, subscription.qos)
         if subscription.noLocal, delivery.publisher == number { return }
         if qos == .atMostOnce {
-            if subscription.isPlain, client?.maxAlias == 0 {
+            if subscription.isPlain, !usesAliases {
                 deliverShared(delivery)
             } else {
                 deliverOnce(delivery.publication, subscription)
@@ -25,13 +25,15 @@ extension MQTTSession {
     }
 
     /// QoS 0: the bytes are the same for all.
+    @inline(__always)
     private func deliverShared(_ delivery: Delivery) {
         let version = version
-        let frame = delivery.encoded(version == .v5 ? .mqttV5 : .mqttV311) { publication in
+        let slot: EncodingSlot = version == .v5 ? .mqttV5 : .mqttV311
+        let frame = delivery.borrowed(slot) { publication in
             MQTTPublishWriter.shared(publication, version: version, acknowledged: false, now: now())
         }
-        guard frame.readableBytes <= maxPacketBytes else { return tooLarge() }
-        connection.write(.text, frame: frame)
+        guard frame.count <= maxPacketBytes else { return tooLarge() }
+        if !connection.writeNow(frame) { connection.write(.text, frame: delivery.compact(slot)) }
     }
 
     /// QoS 0 with what is this subscription's own.
@@ -55,7 +57,7 @@ extension MQTTSession {
         guard window?.hasRoom ?? makeWindow(), waiting == nil, connection.hasRoom else {
             return wait(delivery, qos, subscription)
         }
-        guard subscription.isPlain, client?.maxAlias == 0 else {
+        guard subscription.isPlain, !usesAliases else {
             let options = subscription.options
             guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
             if subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }

@@ -32,7 +32,7 @@ extension MQTTSession {
             // Properties, or another topic than last time: everything is looked at.
             guard case .publish(let packet) = try MQTTPacket(frame.frame, version: version) else { return }
             try Self.check(packet.properties)
-            target = try self.target(of: packet, frame, head)
+            target = try self.target(of: packet)
             if !packet.properties.isEmpty { details = MQTTTranslation.details(of: packet.properties, now: now()) }
             payload = packet.payload
         }
@@ -45,7 +45,7 @@ extension MQTTSession {
                 length: frame.bytes.writerIndex - head.payloadStart
             ) ?? ByteBuffer(),
             kind: Publication.plainKind,
-            sender: client?.identity.principal?.user,
+            sender: target.sender,
             qos: MQTTTranslation.qos(head.qos),
             retain: head.isRetained,
             details: details,
@@ -139,18 +139,14 @@ extension MQTTSession {
     // MARK: Where to
 
     private func knownTarget(_ frame: MQTTPublishFrame, _ head: MQTTPublishHead) -> MQTTPublishTarget? {
-        guard let target = lastTarget, target.rules == environment.access.generation,
-            target.isNamed(frame.bytes.viewBytes(at: head.topicStart, length: head.topicBytes) ?? ByteBufferView())
+        guard let target = lastTarget, target.rules == gateway.access.generation,
+            target.isNamed(frame.bytes, at: head.topicStart, length: head.topicBytes)
         else { return nil }
         return target
     }
 
     /// Finds where a message goes, by its name or its alias [MQTT-3.3.2-12].
-    private func target(
-        of packet: MQTTPublish,
-        _ frame: MQTTPublishFrame,
-        _ head: MQTTPublishHead
-    ) throws(MQTTPacketError) -> MQTTPublishTarget {
+    func target(of packet: MQTTPublish) throws(MQTTPacketError) -> MQTTPublishTarget {
         var name = packet.topic
         if let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } }) {
             guard let client, alias > 0, alias <= gateway.settings.topicAliasMaximum else {
@@ -169,17 +165,18 @@ extension MQTTSession {
             }
         }
         if let known = lastTarget, known.topic.rawValue.utf8.elementsEqual(name.utf8),
-            known.rules == environment.access.generation
+            known.rules == gateway.access.generation
         {
             return known
         }
         guard let topic = TopicName(name), let client else {
             throw MQTTPacketError(.topicNameInvalid, "the topic name is empty or has wildcards [MQTT-3.3.2-2]")
         }
-        let rules = environment.access.generation
+        let rules = gateway.access.generation
         let target = MQTTPublishTarget(
-            bytes: ByteBuffer(string: name),
+            bytes: Array(name.utf8),
             topic: topic,
+            sender: client.identity.principal?.user,
             route: topics.route(to: topic),
             isAllowed: client.access(environment.access).allows(.publish, name),
             rules: rules,
@@ -189,8 +186,8 @@ extension MQTTSession {
         return target
     }
 
-    private func durableTargets(of target: MQTTPublishTarget) -> [DurableTarget] {
-        let durable = environment.messenger.durable
+    func durableTargets(of target: MQTTPublishTarget) -> [DurableTarget] {
+        let durable = gateway.durable
         guard durable.hasSubscriptions else { return [] }
         let generation = durable.generation
         if target.durableGeneration != generation {

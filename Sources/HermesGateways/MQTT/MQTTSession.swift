@@ -26,22 +26,33 @@ package final class MQTTSession: GatewaySession, SharedMember {
         case ended
     }
 
+    // Unchecked, here and below: all access is on one loop, and a check costs as much as what it guards.
     let connection: Connection
     let gateway: MQTTGateway
     let topics: TopicShard
     /// Marks what this connection publishes, for no-local.
     let number: UInt64
+    @exclusivity(unchecked)
     var phase = Phase.new
+    @exclusivity(unchecked)
     var version = MQTTVersion.v311
     /// The longest packet that the client takes, in bytes.
+    @exclusivity(unchecked)
     var maxPacketBytes = Int.max
+    /// Whether topics are to be replaced by aliases where numbers last: then no packet is the same as another's.
+    @exclusivity(unchecked)
+    var usesAliases = false
     /// Set with CONNECT.
+    @exclusivity(unchecked)
     var client: MQTTClientState?
     /// Where the last PUBLISH went: publishers like to use a topic again.
+    @exclusivity(unchecked)
     var lastTarget: MQTTPublishTarget?
     /// What was sent with QoS 1 and 2; made for the first such message.
+    @exclusivity(unchecked)
     var window: OutboundWindow?
     /// What waits for room in the window or in the connection.
+    @exclusivity(unchecked)
     var waiting: MQTTWaitingQueue?
     /// What the client is told when the connection ends, if not what the reason for it says.
     var parting: (reason: MQTTReasonCode, text: String)?
@@ -66,6 +77,8 @@ package final class MQTTSession: GatewaySession, SharedMember {
         switch (phase, input) {
         case (.connected, .publish(let frame)):
             attempt { () throws(MQTTPacketError) in try publishReceived(frame) }
+        case (.connected, .publishes(let run)):
+            attempt { () throws(MQTTPacketError) in try publishesReceived(run) }
         case (.connected, .acknowledgement(let type, let packetID)):
             acknowledgementReceived(type, packetID, .success)
         case (.connected, .other(let frame)):

@@ -32,8 +32,15 @@ package protocol WireFrame: Hashable, Sendable {
     /// How many bytes the frame takes on the wire, its header included.
     var encodedBytes: Int { get }
 
+    /// How many frames of the protocol it stands for; 1 but where a decoder hands over several together.
+    var frameCount: Int { get }
+
     /// Appends the frame, header and body.
     ///
     /// - Throws: WireError if the body is longer than the header can tell; then nothing was written.
     func write(into buffer: inout ByteBuffer) throws(WireError)
+}
+
+extension WireFrame {
+    package var frameCount: Int { 1 }
 }

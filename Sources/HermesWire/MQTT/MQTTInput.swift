@@ -7,6 +7,8 @@ package import NIOCore
 package enum MQTTInput: WireFrame {
     /// A PUBLISH, whole: the very bytes that came, header included, for those who pass them on.
     case publish(MQTTPublishFrame)
+    /// Several PUBLISH that came together and begin with the same.
+    case publishes(MQTTPublishRun)
     /// A PUBACK, PUBREC, PUBREL or PUBCOMP without a reason code: it was successful.
     case acknowledgement(MQTTPacketType, packetID: UInt16)
     /// Any other packet.
@@ -15,15 +17,22 @@ package enum MQTTInput: WireFrame {
     package var encodedBytes: Int {
         switch self {
         case .publish(let frame): frame.bytes.readableBytes
+        case .publishes(let run): run.bytes.readableBytes
         case .acknowledgement: 4
         case .other(let frame): frame.encodedBytes
         }
+    }
+
+    package var frameCount: Int {
+        if case .publishes(let run) = self { run.count } else { 1 }
     }
 
     package func write(into buffer: inout ByteBuffer) throws(WireError) {
         switch self {
         case .publish(let frame):
             buffer.writeImmutableBuffer(frame.bytes)
+        case .publishes(let run):
+            buffer.writeImmutableBuffer(run.bytes)
         case .acknowledgement(let type, let packetID):
             buffer.writeInteger(type.rawValue << 4 | (type.requiredFlags ?? 0))
             buffer.writeInteger(UInt8(2))
@@ -69,13 +78,13 @@ package struct MQTTInputDecoder: FrameDecoder {
             buffer.moveReaderIndex(forwardBy: 4)
             return .acknowledgement(type, packetID: UInt16(truncatingIfNeeded: short))
         }
-        let start = buffer.readerIndex
-        let before = buffer
-        guard let frame = try decoder.next(from: &buffer) else { return nil }
-        guard frame.header >> 4 == MQTTPacketType.publish.rawValue else { return .other(frame) }
-        let length = buffer.readerIndex - start
-        guard let bytes = before.getSlice(at: start, length: length) else { return .other(frame) }
-        return .publish(MQTTPublishFrame(bytes: bytes, headerBytes: length - frame.body.readableBytes))
+        let scan = buffer.withUnsafeReadableBytes { MQTTPublishScan($0, maxFrameBytes: decoder.maxFrameBytes) }
+        guard scan.bytes > 0 else { return try decoder.next(from: &buffer).map { .other($0) } }
+        guard let bytes = buffer.readSlice(length: scan.bytes) else { return nil }
+        guard scan.bodies.isEmpty else {
+            return .publishes(MQTTPublishRun(bytes: bytes, topicStart: scan.headerBytes + 2, bodies: scan.bodies))
+        }
+        return .publish(MQTTPublishFrame(bytes: bytes, headerBytes: scan.headerBytes))
     }
 
     /// The next four bytes if they are an acknowledgement of just a packet identifier that is not 0; else 0.

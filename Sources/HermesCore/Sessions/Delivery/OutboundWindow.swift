@@ -64,6 +64,11 @@ package struct OutboundWindow: Sendable {
     /// Whether one more may be sent now.
     package var hasRoom: Bool { inflight < limit && phases.count < span }
 
+    /// Whether so many more may be sent now.
+    package func hasRoom(for count: Int) -> Bool {
+        inflight + count <= limit && phases.count + count <= Self.maxSpan
+    }
+
     /// Whether nothing is awaited.
     package var isEmpty: Bool { phases.isEmpty }
 
