@@ -93,16 +93,13 @@ package final class Delivery {
 
     /// The same for those who keep it, so that no more memory is held than what the bytes take.
     package func compact(_ slot: EncodingSlot) -> ByteBuffer {
-        func compacted(_ bytes: ByteBuffer) -> ByteBuffer {
-            bytes.storageCapacity <= 2 * bytes.readableBytes + 64 ? bytes : ByteBuffer(bytes: bytes.readableBytesView)
-        }
         if firstSlot == slot {
-            firstBytes = compacted(firstBytes)
+            firstBytes = firstBytes.compacted()
             firstStart = nil
             return firstBytes
         }
         for index in others.indices where others[index].slot == slot {
-            others[index].bytes = compacted(others[index].bytes)
+            others[index].bytes = others[index].bytes.compacted()
             return others[index].bytes
         }
         return ByteBuffer()

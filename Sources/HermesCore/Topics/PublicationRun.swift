@@ -77,6 +77,9 @@ package final class DeliveryRun {
     /// The publications one by one, for those who need it; made for the first that asks.
     package private(set) lazy var deliveries: [Delivery] = run.bodies.indices.map { Delivery(run[$0]) }
 
+    /// The bytes for those who keep them, so that no more memory is held than what they take.
+    package private(set) lazy var compactBytes = run.bytes.compacted()
+
     package init(_ run: PublicationRun) { self.run = run }
 }
 
@@ -110,5 +113,12 @@ enum PublicationBatch: Sendable {
         case .one(let publication): publication.weight
         case .run(let run): run.weight
         }
+    }
+}
+
+extension ByteBuffer {
+    /// The same bytes in a storage of about their size.
+    func compacted() -> ByteBuffer {
+        storageCapacity <= 2 * readableBytes + 64 ? self : ByteBuffer(bytes: readableBytesView)
     }
 }

@@ -21,6 +21,11 @@ extension Connection {
     /// Whether the queue has room for more than one further frame of any size that protocols write.
     package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
 
+    /// Whether frames that have to wait may do so together: what is dropped together must be little of all that may wait.
+    package func isWorthKeepingTogether(_ frames: ByteBuffer) -> Bool {
+        frames.readableBytes <= listener.limits.outboundQueueBytes / 8
+    }
+
     /// Writes a frame by encoding it straight into the outbound buffer. An encoder that throws leaves nothing behind.
     ///
     /// - Parameter kind: what happens to the frame if the peer does not keep up.
@@ -44,11 +49,11 @@ extension Connection {
         append(frame)
     }
 
-    /// Writes several whole frames that lie side by side; the bytes may be shared with any number of connections. Only
-    /// while ``keepsUp``: where frames wait, each waits by itself.
-    package func write(_ kind: Publication.DropClass, frames count: Int, _ bytes: ByteBuffer) {
+    /// Writes several whole frames that lie side by side; the bytes may be shared with any number of connections. Where
+    /// frames wait, these wait together.
+    package func write(_ kind: Publication.DropClass = .control, frames count: Int, _ bytes: ByteBuffer) {
         guard phase == .open else { return }
-        assert(keepsUp, "the caller looks first")
+        guard isWritable, queue.isEmpty else { return enqueue(bytes, kind, frames: count) }
         append(bytes, frames: count)
     }
 
@@ -77,8 +82,7 @@ extension Connection {
         guard isWritable, queue.isEmpty, frame.readableBytes <= Self.writeAbove else {
             var copy = ByteBuffer(bytes: frame.readableBytesView)
             patch(&copy, 0)
-            tally.framesOut += count - 1
-            return write(frame: copy)
+            return write(frames: count, copy)
         }
         if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
         let start = pending.writerIndex
@@ -129,11 +133,12 @@ extension Connection {
         loop.markDirty(self)
     }
 
-    private func enqueue(_ frame: ByteBuffer, _ kind: Publication.DropClass) {
-        switch queue.append(frame, kind, limit: listener.limits.outboundQueueBytes) {
+    private func enqueue(_ frame: ByteBuffer, _ kind: Publication.DropClass, frames count: Int = 1) {
+        let limit = listener.limits.outboundQueueBytes
+        switch queue.append(frame, kind, frameCount: count, limit: limit) {
         case .queued: break
         case .queuedDropping(let dropped): listener.metrics.dropped(dropped)
-        case .refused: listener.metrics.refused(kind)
+        case .refused: listener.metrics.refused(kind, count)
         case .overflow: end(.slowReader)
         }
     }
@@ -194,7 +199,7 @@ extension Connection {
             if pausesReading { pause(.output) }
             return
         }
-        while self.isWritable, let frame = queue.popFirst() { append(frame) }
+        while self.isWritable, let waiting = queue.popFirst() { append(waiting.bytes, frames: waiting.frameCount) }
         guard keepsUp else { return }
         if writtenMark != nil { markDirty() }
         resume(.output)
@@ -205,7 +210,7 @@ extension Connection {
     /// has sent something that was never read (a plain close would reset the connection and could destroy them).
     func writeOutForGood() {
         guard let context else { return }
-        while let frame = queue.popFirst() { append(frame) }
+        while let waiting = queue.popFirst() { append(waiting.bytes, frames: waiting.frameCount) }
         let written = loop.eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { _ in self.closeOutput() }
         context.writeAndFlush(NIOAny(takePending()), promise: written)

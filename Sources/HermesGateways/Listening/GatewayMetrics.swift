@@ -68,11 +68,11 @@ package final class GatewayMetrics: Sendable {
         if dropped.gift > 0 { droppedGifts.increment(by: dropped.gift) }
     }
 
-    func refused(_ kind: Publication.DropClass) {
+    func refused(_ kind: Publication.DropClass, _ frameCount: Int) {
         switch kind {
-        case .text: droppedText.increment()
-        case .presence: droppedPresence.increment()
-        case .gift: droppedGifts.increment()
+        case .text: droppedText.increment(by: frameCount)
+        case .presence: droppedPresence.increment(by: frameCount)
+        case .gift: droppedGifts.increment(by: frameCount)
         case .control: break
         }
     }

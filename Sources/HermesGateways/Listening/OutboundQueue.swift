@@ -31,7 +31,9 @@ package struct OutboundQueue {
 
     private struct Waiting {
         let number: UInt64
-        let frame: ByteBuffer
+        let bytes: ByteBuffer
+        /// How many frames the bytes are.
+        let frameCount: Int
     }
 
     /// One for each class, the least important first; none at all while nothing waits.
@@ -47,11 +49,15 @@ package struct OutboundQueue {
 
     /// Appends a frame, and makes room for it by dropping what is older and not more important.
     ///
-    /// - Parameter limit: the most that may wait, in bytes; a frame that must not be dropped may exceed it as long as
-    ///   less than half of it is taken.
+    /// - Parameters:
+    ///   - frame: the frame, or several side by side that wait, and are dropped, together.
+    ///   - frameCount: how many they are.
+    ///   - limit: the most that may wait, in bytes; a frame that must not be dropped may exceed it as long as less than
+    ///     half of it is taken.
     package mutating func append(
         _ frame: ByteBuffer,
         _ kind: Publication.DropClass,
+        frameCount: Int = 1,
         limit: Int
     ) -> Outcome {
         if lanes.isEmpty { lanes = Array(repeating: Deque(), count: Int(Publication.DropClass.control.rawValue) + 1) }
@@ -64,25 +70,25 @@ package struct OutboundQueue {
                 return .overflow
             }
             switch victim {
-            case .text: dropped.text += 1
-            case .presence: dropped.presence += 1
-            case .gift: dropped.gift += 1
-            case .control: break
+            case (.text, let count): dropped.text += count
+            case (.presence, let count): dropped.presence += count
+            case (.gift, let count): dropped.gift += count
+            case (.control, _): break
             }
         }
-        lanes[Int(kind.rawValue)].append(Waiting(number: nextNumber, frame: frame))
+        lanes[Int(kind.rawValue)].append(Waiting(number: nextNumber, bytes: frame, frameCount: frameCount))
         nextNumber += 1
         bytes += frame.readableBytes
         count += 1
         return dropped == Dropped() ? .queued : .queuedDropping(dropped)
     }
 
-    private mutating func dropOldest(notAbove kind: Publication.DropClass) -> Publication.DropClass? {
+    private mutating func dropOldest(notAbove kind: Publication.DropClass) -> (Publication.DropClass, frames: Int)? {
         for victim in [Publication.DropClass.text, .presence, .gift] where victim <= kind {
             guard let waiting = lanes[Int(victim.rawValue)].popFirst() else { continue }
-            bytes -= waiting.frame.readableBytes
+            bytes -= waiting.bytes.readableBytes
             count -= 1
-            return victim
+            return (victim, waiting.frameCount)
         }
         return nil
     }
@@ -90,8 +96,8 @@ package struct OutboundQueue {
     /// A frame costs memory beside its bytes, and most of all where it has few.
     private static func maxCount(_ limit: Int) -> Int { max(16, limit / 64) }
 
-    /// Takes the oldest frame.
-    package mutating func popFirst() -> ByteBuffer? {
+    /// Takes the oldest frame, or those that were appended with it.
+    package mutating func popFirst() -> (bytes: ByteBuffer, frameCount: Int)? {
         var oldest: (lane: Int, number: UInt64)?
         for lane in lanes.indices {
             guard let number = lanes[lane].first?.number else { continue }
@@ -99,10 +105,10 @@ package struct OutboundQueue {
             oldest = (lane, number)
         }
         guard let oldest, let waiting = lanes[oldest.lane].popFirst() else { return nil }
-        bytes -= waiting.frame.readableBytes
+        bytes -= waiting.bytes.readableBytes
         count -= 1
         if count == 0 { removeAll() }
-        return waiting.frame
+        return (waiting.bytes, waiting.frameCount)
     }
 
     /// Forgets everything.

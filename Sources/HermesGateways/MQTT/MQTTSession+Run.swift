@@ -97,20 +97,27 @@ extension MQTTSession {
     package func deliver(_ run: DeliveryRun, for subscription: TopicSubscription) {
         guard phase == .connected else { return }
         if subscription.noLocal, run.run.publisher == number { return }
-        if !sendTogether(run.run, subscription) { subscription.deliverOneByOne(run) }
+        if !sendTogether(run, subscription) { subscription.deliverOneByOne(run) }
     }
 
     /// - Returns: false if the packets cannot go out as they are; then nothing was done.
-    private func sendTogether(_ run: PublicationRun, _ subscription: TopicSubscription) -> Bool {
+    private func sendTogether(_ delivery: DeliveryRun, _ subscription: TopicSubscription) -> Bool {
+        let run = delivery.run
         guard subscription.isPlain, !usesAliases, !subscription.isShared, subscription.qos >= run.qos,
-            run.bytes.readableBytes <= maxPacketBytes, connection.keepsUp
+            run.bytes.readableBytes <= maxPacketBytes
         else { return false }
         if run.qos == .atMostOnce {
             guard run.slot == (version == .v5 ? .mqttV5 : .mqttV311) else { return false }
-            connection.write(.text, frames: run.count, run.bytes)
+            if connection.keepsUp {
+                connection.write(.text, frames: run.count, run.bytes)
+            } else if connection.isWorthKeepingTogether(run.bytes) {
+                connection.write(.text, frames: run.count, delivery.compactBytes)
+            } else {
+                return false
+            }
             return true
         }
-        guard run.slot == (version == .v5 ? .mqttV5Acknowledged : .mqttV311Acknowledged),
+        guard connection.keepsUp, run.slot == (version == .v5 ? .mqttV5Acknowledged : .mqttV311Acknowledged),
             !subscription.isLiveAtMostOnceOnly, waiting == nil,
             window?.hasRoom(for: run.count) ?? (makeWindow() && run.count <= window?.limit ?? 0)
         else { return false }

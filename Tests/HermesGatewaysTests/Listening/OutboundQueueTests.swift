@@ -12,7 +12,7 @@ struct OutboundQueueTests {
     private func numbers(_ queue: OutboundQueue) -> [UInt8] {
         var queue = queue
         var numbers: [UInt8] = []
-        while let frame = queue.popFirst() { numbers.append(frame.getInteger(at: 0) ?? 0) }
+        while let waiting = queue.popFirst() { numbers.append(waiting.bytes.getInteger(at: 0) ?? 0) }
         return numbers
     }
 
@@ -90,5 +90,24 @@ struct OutboundQueueTests {
         #expect(queue.append(long, .control, limit: 64) == .queued)
         #expect(queue.append(long, .control, limit: 64) == .overflow)
         #expect(queue.append(long, .text, limit: 64) == .refused)
+    }
+}
+
+/// Frames that were appended together.
+@Suite struct OutboundQueueRunTests {
+    private func frames(_ number: UInt8) -> ByteBuffer { ByteBuffer(repeating: number, count: 30) }
+
+    @Test func comeAndGoTogether() {
+        var queue = OutboundQueue()
+        #expect(queue.append(frames(1), .text, frameCount: 3, limit: 60) == .queued)
+        #expect(queue.append(frames(2), .text, frameCount: 2, limit: 60) == .queued)
+        var dropped = OutboundQueue.Dropped()
+        dropped.text = 3
+        #expect(queue.append(frames(3), .text, frameCount: 1, limit: 60) == .queuedDropping(dropped))
+        let first = queue.popFirst()
+        #expect(first?.bytes == frames(2) && first?.frameCount == 2)
+        #expect(queue.bytes == 30)
+        #expect(queue.popFirst()?.frameCount == 1)
+        #expect(queue.isEmpty)
     }
 }
