@@ -1,0 +1,51 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// The faults of a client's first connections, the same for the same seed; the ones after them have none.
+package struct FaultSchedule: Sendable {
+    private let seed: UInt64
+    private let faultyConnections: Int
+
+    /// - Parameters:
+    ///   - seed: chooses the faults.
+    ///   - faultyConnections: how many connections go wrong.
+    package init(seed: UInt64, faultyConnections: Int) {
+        self.seed = seed
+        self.faultyConnections = faultyConnections
+    }
+
+    /// What happens to the connection of this number; the first is 1.
+    package func fault(_ number: Int) -> FaultyProxy.Fault {
+        guard number <= faultyConnections else { return FaultyProxy.Fault() }
+        var random = SplitMix(state: seed &* 0x2545_F491_4F6C_DD1D &+ UInt64(number))
+        let delay = TimeAmount.microseconds(.random(in: 0...5000, using: &random))
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0..<4:
+            let bytes = Int.random(in: 1...3000, using: &random)
+            return FaultyProxy.Fault(delay: delay, end: .cut(afterBytes: bytes))
+        case 4..<6:
+            // Behind the login: for its answer a client waits longer than a test may take.
+            let bytes = Int.random(in: 800...3000, using: &random)
+            return FaultyProxy.Fault(delay: delay, end: .silence(afterBytes: bytes))
+        default:
+            // It forgets what is silent for less than two heartbeats, and is cut in case nothing ever is.
+            let silence = TimeAmount.milliseconds(.random(in: 30...60, using: &random))
+            return FaultyProxy.Fault(delay: delay, end: .cut(afterBytes: 6000), forgottenAfter: silence)
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+private struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,158 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOConcurrencyHelpers
+package import NIOCore
+import NIOPosix
+
+/// A network between a client and a server that does to each connection what a test wants: delays it, cuts it in the middle
+/// of a frame, goes silent without a word, or forgets it when nothing goes over it, as translators of addresses do.
+///
+/// State: the channels, in a lock; what belongs to one connection lives on that connection's loop.
+package final class FaultyProxy: Sendable {
+    /// What happens to one connection.
+    package struct Fault: Hashable, Sendable {
+        package enum End: Hashable, Sendable {
+            case never
+            /// Both sides are told, after so many bytes in both directions together.
+            case cut(afterBytes: Int)
+            /// Neither side is told: nothing goes either way any more (half-open).
+            case silence(afterBytes: Int)
+        }
+
+        /// How long each byte is on its way.
+        package var delay: TimeAmount
+        package var end: End
+        /// Nothing goes either way any more once nothing went for so long; nil: whatever the silence.
+        package var forgottenAfter: TimeAmount?
+
+        /// No fault unless told.
+        package init(delay: TimeAmount = .zero, end: End = .never, forgottenAfter: TimeAmount? = nil) {
+            self.delay = delay
+            self.end = end
+            self.forgottenAfter = forgottenAfter
+        }
+    }
+
+    private struct State {
+        var count = 0
+        var channels: [any Channel] = []
+    }
+
+    /// Where clients connect to, on 127.0.0.1.
+    package let port: Int
+    private let listener: any Channel
+    private let state: NIOLockedValueBox<State>
+
+    /// How many connections there have been.
+    package var connectionCount: Int { state.withLockedValue { $0.count } }
+
+    /// Listens on a free port.
+    ///
+    /// - Parameters:
+    ///   - target: the server's port on 127.0.0.1.
+    ///   - fault: what happens to the connection of this number; the first is 1.
+    package init(to target: Int, fault: @escaping @Sendable (Int) -> Fault) async throws {
+        let state = NIOLockedValueBox(State())
+        self.state = state
+        listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { client in
+                // The client's bytes are read once the server's side is there.
+                ClientBootstrap(group: client.eventLoop).connect(host: "127.0.0.1", port: target)
+                    .flatMapThrowing { server in
+                        let number = state.withLockedValue { state in
+                            state.count += 1
+                            state.channels += [client, server]
+                            return state.count
+                        }
+                        let flow = Flow(fault(number), client: client, server: server)
+                        try client.pipeline.syncOperations.addHandler(FlowHandler(flow, to: server))
+                        try server.pipeline.syncOperations.addHandler(FlowHandler(flow, to: client))
+                    }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        port = listener.localAddress?.port ?? 0
+    }
+
+    /// Closes everything.
+    package func stop() async throws {
+        try await listener.close()
+        for channel in state.withLockedValue({ $0.channels }) { channel.close(promise: nil) }
+    }
+}
+
+/// One connection through the proxy; on its loop.
+private final class Flow {
+    private let fault: FaultyProxy.Fault
+    private let client: any Channel
+    private let server: any Channel
+    private var bytes = 0
+    private var isSilent = false
+    private var lastBytes = NIODeadline.now()
+
+    init(_ fault: FaultyProxy.Fault, client: any Channel, server: any Channel) {
+        self.fault = fault
+        self.client = client
+        self.server = server
+    }
+
+    func pass(_ buffer: ByteBuffer, to channel: any Channel) {
+        let now = NIODeadline.now()
+        if let forgottenAfter = fault.forgottenAfter, now - lastBytes > forgottenAfter { isSilent = true }
+        lastBytes = now
+        guard !isSilent else { return }
+        bytes += buffer.readableBytes
+        switch fault.end {
+        case .never:
+            send(buffer, to: channel)
+        case .cut(let limit):
+            send(buffer.prefix(before: limit, of: bytes), to: channel)
+            if bytes >= limit { close() }
+        case .silence(let limit):
+            send(buffer.prefix(before: limit, of: bytes), to: channel)
+            isSilent = bytes >= limit
+        }
+    }
+
+    /// One side has closed.
+    func closed() {
+        if !isSilent { close() }
+    }
+
+    private func send(_ buffer: ByteBuffer, to channel: any Channel) {
+        // Equal delays keep the order.
+        channel.eventLoop.scheduleTask(in: fault.delay) { channel.writeAndFlush(buffer, promise: nil) }
+    }
+
+    private func close() {
+        let (client, server) = (client, server)
+        client.eventLoop.scheduleTask(in: fault.delay) {
+            client.close(promise: nil)
+            server.close(promise: nil)
+        }
+    }
+}
+
+private final class FlowHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let flow: Flow
+    private let other: any Channel
+
+    init(_ flow: Flow, to other: any Channel) {
+        self.flow = flow
+        self.other = other
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { flow.pass(unwrapInboundIn(data), to: other) }
+    func channelInactive(context: ChannelHandlerContext) { flow.closed() }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+extension ByteBuffer {
+    /// What of these bytes, the last of `total`, comes before the limit.
+    fileprivate func prefix(before limit: Int, of total: Int) -> ByteBuffer {
+        let length = max(0, readableBytes - max(0, total - limit))
+        return getSlice(at: readerIndex, length: min(length, readableBytes)) ?? ByteBuffer()
+    }
+}
