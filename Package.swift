@@ -261,17 +261,24 @@ if Context.environment["HERMES_DEV"] != nil {
             swiftSettings: strict
         )
     )
-    for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited"] {
+    /// - Parameter dependencies: beside what all need.
+    func fuzz(_ name: String, _ dependencies: [Target.Dependency] = []) {
         package.targets.append(
             .executableTarget(
                 name: name,
                 dependencies: [
                     "FuzzSupport", "HermesWire", nio("NIOCore"),
                     .product(name: "SwiftProtobuf", package: "swift-protobuf"),
-                ],
+                ] + dependencies,
                 path: "Fuzz/\(name)",
                 swiftSettings: strict
             )
         )
     }
+    for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited", "FuzzMQTT"] { fuzz(name) }
+    // A whole connection, with the server behind it.
+    fuzz(
+        "FuzzMQTTSession",
+        ["HermesCore", "HermesGateways", nio("NIOPosix"), .product(name: "Logging", package: "swift-log")]
+    )
 }

@@ -1,0 +1,125 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import FuzzSupport
+import HermesCore
+import HermesGateways
+import HermesWire
+import Logging
+import NIOCore
+import NIOPosix
+
+/// A broker over a store in memory with small limits, and a client that listens to everything. One for all inputs: what
+/// one leaves behind has to stay within the limits.
+final class Broker {
+    static let maxSessions = 8
+    static let maxRetained = 64
+    static let maxRetainedBytes = 64 << 10
+
+    nonisolated(unsafe) static let shared = Broker()  // libFuzzer calls from one thread.
+
+    private let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+    private let environment: GatewayEnvironment
+    private let gateway: MQTTGateway
+    private let listener: ListenerState
+    private var observer: Peer?
+
+    private init() {
+        var settings = GatewaySettings()
+        settings.broker.maxPacketBytes = 4_096
+        settings.broker.maxQueuedMessages = 64
+        settings.broker.maxQueuedBytes = 64 << 10
+        settings.broker.maxSubscriptionsPerSession = 32
+        settings.broker.maxSubscriptionBytesPerSession = 4_096
+        settings.broker.sysInterval = .zero
+        let store = MemoryStore(settings: StoreSettings(maxQueuedMessages: 64, maxQueuedBytes: 64 << 10))
+        let logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
+        let messenger = Messenger(
+            accountStore: store,
+            messageStore: store,
+            socialStore: store,
+            sessionStore: store,
+            durableSettings: DurableSettings(
+                maxSessions: Self.maxSessions,
+                maxRetainedMessages: Self.maxRetained,
+                maxRetainedBytes: Self.maxRetainedBytes
+            )
+        )
+        environment = GatewayEnvironment(
+            messenger: messenger,
+            loops: LoopContexts(group),
+            settings: settings,
+            logger: logger
+        )
+        gateway = MQTTGateway(environment: environment)
+        listener = ListenerState(
+            name: MQTTGateway.name,
+            limits: settings.limits,
+            idleTimeout: gateway.idleTimeout,
+            maxFrameBytes: gateway.maxFrameBytes,
+            logger: logger
+        )
+    }
+
+    /// A new connection on one of the loops.
+    func connect(onLoop index: Int) -> Peer {
+        let loop = environment.loops.all[index]
+        let (gateway, listener) = (gateway, listener)
+        return Peer { socket in
+            let made = ClientBootstrap(group: loop.eventLoop).channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let connection = Connection(loop: loop, listener: listener, requiresAuthentication: true)
+                    let session = gateway.makeSession(for: connection)
+                    let handler = ConnectionHandler<MQTTSession>(connection: connection, session: session)
+                    try channel.pipeline.syncOperations.addHandler(handler)
+                }
+            }.withConnectedSocket(socket)
+            do { _ = try made.wait() } catch { broken("no connection: \(error)") }
+        }
+    }
+
+    /// Waits until the loops have done what they were given, and the store with them.
+    func settle(_ peer: Peer) {
+        for _ in 0..<3 {
+            for loop in environment.loops.all { wait(loop.eventLoop.submit {}) }
+            peer.receive(atLeast: 0)
+        }
+    }
+
+    private func wait(_ future: EventLoopFuture<Void>) {
+        do { try future.wait() } catch { broken("a loop does not answer: \(error)") }
+    }
+
+    /// The limits hold, nothing is left of connections that are gone, and others are served.
+    func check() {
+        let durable = environment.messenger.durable
+        invariant(durable.statistics.sessions <= Self.maxSessions, "more sessions than there may be")
+        let retained = durable.retained.statistics
+        invariant(retained.count <= Self.maxRetained, "more is retained than may be")
+        invariant(retained.bytes <= Self.maxRetainedBytes, "more bytes are retained than may be")
+        let observer = observer ?? makeObserver()
+        observer.send(packet: .pingreq, version: .v5)
+        guard observer.receive(until: .pingresp) else { broken("the other client is not answered") }
+        // The observer alone, once the loop has seen the end of the other connection.
+        var patience = 10_000
+        while listener.openCount > 1 {
+            for loop in environment.loops.all { wait(loop.eventLoop.submit {}) }
+            patience -= 1
+            invariant(patience > 0, "a connection stays open")
+        }
+        for loop in environment.loops.all {
+            let count = loop.eventLoop.submit { loop.topics.wildcardCount }
+            invariant((try? count.wait()) ?? 0 <= 2, "subscriptions are left behind")
+        }
+    }
+
+    private func makeObserver() -> Peer {
+        let peer = connect(onLoop: 1)
+        peer.send(packet: .connect(MQTTConnect(version: .v5, clientID: "observer", keepAlive: 0)), version: .v5)
+        let filters = ["#", "$SYS/#"].map { MQTTSubscription(filter: $0, maximumQoS: .atMostOnce) }
+        peer.send(packet: .subscribe(MQTTSubscribe(packetID: 1, subscriptions: filters)), version: .v5)
+        guard peer.receive(until: .suback) else { broken("no SUBACK") }
+        observer = peer
+        return peer
+    }
+}
