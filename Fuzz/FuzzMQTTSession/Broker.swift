@@ -100,16 +100,20 @@ final class Broker {
         let observer = observer ?? makeObserver()
         observer.send(packet: .pingreq, version: .v5)
         guard observer.receive(until: .pingresp) else { broken("the other client is not answered") }
-        // The observer alone, once the loop has seen the end of the other connection.
-        var patience = 10_000
-        while listener.openCount > 1 {
-            for loop in environment.loops.all { wait(loop.eventLoop.submit {}) }
-            patience -= 1
-            invariant(patience > 0, "a connection stays open")
+        // The observer and its two filters alone, once the loops have told each other of the end of the other connection.
+        let deadline = NIODeadline.now() + .seconds(5)
+        while listener.openCount > 1 || wildcardCounts.contains(where: { $0 > 2 }) {
+            invariant(
+                NIODeadline.now() < deadline,
+                "left behind: \(listener.openCount) connections, \(wildcardCounts) filters with wildcards"
+            )
         }
-        for loop in environment.loops.all {
+    }
+
+    private var wildcardCounts: [Int] {
+        environment.loops.all.map { loop in
             let count = loop.eventLoop.submit { loop.topics.wildcardCount }
-            invariant((try? count.wait()) ?? 0 <= 2, "subscriptions are left behind")
+            do { return try count.wait() } catch { broken("a loop does not answer: \(error)") }
         }
     }
 

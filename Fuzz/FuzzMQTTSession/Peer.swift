@@ -74,7 +74,7 @@ final class Peer {
             let count = rest.withUnsafeBytes { Foundation.send(socket, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
             if count > 0 {
                 rest = rest.dropFirst(count)
-            } else if errno == EAGAIN {
+            } else if errno == EAGAIN || errno == EINTR {
                 // It may wait until its own output is read.
                 guard isReady(POLLIN | POLLOUT, within: 5_000) else { broken("the server neither reads nor writes") }
                 if isReady(POLLIN, within: 0) { read() }
@@ -97,14 +97,17 @@ final class Peer {
 
     private func isReady(_ events: CInt, within milliseconds: CInt) -> Bool {
         var entry = pollfd(fd: socket, events: Int16(events), revents: 0)
-        return poll(&entry, 1, milliseconds) > 0
+        var ready: CInt
+        // libFuzzer's timer interrupts.
+        repeat { ready = poll(&entry, 1, milliseconds) } while ready < 0 && errno == EINTR
+        return ready > 0
     }
 
     private func read() {
         let count = recv(socket, &chunk, chunk.count, 0)
         if count > 0 {
             received.writeBytes(chunk.prefix(count))
-        } else if count == 0 || errno != EAGAIN {
+        } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
             hasEnded = true
         }
     }

@@ -77,8 +77,11 @@ extension TopicShard {
     /// Takes what other threads posted.
     func drain() {
         guard let inbox else { return }
+        // In this order: interest that comes in between has another drain scheduled for it. The other way round it would
+        // stay until the next publication, and with it the filters that it ends.
+        let mail = inbox.takeMail()
         takeInterest()
-        for item in inbox.takeMail() {
+        for item in mail {
             switch item {
             case .handedOver(let publications):
                 deliver(handedOver: publications)
