@@ -72,9 +72,16 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     package func handlerRemoved(context: ChannelHandlerContext) { connection.closed() }
 
     package func channelInactive(context: ChannelHandlerContext) {
+        takeLastWords()
         connection.closed()
         unread = ByteBuffer()
         context.fireChannelInactive()
+    }
+
+    /// What came before the end, while a request was under way, was not looked at.
+    private func takeLastWords() {
+        guard !isCutting else { return }
+        while connection.isOpen, let frame = try? decoder.next(from: &unread) { session.receivedLast(frame) }
     }
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {

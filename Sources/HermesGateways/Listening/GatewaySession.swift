@@ -25,9 +25,14 @@ package protocol GatewaySession: AnyObject, ConnectionEvents {
 
     /// A frame came. Bodies are slices of the read buffer: what is kept longer has to be copied.
     func received(_ frame: Decoder.Frame)
+
+    /// A frame came before the peer closed, and could not be looked at then: only what says how it ended matters now.
+    func receivedLast(_ frame: Decoder.Frame)
 }
 
 extension GatewaySession {
+    package func receivedLast(_ frame: Decoder.Frame) {}
+
     package static var requiresAuthentication: Bool { true }
     package static var everyFrameIsLife: Bool { true }
     package static var hasRequestLimit: Bool { true }

@@ -93,6 +93,20 @@ package final class MQTTSession: GatewaySession, SharedMember {
         }
     }
 
+    /// A client that says goodbye has no will [MQTT-3.14.4-3], and what it acknowledged is not sent again.
+    package func receivedLast(_ input: MQTTInput) {
+        guard phase == .connected else { return }
+        switch input {
+        case .acknowledgement: received(input)
+        case .other(let frame):
+            switch frame.type {
+            case .puback, .pubrec, .pubcomp, .disconnect: received(input)
+            default: break
+            }
+        case .publish, .publishes: break
+        }
+    }
+
     private func received(_ packet: MQTTPacket) throws(MQTTPacketError) {
         switch packet {
         case .puback(let packet): acknowledgementReceived(.puback, packet.packetID, packet.reason)

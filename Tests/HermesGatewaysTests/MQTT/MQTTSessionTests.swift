@@ -341,4 +341,24 @@ import Testing
             #expect(try await watch.taken().text == "ended")
         }
     }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func whatWasSaidBeforeTheEndCountsWhileARequestIsUnderWay(_ version: MQTTVersion) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let witness = try await harness.mqtt("witness", version)
+            _ = try await witness.subscribe("wills")
+            let will = MQTTWill(topic: "wills", payload: ByteBuffer(string: "lost"))
+            for number in 0..<20 {
+                let client = try await harness.mqtt("hasty \(number)", version, durable: true, will: will)
+                // The subscription is being stored when the rest comes.
+                try await client.send(
+                    .subscribe(MQTTSubscribe(packetID: 1, subscriptions: [MQTTSubscription(filter: "t")])),
+                    .disconnect(MQTTDisconnect(reason: .success))
+                )
+                try await client.drop()
+            }
+            try await harness.mqtt("other", version).publish("wills", "end")
+            #expect(try await witness.taken().text == "end")
+        }
+    }
 }
