@@ -81,6 +81,9 @@ package final class MQTTSession: GatewaySession, SharedMember {
             attempt { () throws(MQTTPacketError) in try publishesReceived(run) }
         case (.connected, .acknowledgement(let type, let packetID)):
             acknowledgementReceived(type, packetID, .success)
+        case (.connected, .other(let frame)) where frame.type == .connect:
+            // Not looked at: what may be wrong with it has reason codes that a DISCONNECT does not have.
+            refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
         case (.connected, .other(let frame)):
             attempt { () throws(MQTTPacketError) in try received(try MQTTPacket(frame, version: version)) }
         case (.new, .other(let frame)) where frame.type == .connect:

@@ -154,6 +154,19 @@ import Testing
         }
     }
 
+    @Test("whatever is wrong with a second CONNECT, DISCONNECT tells of a protocol error")
+    func secondConnect() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", .v5)
+            // Of protocol level 16.
+            try await client.send(hex: "10 0d 0004 4d515454 10 02 003c 00 0000")
+            guard case .disconnect(let packet)? = try await client.untilEnd().first else {
+                throw Unexpected("no DISCONNECT")
+            }
+            #expect(packet.reason == .protocolError)
+        }
+    }
+
     @Test("what waits for a client is limited with its properties")
     func waitingBytes() async throws {
         var settings = GatewaySettings()
