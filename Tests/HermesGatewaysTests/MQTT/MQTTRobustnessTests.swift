@@ -69,15 +69,37 @@ import Testing
     func identifiersOutliveConnections(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
             let subscriber = try await harness.mqtt("subscriber", version)
-            _ = try await subscriber.subscribe("t")
+            _ = try await subscriber.subscribe("t", qos: .atMostOnce)
+            let messages = [message("t", "1", .exactlyOnce, 7), message("t", "2", .exactlyOnce, 8)]
             var publisher = try await harness.mqtt("publisher", version, durable: true)
-            try await publisher.send(message("t", "x", .exactlyOnce, 7))
-            guard case .pubrec = try await publisher.next() else { throw Unexpected("no PUBREC") }
-            #expect(try await subscriber.taken().text == "x")
+            try await publisher.send(messages[0], messages[1])
+            for text in ["1", "2"] {
+                guard case .pubrec = try await publisher.next() else { throw Unexpected("no PUBREC") }
+                #expect(try await subscriber.taken().text == text)
+            }
             try await publisher.drop()
             publisher = try await harness.mqtt("publisher", version, durable: true)
-            try await publisher.send(message("t", "x", .exactlyOnce, 7))
-            guard case .pubrec = try await publisher.next() else { throw Unexpected("no PUBREC") }
+            try await publisher.send(messages[0], messages[1])
+            for _ in messages {
+                guard case .pubrec = try await publisher.next() else { throw Unexpected("no PUBREC") }
+            }
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
+    @Test("a message of QoS 2 is not a new one right behind itself", arguments: MQTTVersion.allCases)
+    func identifierTwiceAtOnce(_ version: MQTTVersion) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let subscriber = try await harness.mqtt("subscriber", version)
+            _ = try await subscriber.subscribe("t", qos: .atMostOnce)
+            let publisher = try await harness.mqtt("publisher", version)
+            let one = message("t", "x", .exactlyOnce, 5)
+            try await publisher.send(one, one, message("t", "y", .exactlyOnce, 6))
+            for _ in 0..<3 {
+                guard case .pubrec = try await publisher.next() else { throw Unexpected("no PUBREC") }
+            }
+            #expect(try await subscriber.taken().text == "x")
+            #expect(try await subscriber.taken().text == "y")
             #expect(try await subscriber.untilPong().isEmpty)
         }
     }
