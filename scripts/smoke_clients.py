@@ -38,10 +38,12 @@ def liveroom() -> None:
         one.sendall(join)
         assert read(one, len(join)) == join
         said = struct.pack("<IH", len(text), 2) + text
-        # The second connection is a member once it hears the first.
+        # The second connection is a member once it hears the first; it may hear it come in, too.
         while True:
             one.sendall(said)
-            if read(two, len(said))[:6] == said[:6]:
+            header = read(two, 6)
+            body = read(two, struct.unpack("<IH", header)[0])
+            if header + body == said:
                 break
 
 
