@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import NIOCore
+
 /// One wire protocol as the server sees it. Everything that lists protocols (`hermes serve`, metrics, documentation)
 /// reads ``GatewayCatalog``.
 package protocol Gateway: Sendable {
@@ -15,6 +17,9 @@ package protocol Gateway: Sendable {
     /// The subprotocol under which it is served over WebSocket, at `/<name>` on the HTTP port; nil: it is not.
     static var webSocketSubprotocol: String? { get }
 
+    /// How many of the bytes that are written together go into one WebSocket message.
+    static func webSocketMessageBytes(_ written: ByteBuffer) -> Int
+
     init(environment: GatewayEnvironment)
 
     /// After this long without a sign of life a connection is closed.
@@ -28,4 +33,6 @@ package protocol Gateway: Sendable {
 
 extension Gateway {
     package static var webSocketSubprotocol: String? { nil }
+
+    package static func webSocketMessageBytes(_ written: ByteBuffer) -> Int { written.readableBytes }
 }

@@ -16,7 +16,11 @@ def pair(world: World):
     a.settle("ann")
     b.settle("bob")
     a.gets(TEXT, pb.ChatMessage(user=someone("bob"), text="bob is here").SerializeToString(), "the other's text")
-    a.waiting.clear()
+    # What one said before may still be on its way to the other.
+    both = a.text("ann", "both are here")
+    for viewer in (a, b):
+        viewer.gets(TEXT, both, "a text after both had settled")
+        viewer.waiting.clear()
     return a, b
 
 

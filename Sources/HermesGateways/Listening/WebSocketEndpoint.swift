@@ -10,6 +10,7 @@ package struct WebSocketEndpoint: Sendable {
     /// What clients must ask for.
     package let subprotocol: String
     package let acceptor: ConnectionAcceptor
+    private let messageBytes: @Sendable (ByteBuffer) -> Int
 
     /// - Returns: nil for a gateway that is not served over WebSocket.
     package init?<G: Gateway>(_ gateway: G, environment: GatewayEnvironment) {
@@ -17,6 +18,7 @@ package struct WebSocketEndpoint: Sendable {
         path = "/" + G.name
         self.subprotocol = subprotocol
         acceptor = ConnectionAcceptor(gateway, environment: environment)
+        messageBytes = G.webSocketMessageBytes
     }
 
     /// Takes over a channel whose handshake is done. To be called on the channel's loop.
@@ -30,7 +32,7 @@ package struct WebSocketEndpoint: Sendable {
             .recvAllocator,
             value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1_024, maximum: 65_536)
         )
-        try channel.pipeline.syncOperations.addHandler(WebSocketHandler())
+        try channel.pipeline.syncOperations.addHandler(WebSocketHandler(messageBytes: messageBytes))
         try acceptor.take(channel)
     }
 }

@@ -21,7 +21,12 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     /// What comes is ignored: the peer said goodbye, or what it sent is no WebSocket.
     private var isOver = false
 
-    package init() {}
+    /// How many of the bytes that are written go into one message.
+    private let messageBytes: @Sendable (ByteBuffer) -> Int
+
+    package init(messageBytes: @escaping @Sendable (ByteBuffer) -> Int = \.readableBytes) {
+        self.messageBytes = messageBytes
+    }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isOver else { return }
@@ -99,12 +104,27 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        let payload = unwrapOutboundIn(data)
+        var payload = unwrapOutboundIn(data)
         guard payload.readableBytes > 0, !hasSaidGoodbye else { return context.write(data, promise: promise) }
+        guard messageBytes(payload) >= payload.readableBytes else {
+            return context.write(wrapOutboundOut(messages(of: &payload, context)), promise: promise)
+        }
         var header = context.channel.allocator.buffer(capacity: WebSocketOutput.maxHeaderBytes)
         WebSocketOutput.writeHeader(of: payload.readableBytes, into: &header)
         context.write(wrapOutboundOut(header), promise: nil)
         context.write(data, promise: promise)
+    }
+
+    /// Several messages in one write; copied, since they are short where many are written together.
+    private func messages(of payload: inout ByteBuffer, _ context: ChannelHandlerContext) -> ByteBuffer {
+        var out = context.channel.allocator.buffer(capacity: payload.readableBytes * 2)
+        while payload.readableBytes > 0 {
+            let length = min(max(1, messageBytes(payload)), payload.readableBytes)
+            guard var message = payload.readSlice(length: length) else { break }
+            WebSocketOutput.writeHeader(of: length, into: &out)
+            out.writeBuffer(&message)
+        }
+        return out
     }
 
     package func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {

@@ -2,12 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesWire
+package import NIOCore
 
 /// The MQTT broker: versions 3.1.1 and 5.0.
 package final class MQTTGateway: Gateway {
     package static let name = "mqtt"
     package static let defaultPort = 1883
     package static let webSocketSubprotocol: String? = "mqtt"
+
+    /// One packet. More are allowed [MQTT-6.0.0-2], but some clients do not look for a second one before more comes.
+    package static func webSocketMessageBytes(_ written: ByteBuffer) -> Int {
+        MQTTFrame.encodedBytes(atStartOf: written) ?? written.readableBytes
+    }
 
     let environment: GatewayEnvironment
     let settings: MQTTSettings

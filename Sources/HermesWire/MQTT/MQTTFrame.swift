@@ -24,6 +24,14 @@ package struct MQTTFrame: WireFrame {
         1 + MQTTVariableByteInteger.encodedBytes(body.readableBytes) + body.readableBytes
     }
 
+    /// How many bytes the packet takes that bytes begin with; nil if not even its length is there.
+    package static func encodedBytes(atStartOf bytes: ByteBuffer) -> Int? {
+        guard case .value(let length, let prefix) = MQTTVariableByteInteger.peek(bytes, at: bytes.readerIndex + 1) else {
+            return nil
+        }
+        return 1 + prefix + length
+    }
+
     package func write(into buffer: inout ByteBuffer) throws(WireError) {
         guard body.readableBytes <= MQTTVariableByteInteger.max else {
             throw .frameTooLong(body.readableBytes, limit: MQTTVariableByteInteger.max)
