@@ -208,5 +208,7 @@ for kind, program in (("Paho C", paho_c), ("mqtt.js", node)):
             PLAIN.append((f"{kind} {version}: {words}", external, program, scenario, version, "tcp"))
         PLAIN.append((f"{kind} {version}: WebSocket", external, program, "qualities", version, "websocket"))
         SECURE.append((f"{kind} {version}: TLS", external, program, "qualities", version, "tcp"))
-        SECURE.append((f"{kind} {version}: WebSocket in TLS", external, program, "qualities", version, "websocket"))
+        # Paho C 1.3.11 does not get large payloads right over WebSocket in TLS, which the other clients do.
+        secure = "retained" if program is paho_c else "qualities"
+        SECURE.append((f"{kind} {version}: WebSocket in TLS", external, program, secure, version, "websocket"))
     PLAIN.append((f"{kind} 5.0: properties", external, program, "properties", "5.0", "tcp"))

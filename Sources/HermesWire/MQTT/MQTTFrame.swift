@@ -26,9 +26,8 @@ package struct MQTTFrame: WireFrame {
 
     /// How many bytes the packet takes that bytes begin with; nil if not even its length is there.
     package static func encodedBytes(atStartOf bytes: ByteBuffer) -> Int? {
-        guard case .value(let length, let prefix) = MQTTVariableByteInteger.peek(bytes, at: bytes.readerIndex + 1) else {
-            return nil
-        }
+        let length = MQTTVariableByteInteger.peek(bytes, at: bytes.readerIndex + 1)
+        guard case .value(let length, let prefix) = length else { return nil }
         return 1 + prefix + length
     }
 
