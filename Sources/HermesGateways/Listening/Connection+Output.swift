@@ -34,7 +34,7 @@ extension Connection {
         guard isWritable, queue.isEmpty else {
             var frame = ByteBuffer()
             guard encodes(encode, into: &frame) else { return }
-            return enqueue(frame, kind)
+            return enqueue(frame, kind, frames: 1)
         }
         if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
         guard encodes(encode, into: &pending) else { return }
@@ -42,19 +42,12 @@ extension Connection {
         wrote()
     }
 
-    /// Writes a whole frame; the bytes may be shared with any number of connections.
-    package func write(_ kind: Publication.DropClass = .control, frame: ByteBuffer) {
+    /// Writes a whole frame, or several that lie side by side; the bytes may be shared with any number of connections.
+    /// Where frames wait, these wait together.
+    package func write(_ kind: Publication.DropClass = .control, frame: ByteBuffer, count: Int = 1) {
         guard phase == .open else { return }
-        guard isWritable, queue.isEmpty else { return enqueue(frame, kind) }
-        append(frame)
-    }
-
-    /// Writes several whole frames that lie side by side; the bytes may be shared with any number of connections. Where
-    /// frames wait, these wait together.
-    package func write(_ kind: Publication.DropClass = .control, frames count: Int, _ bytes: ByteBuffer) {
-        guard phase == .open else { return }
-        guard isWritable, queue.isEmpty else { return enqueue(bytes, kind, frames: count) }
-        append(bytes, frames: count)
+        guard isWritable, queue.isEmpty else { return enqueue(frame, kind, frames: count) }
+        append(frame, frames: count)
     }
 
     /// Copies a small frame to what is written at the end of the tick, without touching a reference count.
@@ -82,7 +75,7 @@ extension Connection {
         guard isWritable, queue.isEmpty, frame.readableBytes <= Self.writeAbove else {
             var copy = ByteBuffer(bytes: frame.readableBytesView)
             patch(&copy, 0)
-            return write(frames: count, copy)
+            return write(frame: copy, count: count)
         }
         if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
         let start = pending.writerIndex
@@ -104,7 +97,7 @@ extension Connection {
         }
     }
 
-    private func append(_ frame: ByteBuffer, frames count: Int = 1) {
+    private func append(_ frame: ByteBuffer, frames count: Int) {
         tally.framesOut += count
         if frame.readableBytes <= Self.shareAbove {
             if pending.storageCapacity == 0 { pending = loop.takeBuffer() }
@@ -133,7 +126,7 @@ extension Connection {
         loop.markDirty(self)
     }
 
-    private func enqueue(_ frame: ByteBuffer, _ kind: Publication.DropClass, frames count: Int = 1) {
+    private func enqueue(_ frame: ByteBuffer, _ kind: Publication.DropClass, frames count: Int) {
         let limit = listener.limits.outboundQueueBytes
         switch queue.append(frame, kind, frameCount: count, limit: limit) {
         case .queued: break

@@ -114,9 +114,9 @@ extension MQTTSession {
         if run.qos == .atMostOnce {
             guard run.slot == (version == .v5 ? .mqttV5 : .mqttV311) else { return false }
             if connection.keepsUp {
-                connection.write(.text, frames: run.count, run.bytes)
+                connection.write(.text, frame: run.bytes, count: run.count)
             } else if connection.isWorthKeepingTogether(run.bytes) {
-                connection.write(.text, frames: run.count, delivery.compactBytes)
+                connection.write(.text, frame: delivery.compactBytes, count: run.count)
             } else {
                 return false
             }
