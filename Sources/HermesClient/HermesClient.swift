@@ -37,8 +37,15 @@ public final class HermesClient: Sendable {
         public var requestTimeout: Duration
         /// How long a message may wait for its receipt, reconnects included.
         public var sendTimeout: Duration
-        /// What the app kept of an earlier run; nil: the server's record of the device counts.
+        /// What the app kept of an earlier run; nil: the server's record of the device counts. Not needed with a ``store``.
         public var cursor: Cursor?
+        /// Where the client keeps what must outlive it: the ``HermesClient/outbox``, the cursor, the last entries. Nil:
+        /// nowhere, so that what waits in the outbox ends with the client.
+        public var store: (any LocalStore)?
+        /// How much the ``HermesClient/outbox`` holds.
+        public var outboxLimits: OutboxLimits
+        /// How many of the entries that the app has taken the ``store`` keeps, for ``HermesClient/recentEvents``.
+        public var maxRecentEvents: Int
         /// The longest frame that is accepted from the server, in bytes.
         public var maxFrameBytes: Int
 
@@ -52,12 +59,19 @@ public final class HermesClient: Sendable {
             requestTimeout = .seconds(15)
             sendTimeout = .seconds(300)
             cursor = nil
+            store = nil
+            outboxLimits = OutboxLimits()
+            maxRecentEvents = 100
             maxFrameBytes = 4 * 1_048_576
         }
     }
 
+    /// What is sent whenever there is a connection.
+    public let outbox: Outbox
+
     let driver: ConnectionDriver<DelimitedLink>
     let configuration: Configuration
+    private let journal: InboxJournal?
 
     /// Creates a client that is not connected yet.
     ///
@@ -65,7 +79,7 @@ public final class HermesClient: Sendable {
     ///   - configuration: how the client behaves.
     ///   - eventLoop: where its connection lives; nil: one of the process's shared loops.
     ///   - logger: where it tells what it does, at debug level; no contents, no secrets.
-    /// - Throws: HermesClientError if the TLS options make no sense.
+    /// - Throws: HermesClientError if the TLS options make no sense, or what the store throws if it cannot be read.
     public init(
         _ configuration: Configuration,
         eventLoop: (any EventLoop)? = nil,
@@ -73,6 +87,11 @@ public final class HermesClient: Sendable {
     ) throws {
         let connector = try Connector(configuration.server)
         self.configuration = configuration
+        let store = configuration.store ?? MemoryLocalStore()
+        let records = try store.records()
+        journal = configuration.store.map {
+            InboxJournal(store: $0, records: records, maxEntries: configuration.maxRecentEvents)
+        }
         driver = ConnectionDriver(
             link: DelimitedLink(
                 device: configuration.device,
@@ -85,6 +104,14 @@ public final class HermesClient: Sendable {
             conditions: configuration.conditions,
             logger: logger,
             connector: connector.connect
+        )
+        outbox = Outbox(
+            driver: driver,
+            store: store,
+            records: records,
+            uid: journal?.account?.uid,
+            limits: configuration.outboxLimits,
+            sendTimeout: configuration.sendTimeout
         )
     }
 
@@ -116,16 +143,36 @@ public final class HermesClient: Sendable {
     /// - Returns: the session; its token is for the next login.
     /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
     public func logIn(_ credential: Credential) async throws -> Session {
-        try await driver.start { $0.credential = credential }
+        let outgoing = await outbox.clientIDs
+        let session = try await driver.start { [configuration, journal] link in
+            link.credential = credential
+            link.outgoing = outgoing
+            guard let journal else { return }
+            let isCertain = journal.account?.owns(credential) ?? true
+            let cursor = configuration.cursor ?? journal.cursor
+            link.resume(cursor, of: journal.account?.uid, isCertain: isCertain)
+        }
+        await journal?.loggedIn(session)
+        await outbox.started(uid: session.uid)
+        return session
     }
 
     /// Waits until the client has stopped; closes it if the task is cancelled.
     ///
     /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
-    public func run() async throws { try await driver.run() }
+    public func run() async throws {
+        do {
+            try await driver.waitUntilStopped()
+        } catch is CancellationError {
+            await close()
+        }
+    }
 
     /// Closes the connection. The event that the app got last counts as taken.
-    public func close() async { await driver.close(takesLast: true) }
+    public func close() async {
+        await keepLastEvent()
+        await driver.close(takesLast: true)
+    }
 
     /// The session of the last login; nil before the first.
     public var session: Session? {
@@ -147,6 +194,26 @@ public final class HermesClient: Sendable {
     ///
     /// An inbox entry counts as taken, and is acknowledged to the server, when the app asks for the next one.
     public var events: ClientEvents<InboxEvent> {
-        ClientEvents { [driver] in await driver.nextEvent()?.event }
+        ClientEvents {
+            await self.keepLastEvent()
+            return await self.driver.nextEvent()?.event
+        }
+    }
+
+    /// The last inbox entries that the app took, in this run and those before, oldest first; none without a store.
+    public var recentEvents: [InboxEvent] { journal?.recent ?? [] }
+
+    /// Writes down that the app has taken the event that it got last: before the server may forget it.
+    private func keepLastEvent() async {
+        guard let journal, let (event, session) = await driver.lastEvent() else { return }
+        await journal.taken(event, of: session)
+    }
+}
+
+extension ConnectionDriver where Link == DelimitedLink {
+    /// What the app got last and may be done with, and of whose inbox it is.
+    func lastEvent() -> (DelimitedLink.Event, Session)? {
+        guard let handedOver, let session, handedOver.seq > 0 else { return nil }
+        return (handedOver, session)
     }
 }

@@ -59,6 +59,12 @@ extension HermesClientError.Code {
     public static let badTLS = Self(rawValue: 110)
     /// The app is suspended: the client closed the connection, and comes back when the app does.
     public static let suspended = Self(rawValue: 111)
+    /// The local store holds as much as it may.
+    public static let storeFull = Self(rawValue: 112)
+    /// The local store cannot be read or written.
+    public static let storeFailed = Self(rawValue: 113)
+    /// So much waits to be sent that no more is taken: wait for a connection, or discard what failed.
+    public static let outboxFull = Self(rawValue: 114)
 
     // The server's.
     /// Wrong name or password.
@@ -73,6 +79,10 @@ extension HermesClientError.Code {
     public static let loginDelayed = Self(rawValue: 1007)
     /// No such account, conversation, message, device or room.
     public static let notFound = Self(rawValue: 2002)
+    /// One may not do this, for example write to somebody who blocked one.
+    public static let forbidden = Self(rawValue: 2003)
+    /// The same client id was used with other content.
+    public static let clientIDConflict = Self(rawValue: 2004)
     /// The server does not offer this.
     public static let unsupported = Self(rawValue: 2005)
 }

@@ -134,8 +134,10 @@ actor Chat {
                 await console.status("\(await name(of: uid)) took a message back")
             case .push(let push):
                 await console.print("[\(push.title.printable)] \(push.body.printable)")
-            case .missed(let count):
-                await console.status("\(count) message(s) had expired before this device came")
+            case .gap(let from, let to):
+                await console.status("\(to &- from &+ 1) message(s) had expired before this device came")
+            case .inboxReset:
+                await console.status("the server lost its store; messages may be missing")
             case .notice(let text):
                 await console.status("the server says: \(text.printable)")
             case .contact(let change):

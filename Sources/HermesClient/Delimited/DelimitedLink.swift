@@ -21,6 +21,14 @@ struct DelimitedLink: ConnectionLink {
         /// The entry's seq; 0 where the event is not of the inbox.
         var seq: UInt64
         var event: InboxEvent
+        /// The entry as it came; nil where it is not kept.
+        var source: Hermes_V1_Event?
+    }
+
+    /// An entry of the inbox.
+    struct Entry: Sendable {
+        var event: InboxEvent
+        var source: Hermes_V1_Event?
     }
 
     /// Packets that the link itself awaits answers for.
@@ -38,16 +46,24 @@ struct DelimitedLink: ConnectionLink {
     /// A register went out whose answer was not seen: the account may exist.
     private var mayBeRegistered = false
     private var registerIsUnanswered = false
-    private(set) var inbox: InboxTracker<InboxEvent>
+    private(set) var inbox: InboxTracker<Entry>
+    /// Whose the inbox is, where that is known before the login.
+    private var owner: UInt32?
+    /// The credential is the owner's, so that the server may be told where the inbox stands.
+    private var isOwnerCertain = true
+    /// Events keep the entry as it came.
+    private var keepsSources = false
     /// The client ids of sends whose receipts are awaited, by packet id.
     private var sending: [UInt64: String] = [:]
+    /// The client ids of what is in the outbox.
+    var outgoing: Set<String> = []
     /// Rooms whose enter is unanswered, by packet id.
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Entered on the next connection again.
     private var rooms: [String: RoomUser] = [:]
     /// Watched on the next connection again.
     private var watched: Set<UInt32> = []
-    private var outputs: [InboxTracker<InboxEvent>.Output] = []
+    private var outputs: [InboxTracker<Entry>.Output] = []
 
     /// At most so many events wait that matter only now; newer ones are dropped.
     private static let maxEphemeralBacklog = 8192
@@ -57,6 +73,19 @@ struct DelimitedLink: ConnectionLink {
         self.device = device
         self.maxFrameBytes = maxFrameBytes
         inbox = InboxTracker(epoch: cursor?.epoch ?? 0, taken: cursor?.seq ?? 0)
+    }
+
+    /// The inbox goes on where an earlier run of the app left it.
+    ///
+    /// - Parameters:
+    ///   - cursor: up to where the app took it; nil: unknown.
+    ///   - owner: whose inbox that was; nil: unknown.
+    ///   - isCertain: whether the credential is the owner's. If not, that shows after the login.
+    mutating func resume(_ cursor: Cursor?, of owner: UInt32?, isCertain: Bool) {
+        keepsSources = true
+        self.owner = owner
+        isOwnerCertain = isCertain
+        if let cursor, inbox.epoch == 0 { inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq) }
     }
 
     mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws {
@@ -169,8 +198,9 @@ extension DelimitedLink {
         var request = Hermes_V1_Authenticate()
         fill(&request)
         request.device = device.wire
-        request.epoch = inbox.epoch
-        request.acknowledgedSeq = inbox.taken
+        // Told with another account's login, it would take entries away from that account.
+        request.epoch = isOwnerCertain ? inbox.epoch : 0
+        request.acknowledgedSeq = isOwnerCertain ? inbox.taken : 0
         return .send(.authenticate(request), id: ID.authentication)
     }
 
@@ -246,6 +276,13 @@ extension DelimitedLink {
             return
         }
         if !session.token.isEmpty { credential = .token(session.token) }
+        let isOther = owner.map { $0 != session.uid } ?? false
+        if isOther { inbox = InboxTracker() }
+        owner = session.uid
+        isOwnerCertain = true
+        if inbox.epoch != 0, inbox.epoch != session.epoch {
+            effects.append(.event(Event(epoch: 0, seq: 0, event: .inboxReset)))
+        }
         inbox.resumed(
             epoch: session.epoch,
             serverAcknowledged: session.acknowledgedSeq,
@@ -293,12 +330,12 @@ extension DelimitedLink {
 
     private mutating func arrived(_ event: Hermes_V1_Event, now: NIODeadline, effects: inout Effects) {
         var to = event.seq
-        var entry: InboxEvent? = InboxEvent(event)
+        var entry: Entry? = Entry(event: InboxEvent(event), source: keepsSources ? event : nil)
         if case .expired(let expired) = event.event { to = max(to, expired.toSeq) }
         if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
-            sending.values.contains(message.clientID)
+            outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
         {
-            // Sent by this device before the connection broke; its receipt comes when it is sent again.
+            // Sent by this device before the connection broke or the app ended; its receipt comes when it is sent again.
             entry = nil
         }
         inbox.arrived(entry, seq: event.seq, to: to, now: now, output: &outputs)
@@ -343,11 +380,11 @@ extension DelimitedLink {
         for output in outputs {
             switch output {
             case .deliver(let seq, let entry):
-                effects.append(.event(Event(epoch: inbox.epoch, seq: seq, event: entry)))
+                let event = Event(epoch: inbox.epoch, seq: seq, event: entry.event, source: entry.source)
+                effects.append(.event(event))
             case .missed(let range):
-                effects.append(
-                    .event(Event(epoch: 0, seq: 0, event: .missed(count: range.upperBound &- range.lowerBound &+ 1)))
-                )
+                let gap = InboxEvent.gap(from: range.lowerBound, to: range.upperBound)
+                effects.append(.event(Event(epoch: inbox.epoch, seq: range.upperBound, event: gap)))
             case .synchronize(let afterSeq):
                 var request = Hermes_V1_Synchronize()
                 request.afterSeq = afterSeq

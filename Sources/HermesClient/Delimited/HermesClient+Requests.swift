@@ -20,6 +20,8 @@ extension HermesClient {
 
     /// Sends a message. Messages of one task arrive in the order of the calls.
     ///
+    /// Waits for the receipt; a message that is to be sent later if there is no connection now belongs into the ``outbox``.
+    ///
     /// - Parameters:
     ///   - content: what it says.
     ///   - conversation: where it goes.
@@ -36,11 +38,7 @@ extension HermesClient {
         clientID: String? = nil,
         expiresAfter: Duration? = nil
     ) async throws -> Receipt {
-        var send = Hermes_V1_Send()
-        send.to = conversation.wire
-        send.clientID = clientID ?? Self.makeClientID()
-        send.content = content.wire(attributes: attributes)
-        if let expiresAfter { send.expiresInSeconds = UInt32(clamping: max(1, expiresAfter.components.seconds)) }
+        let send = Self.wire(content, conversation, attributes, clientID: clientID, expiresAfter: expiresAfter)
         let result = try await result(of: .send(send), replay: .always, timeout: configuration.sendTimeout)
         guard case .receipt(let receipt) = result.value else { throw Self.unexpected("receipt") }
         return Receipt(receipt)
@@ -228,6 +226,21 @@ extension HermesClient {
 
     private static func unexpected(_ wanted: String) -> HermesClientError {
         HermesClientError(.protocolViolation, "the server's answer holds no \(wanted)")
+    }
+
+    static func wire(
+        _ content: MessageContent,
+        _ conversation: Conversation,
+        _ attributes: [String: String],
+        clientID: String?,
+        expiresAfter: Duration?
+    ) -> Hermes_V1_Send {
+        var send = Hermes_V1_Send()
+        send.to = conversation.wire
+        send.clientID = clientID ?? makeClientID()
+        send.content = content.wire(attributes: attributes)
+        if let expiresAfter { send.expiresInSeconds = UInt32(clamping: max(1, expiresAfter.components.seconds)) }
+        return send
     }
 
     /// A random id of 26 characters.

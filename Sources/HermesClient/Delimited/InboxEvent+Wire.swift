@@ -45,7 +45,7 @@ extension InboxEvent {
             }
             self = .call(withUID: call.withUid, sessionID: call.sessionID, kind: kind)
         case .expired(let expired):
-            self = .missed(count: expired.toSeq >= event.seq ? expired.toSeq - event.seq &+ 1 : 1)
+            self = .gap(from: event.seq, to: max(event.seq, expired.toSeq))
         case nil:
             self = .unknown
         }

@@ -20,8 +20,10 @@ public enum InboxEvent: Hashable, Sendable {
     case push(Push)
     /// A call rang, was answered, missed or ended.
     case call(withUID: UInt32, sessionID: String, kind: CallKind)
-    /// So many entries were gone before this device could get them.
-    case missed(count: UInt64)
+    /// The entries with these seqs were gone before this device could get them, and cannot be fetched.
+    case gap(from: UInt64, to: UInt64)
+    /// The server lost its store and began a new inbox: what it kept for this device and the app has not got is lost.
+    case inboxReset
     /// An entry of a kind that this version does not know.
     case unknown
 

@@ -14,7 +14,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     enum Output: Sendable {
         /// The next entry for the app.
         case deliver(seq: UInt64, Entry)
-        /// These are lost for good: the server no longer has them.
+        /// These are lost for good: the server no longer has them. To be handed to the app as an entry with the last seq.
         case missed(ClosedRange<UInt64>)
         /// Ask for what is behind this seq.
         case synchronize(afterSeq: UInt64)
@@ -78,10 +78,10 @@ struct InboxTracker<Entry: Sendable>: Sendable {
             self = InboxTracker(epoch: epoch, taken: serverAcknowledged)
         }
         self.head = max(head, received)
-        acknowledged = taken
+        acknowledged = min(taken, serverAcknowledged)
         // What is ahead stays: a receipt of one's own message does not come again, and the message itself must not.
         ahead = ahead.filter { $0.value.to > received }
-        acknowledgeAt = nil
+        acknowledgeAt = taken > acknowledged ? now + Self.acknowledgeDelay : nil
         // The server sends the rest by itself; should it not, it is asked.
         repairAt = self.head > received ? now + Self.repairTimeout : nil
         isPaused = untaken.count > Self.pauseAbove
@@ -124,6 +124,8 @@ struct InboxTracker<Entry: Sendable>: Sendable {
             let last = min(oldest - 1, self.head)
             guard last > received else { return }
             let hole = received + 1...last
+            // Not behind what the app has to take first, so that it is told even if it stops before.
+            untaken.append(hole.upperBound)
             output.append(.missed(hole))
             arrived(nil, seq: hole.lowerBound, to: hole.upperBound, now: now, output: &output)
         }

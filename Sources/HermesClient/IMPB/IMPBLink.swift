@@ -239,7 +239,7 @@ struct IMPBLink: ConnectionLink {
                 effects.append(.event(Event(epoch: inbox.epoch, seq: seq, event: event)))
             case .missed(let range):
                 let count = range.upperBound &- range.lowerBound &+ 1
-                effects.append(.event(Event(epoch: 0, seq: 0, event: .missed(count: count))))
+                effects.append(.event(Event(epoch: inbox.epoch, seq: range.upperBound, event: .missed(count: count))))
             case .synchronize(let afterSeq):
                 guard configuration.acknowledgement == .explicit else { continue }
                 var request = IMPB_pull_request()

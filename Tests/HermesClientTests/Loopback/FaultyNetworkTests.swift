@@ -55,8 +55,8 @@ struct FaultyNetworkTests {
         var missed = 0
         for await event in client.events {
             switch event {
-            case .missed(let count):
-                missed += Int(count)
+            case .gap(let from, let to):
+                missed += Int(to - from) + 1
             case .message(let message):
                 let number = Int(message.text ?? "") ?? -1
                 #expect(number == next || (number > next && number - next <= missed), "seed \(seed), \(name)")

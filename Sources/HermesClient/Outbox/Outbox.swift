@@ -1,0 +1,248 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+/// Messages that are sent whenever there is a connection: now, in a minute, or in the next run of the app.
+///
+/// ```swift
+/// let entry = try await client.outbox.send("hello", to: .user(uid: 7))  // returns at once, offline, too
+/// for await entry in client.outbox.changes {
+///     if case .failed(let error) = entry.status { print("\(entry.clientID) was refused: \(error)") }
+/// }
+/// ```
+///
+/// With a ``LocalStore`` that is a file, what `send` has returned for survives the end of the process. Within a
+/// conversation messages arrive in the order of the calls, each once: its client id lets the server recognize it.
+///
+/// The actor lives on the event loop of the client's connection.
+public actor Outbox {
+    private let executor: LoopExecutor
+    /// The client's loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private let driver: ConnectionDriver<DelimitedLink>
+    private let store: any LocalStore
+    private let sendTimeout: Duration
+    private var queue: OutboxQueue
+    /// Whose messages are taken: the account of the last login, also of an earlier run; nil: there was none.
+    private var uid: UInt32?
+    private var observers: [UInt64: AsyncStream<OutboxEntry>.Continuation] = [:]
+    private var lastObserver: UInt64 = 0
+    private var timer: Scheduled<Void>?
+
+    /// What an observer that does not look may miss: then ``entries`` tells how things stand.
+    private static let maxUnseenChanges = 4096
+
+    init(
+        driver: ConnectionDriver<DelimitedLink>,
+        store: any LocalStore,
+        records: [LocalRecord],
+        uid: UInt32?,
+        limits: OutboxLimits,
+        sendTimeout: Duration
+    ) {
+        self.driver = driver
+        self.store = store
+        self.uid = uid
+        self.sendTimeout = sendTimeout
+        executor = LoopExecutor(driver.eventLoop)
+        queue = OutboxQueue(limits: limits, items: records.compactMap { OutboxItem($0) })
+    }
+
+    /// Takes a text to be sent.
+    ///
+    /// - Parameters:
+    ///   - text: at most 64 KiB of UTF-8.
+    ///   - conversation: where it goes.
+    /// - Returns: the entry, once it is stored.
+    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if nobody ever logged in.
+    @discardableResult
+    public func send(_ text: String, to conversation: Conversation) async throws -> OutboxEntry {
+        try await send(.text(text), to: conversation)
+    }
+
+    /// Takes a message to be sent.
+    ///
+    /// - Parameters:
+    ///   - content: what it says.
+    ///   - conversation: where it goes.
+    ///   - attributes: the application's own pairs; at most 32, 4 KiB in all.
+    ///   - clientID: names the message: 1 to 64 bytes; the same again is the same message. Nil: a random one.
+    ///   - expiresAfter: not delivered after this time from its arrival at the server, in whole seconds.
+    /// - Returns: the entry, once it is stored.
+    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if nobody ever logged in;
+    ///   `.clientIDConflict` if another message has the same client id.
+    @discardableResult
+    public func send(
+        _ content: MessageContent,
+        to conversation: Conversation,
+        attributes: [String: String] = [:],
+        clientID: String? = nil,
+        expiresAfter: Duration? = nil
+    ) async throws -> OutboxEntry {
+        guard let uid else { throw HermesClientError(.closed, "log in once before anything is sent") }
+        let send = HermesClient.wire(content, conversation, attributes, clientID: clientID, expiresAfter: expiresAfter)
+        let (entry, isNew) = try queue.added(send, uid: uid, date: WallClock.milliseconds())
+        guard isNew else { return entry.item.entry(entry.status) }
+        let number = entry.item.number
+        do {
+            let record = try entry.item.record()
+            expect(send.clientID, true)
+            // The store keeps the order of the calls, and the loop that of the answers.
+            try await store.write([record], durably: true)
+        } catch {
+            queue.removed(number)
+            expect(send.clientID, false)
+            throw error
+        }
+        queue.stored(number)
+        tell(entry.item.entry(.queued))
+        pump()
+        return entry.item.entry(.queued)
+    }
+
+    /// All messages that are not sent yet, and those that failed, in the order of sending.
+    public var entries: [OutboxEntry] { queue.all.map { $0.item.entry($0.status) } }
+
+    /// What happens to messages from now on; each call gives a sequence of its own.
+    public nonisolated var changes: AsyncStream<OutboxEntry> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(Self.maxUnseenChanges)) { continuation in
+            onLoop { outbox in
+                outbox.lastObserver &+= 1
+                let id = outbox.lastObserver
+                outbox.observers[id] = continuation
+                continuation.onTermination = { _ in self.onLoop { $0.observers[id] = nil } }
+            }
+        }
+    }
+
+    /// Sends a message that failed once more.
+    ///
+    /// - Returns: whether there is such a message.
+    @discardableResult
+    public func retry(clientID: String) async throws -> Bool {
+        guard let entry = queue.retried(clientID: clientID) else { return false }
+        try await store.write([entry.item.record()], durably: true)
+        tell(entry.item.entry(.queued))
+        pump()
+        return true
+    }
+
+    /// Discards a message, unless it is under way at this moment.
+    ///
+    /// - Returns: whether there was such a message; if it was queued it may have arrived nevertheless, in case the
+    ///   connection was lost before its receipt came.
+    @discardableResult
+    public func discard(clientID: String) async throws -> Bool {
+        guard let entry = queue.entry(clientID: clientID) else { return false }
+        switch entry.phase {
+        case .storing, .sending: return false
+        case .queued, .resting, .failed: break
+        }
+        queue.removed(entry.item.number)
+        try await store.write([LocalChange(key: entry.item.key, value: nil)], durably: true)
+        expect(clientID, false)
+        tell(entry.item.entry(.discarded))
+        pump()
+        return true
+    }
+
+    /// This account has logged in: its messages may go.
+    func started(uid: UInt32) {
+        self.uid = uid
+        queue.started(uid: uid)
+        pump()
+    }
+
+    /// The client ids of all that is not known to have been sent.
+    var clientIDs: Set<String> { queue.clientIDs }
+}
+
+// MARK: - Sending
+extension Outbox {
+    /// Hands to the driver what may go now; it waits there for a connection.
+    private func pump() {
+        for entry in queue.next(now: driver.eventLoop.now) {
+            let number = entry.item.number
+            tell(entry.item.entry(.sending))
+            let waiter = RequestWaiter<DelimitedLink.Answer> { result in
+                // Not at once: the driver is in the middle of what tells it.
+                self.onLoop { $0.answered(number, result) }
+            }
+            let isStarted = driver.assumeIsolated { driver in
+                guard (try? driver.requireStarted()) != nil else { return false }
+                driver.submit(.send(entry.item.send), replay: .always, timeout: sendTimeout, waiter: waiter)
+                return true
+            }
+            guard isStarted else {
+                queue.interrupted(number)
+                queue.halted()
+                return
+            }
+        }
+        schedule()
+    }
+
+    private func answered(_ number: UInt64, _ result: Result<DelimitedLink.Answer, any Error>) {
+        defer { pump() }
+        let failure: HermesClientError
+        switch result {
+        case .success(.result(let result)):
+            guard case .receipt(let receipt) = result.value else {
+                failure = HermesClientError(.protocolViolation, "the server's answer holds no receipt")
+                break
+            }
+            guard let entry = queue.removed(number) else { return }
+            // Should this be lost, the message is sent again and the server recognizes it.
+            store.write([LocalChange(key: entry.item.key, value: nil)], durably: false) { _ in }
+            expect(entry.item.send.clientID, false)
+            return tell(entry.item.entry(.sent(Receipt(receipt))))
+        case .success(.pong):
+            failure = HermesClientError(.protocolViolation, "the server answered a message with a pong")
+        case .failure(let error):
+            failure = error as? HermesClientError ?? HermesClientError(.connectionLost, explain(error))
+        }
+        guard driver.assumeIsolated({ (try? $0.requireStarted()) != nil }) else {
+            // The client was closed, or sent away: that says nothing about the message.
+            queue.interrupted(number)
+            queue.halted()
+            return
+        }
+        guard let entry = queue.refused(number, failure, now: driver.eventLoop.now) else { return }
+        if case .failed = entry.phase, let record = try? entry.item.record() {
+            // Should this be lost, the server refuses the message once more.
+            store.write([record], durably: false) { _ in }
+        }
+        tell(entry.item.entry(entry.status))
+    }
+
+    private func schedule() {
+        timer?.cancel()
+        timer = nil
+        guard let deadline = queue.nextDeadline else { return }
+        timer = driver.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
+            self?.assumeIsolated { $0.pump() }
+        }
+    }
+
+    /// Tells the link that an inbox entry with this client id is this device's own message.
+    private func expect(_ clientID: String, _ isExpected: Bool) {
+        driver.assumeIsolated { driver in
+            if isExpected {
+                driver.link.outgoing.insert(clientID)
+            } else {
+                driver.link.outgoing.remove(clientID)
+            }
+        }
+    }
+
+    private func tell(_ entry: OutboxEntry) {
+        for observer in observers.values { observer.yield(entry) }
+    }
+
+    private nonisolated func onLoop(_ body: @escaping @Sendable (isolated Outbox) -> Void) {
+        executor.eventLoop.execute { self.assumeIsolated { body($0) } }
+    }
+}

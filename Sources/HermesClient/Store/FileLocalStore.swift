@@ -1,0 +1,268 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import NIOConcurrencyHelpers
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Keeps records in one file, to which changes are appended and which is written anew when most of it is out of date.
+///
+/// A process that is killed in the middle of a write loses that write alone. The file is for one process at a time: on
+/// iOS, keep it in the app's own container, not in one that extensions share.
+///
+/// State: what waits to be written, in a lock; the file, on one queue, and in a lock because the compiler cannot see that.
+public final class FileLocalStore: LocalStore {
+    private struct Write {
+        let changes: [LocalChange]
+        let isDurable: Bool
+        let completion: @Sendable (Result<Void, any Error>) -> Void
+    }
+
+    /// What is in the file never takes more bytes than this.
+    public let maxBytes: Int
+    /// How many damaged pieces of the file were left out when it was opened.
+    public let damagedFrames: Int
+
+    private let waiting = NIOLockedValueBox<[Write]>([])
+    private let log: NIOLockedValueBox<LogFile>
+    private let queue = DispatchQueue(label: "hermes.local-store")
+
+    /// Opens a file, or creates it.
+    ///
+    /// - Parameters:
+    ///   - path: the file; its folder must exist. A file that is something else is renamed to end in ".damaged".
+    ///   - maxBytes: how much may be kept; more is refused.
+    /// - Throws: HermesClientError `.storeFailed` if the file cannot be opened, or another process has it open.
+    public init(path: String, maxBytes: Int = 16 * 1_048_576) throws {
+        let file = try LogFile(path: path)
+        self.maxBytes = maxBytes
+        damagedFrames = file.damagedFrames
+        log = NIOLockedValueBox(file)
+    }
+
+    deinit { log.withLockedValue { $0.close() } }
+
+    /// All records.
+    public func records() -> [LocalRecord] { log.withLockedValue { $0.table.records } }
+
+    /// Carries out changes.
+    public func write(
+        _ changes: [LocalChange],
+        durably: Bool,
+        completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+    ) {
+        let isFirst = waiting.withLockedValue { waiting in
+            waiting.append(Write(changes: changes, isDurable: durably, completion: completion))
+            return waiting.count == 1
+        }
+        // Those that come before the queue gets to it go to the disk together.
+        if isFirst { queue.async { self.writeWaiting() } }
+    }
+
+    private func writeWaiting() {
+        let writes = waiting.withLockedValue { waiting in
+            defer { waiting = [] }
+            return waiting
+        }
+        let results = log.withLockedValue { log in
+            var results: [Result<Void, any Error>] = writes.map { write in
+                Result { try log.append(write.changes, maxBytes: maxBytes) }
+            }
+            do {
+                if writes.contains(where: \.isDurable) { try log.synchronize() }
+            } catch {
+                results = results.map { result in result.flatMap { .failure(error) } }
+            }
+            // If that fails, all is still in the old file.
+            try? log.compactIfWorthwhile()
+            return results
+        }
+        for (write, result) in zip(writes, results) { write.completion(result) }
+    }
+}
+
+/// An open log and what it holds.
+private struct LogFile {
+    private let path: String
+    private var descriptor: CInt
+    private(set) var table: RecordTable
+    private(set) var damagedFrames: Int
+    private var length: Int
+    /// The file is in an unknown state: nothing is written any more.
+    private var isBroken = false
+
+    /// Below this a file is not worth being written anew.
+    private static let worthwhile = 65_536
+
+    init(path: String) throws {
+        self.path = path
+        descriptor = try Self.open(path, O_RDWR | O_CREAT)
+        do {
+            let bytes = try Self.readAll(descriptor)
+            if let contents = RecordLog.read(bytes) {
+                table = contents.table
+                damagedFrames = contents.damagedFrames
+                length = contents.end
+            } else {
+                guard rename(path, path + ".damaged") == 0 else { throw Self.failure("move", path) }
+                _ = Self.closeFile(descriptor)
+                descriptor = try Self.open(path, O_RDWR | O_CREAT)
+                table = RecordTable()
+                damagedFrames = 1
+                length = 0
+            }
+            guard ftruncate(descriptor, off_t(length)) == 0 else { throw Self.failure("write", path) }
+            if length == 0 {
+                try Self.write(RecordLog.header, to: descriptor, at: 0, path)
+                length = RecordLog.header.count
+                try Self.synchronize(descriptor, path)
+                Self.synchronizeFolder(of: path)
+            }
+        } catch {
+            _ = Self.closeFile(descriptor)
+            throw error
+        }
+    }
+
+    func close() { _ = Self.closeFile(descriptor) }
+
+    mutating func append(_ changes: [LocalChange], maxBytes: Int) throws {
+        guard !isBroken else { throw HermesClientError(.storeFailed, "\(path) could not be written before") }
+        guard !changes.isEmpty else { return }
+        guard let frame = RecordLog.frame(changes) else {
+            throw HermesClientError(.storeFailed, "a record's key is 1 to 255 bytes, its value at most 8 MiB")
+        }
+        let bytes = table.bytes(after: changes)
+        guard bytes <= maxBytes || bytes < table.bytes else {
+            throw HermesClientError(.storeFull, "\(path) may hold \(maxBytes) bytes, and there would be more")
+        }
+        do {
+            try Self.write(frame, to: descriptor, at: length, path)
+        } catch {
+            // What is there of it must not be in the way of what comes next.
+            isBroken = ftruncate(descriptor, off_t(length)) != 0
+            throw error
+        }
+        length += frame.count
+        table.apply(changes)
+    }
+
+    func synchronize() throws { try Self.synchronize(descriptor, path) }
+
+    /// Writes the file anew if most of it is out of date: beside the old one, which it replaces once it is on the disk.
+    mutating func compactIfWorthwhile() throws {
+        guard length > Self.worthwhile, length / 4 > table.bytes else { return }
+        let temporary = path + ".new"
+        _ = unlink(temporary)
+        let new = try Self.open(temporary, O_RDWR | O_CREAT | O_EXCL)
+        var newLength = 0
+        do {
+            var pieces = RecordLog.header
+            for record in table.records {
+                pieces += RecordLog.frame([LocalChange(key: record.key, value: record.value)]) ?? []
+                guard pieces.count > Self.worthwhile else { continue }
+                try Self.write(pieces, to: new, at: newLength, temporary)
+                newLength += pieces.count
+                pieces = []
+            }
+            try Self.write(pieces, to: new, at: newLength, temporary)
+            newLength += pieces.count
+            try Self.synchronize(new, temporary)
+            guard rename(temporary, path) == 0 else { throw Self.failure("replace", path) }
+        } catch {
+            _ = Self.closeFile(new)
+            _ = unlink(temporary)
+            throw error
+        }
+        Self.synchronizeFolder(of: path)
+        _ = Self.closeFile(descriptor)
+        descriptor = new
+        length = newLength
+    }
+
+    // MARK: - The system
+    private static func open(_ path: String, _ flags: CInt) throws -> CInt {
+        #if canImport(Glibc)
+        let descriptor = Glibc.open(path, flags | O_CLOEXEC, 0o600)
+        #elseif canImport(Musl)
+        let descriptor = Musl.open(path, flags | O_CLOEXEC, 0o600)
+        #elseif canImport(Darwin)
+        let descriptor = Darwin.open(path, flags | O_CLOEXEC, 0o600)
+        #endif
+        guard descriptor >= 0 else { throw failure("open", path) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            let error = failure("lock (is another store using it?)", path)
+            _ = closeFile(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    private static func closeFile(_ descriptor: CInt) -> CInt {
+        #if canImport(Glibc)
+        Glibc.close(descriptor)
+        #elseif canImport(Musl)
+        Musl.close(descriptor)
+        #elseif canImport(Darwin)
+        Darwin.close(descriptor)
+        #endif
+    }
+
+    private static func readAll(_ descriptor: CInt) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: worthwhile)
+        while true {
+            let count = pread(descriptor, &piece, piece.count, off_t(bytes.count))
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw failure("read", "the store") }
+            guard count > 0 else { return bytes }
+            bytes += piece[..<count]
+        }
+    }
+
+    private static func write(_ bytes: [UInt8], to descriptor: CInt, at offset: Int, _ path: String) throws {
+        var written = 0
+        while written < bytes.count {
+            let count = bytes[written...].withUnsafeBytes { rest in
+                pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset + written))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failure("write", path) }
+            written += count
+        }
+    }
+
+    private static func synchronize(_ descriptor: CInt, _ path: String) throws {
+        #if canImport(Darwin)
+        // There fsync does not reach the disk's own memory.
+        if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+        #endif
+        guard fsync(descriptor) == 0 else { throw failure("write", path) }
+    }
+
+    /// So that the file's name is on the disk, too. Some file systems cannot, and need not.
+    private static func synchronizeFolder(of path: String) {
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        #if canImport(Glibc)
+        let descriptor = Glibc.open(folder.isEmpty ? "/" : folder, O_RDONLY | O_CLOEXEC)
+        #elseif canImport(Musl)
+        let descriptor = Musl.open(folder.isEmpty ? "/" : folder, O_RDONLY | O_CLOEXEC)
+        #elseif canImport(Darwin)
+        let descriptor = Darwin.open(folder.isEmpty ? "/" : folder, O_RDONLY | O_CLOEXEC)
+        #endif
+        guard descriptor >= 0 else { return }
+        _ = fsync(descriptor)
+        _ = closeFile(descriptor)
+    }
+
+    private static func failure(_ what: String, _ path: String) -> HermesClientError {
+        HermesClientError(.storeFailed, "cannot \(what) \(path): \(String(cString: strerror(errno)))")
+    }
+}
