@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesWire
 import Testing
 
 @testable import HermesGateways
@@ -18,9 +19,17 @@ import Testing
             #expect(LiveRoomTranslation.kick(for: reason)?.code == code)
             #expect(QSIOPTranslation.answer(for: reason)?.code == code.rawValue)
         }
-        for reason in [CloseReason.finished, .idle, .slowReader] {
+        for reason in [CloseReason.goodbye, .finished, .idle, .slowReader] {
             #expect(LiveRoomTranslation.kick(for: reason) == nil)
             #expect(QSIOPTranslation.answer(for: reason) == nil)
         }
+    }
+
+    @Test func `every label is known to the metrics`() {
+        let reasons: [CloseReason] = [
+            .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .idle, .slowReader,
+            .session(.replaced), .session(.accountDisabled), .session(.revoked), .session(.shuttingDown), .shuttingDown,
+        ]
+        #expect(Set(reasons.map(\.label)) == Set(CloseReason.labels))
     }
 }

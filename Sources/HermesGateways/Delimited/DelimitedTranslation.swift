@@ -192,7 +192,7 @@ enum DelimitedTranslation {
     static func kicked(_ reason: CloseReason) -> Hermes_V1_Kicked? {
         var kicked = Hermes_V1_Kicked()
         switch reason {
-        case .finished: return nil
+        case .goodbye, .finished: return nil
         case .malformed(let error):
             kicked.reason = .protocol
             kicked.message = error.message

@@ -35,7 +35,7 @@ enum IMPBTranslation {
     /// What a client is told at the end of a connection; nil where nothing is due.
     static func farewell(_ reason: CloseReason) -> HermesError? {
         switch reason {
-        case .finished, .malformed: nil
+        case .goodbye, .finished, .malformed: nil
         case .notAuthenticated: HermesError(.notAuthenticated, "not logged in in time")
         case .idle: HermesError(.notAuthenticated, "nothing came for too long; send a ping every 180 s")
         case .slowReader: HermesError(.rateLimited, "what was sent was not read")

@@ -18,6 +18,9 @@ extension Connection {
     /// Whether what is written goes out soon; false while the peer does not read.
     package var keepsUp: Bool { isWritable && queue.isEmpty }
 
+    /// Whether all that was written was given to NIO, and taken by it.
+    var hasNothingToWrite: Bool { keepsUp && pending.readableBytes == 0 && !hasUnflushedWrites && writtenMark == nil }
+
     /// Whether the queue has room for more than one further frame of any size that protocols write.
     package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
 

@@ -15,6 +15,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     let tally: ConnectionTally
     /// Who is behind the connection, where a proxy told.
     private let peer: SocketAddress?
+    private let carrier: Carrier
     /// The common name of the peer's certificate, where the listener takes that for its user name.
     package internal(set) var certificateName: String?
     /// Nil before it is in a pipeline and after it is closed.
@@ -83,14 +84,22 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         package let loop: LoopContext
         /// Who is behind it, where that is not its remote address.
         package var peer: SocketAddress?
-        /// Whether a TLS handshake is still to come.
-        package var isEncrypted: Bool
+        /// What lies between the socket and the handler.
+        package var carrier: Carrier
 
-        package init(loop: LoopContext, peer: SocketAddress? = nil, isEncrypted: Bool = false) {
+        package init(loop: LoopContext, peer: SocketAddress? = nil, carrier: Carrier = .plain) {
             self.loop = loop
             self.peer = peer
-            self.isEncrypted = isEncrypted
+            self.carrier = carrier
         }
+    }
+
+    /// What carries a connection's bytes.
+    package enum Carrier: Sendable {
+        case plain
+        /// The handshake is still to come.
+        case tls
+        case webSocket
     }
 
     /// - Parameter requiresAuthentication: whether the deadline for authentication holds.
@@ -101,6 +110,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     init(_ opening: Opening, listener: ListenerState, requiresAuthentication: Bool) {
         loop = opening.loop
         peer = opening.peer
+        carrier = opening.carrier
         self.listener = listener
         tally = loop.tally(for: listener)
         isAuthenticated = !requiresAuthentication
@@ -205,6 +215,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         // Writing to a peer that is gone closes the channel at once: then nothing is left to end.
         guard phase == .open else { return }
         phase = .ending
+        if case .goodbye = reason, carrier == .plain, hasNothingToWrite {
+            return context.close(promise: nil)
+        }
         endsAt = loop.now &+ listener.graceTicks
         loop.schedule(self, due: endsAt)
         writeOutForGood()

@@ -34,7 +34,7 @@ package final class ConnectionAcceptor: Sendable {
             let handler = ConnectionHandler<G.Session>(
                 connection: connection,
                 session: gateway.makeSession(for: connection),
-                isEncrypted: opening.isEncrypted
+                isEncrypted: opening.carrier == .tls
             )
             try channel.pipeline.syncOperations.addHandler(handler)
         }
@@ -81,10 +81,10 @@ package final class ConnectionAcceptor: Sendable {
     ///
     /// - Parameters:
     ///   - peer: who is behind the channel, where that is not its remote address.
-    ///   - isEncrypted: whether a TLS handshake is still to come.
-    func serve(_ channel: any Channel, for peer: SocketAddress? = nil, isEncrypted: Bool) throws {
+    ///   - carrier: what lies between the socket and the handler.
+    func serve(_ channel: any Channel, for peer: SocketAddress? = nil, carrier: Connection.Carrier) throws {
         guard let loop = loops[channel.eventLoop], !state.isDraining else { throw RefusedConnection() }
-        try addSession(channel, Connection.Opening(loop: loop, peer: peer, isEncrypted: isEncrypted))
+        try addSession(channel, Connection.Opening(loop: loop, peer: peer, carrier: carrier))
     }
 
     /// Takes over a channel that was accepted elsewhere (WebSocket): everything that carries the protocol's bytes is in
@@ -93,7 +93,7 @@ package final class ConnectionAcceptor: Sendable {
     /// - Throws: if there are enough connections; the caller closes the channel.
     package func take(_ channel: any Channel) throws {
         try admit(channel)
-        try serve(channel, isEncrypted: false)
+        try serve(channel, carrier: .webSocket)
     }
 
     /// Says farewell on all connections and returns when they are closed: at the latest after `deadline`, when those

@@ -17,31 +17,31 @@ package final class ConnectionCounter: Sendable {
         case unknown
 
         package init(_ address: SocketAddress?) {
-            // sockaddr_in has the address at byte 4, sockaddr_in6 at byte 8, everywhere.
-            let bytes = address?.withSockAddr { pointer, size in
-                Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(pointer), count: size))
-            }
-            switch (address, bytes) {
-            case (.v4, .some(let bytes)) where bytes.count >= 8:
-                self = .v4(UInt32(truncatingIfNeeded: Self.number(bytes[4..<8])))
-            case (.v6, .some(let bytes)) where bytes.count >= 24:
-                let network = Self.number(bytes[8..<16])
-                let host = Self.number(bytes[16..<24])
-                // ::ffff:a.b.c.d is an IPv4 peer of a listener for both.
-                self =
-                    network == 0 && host >> 32 == 0xFFFF ? .v4(UInt32(truncatingIfNeeded: host)) : .v6Network(network)
-            case (.v4, _), (.v6, _), (.unixDomainSocket, _), (nil, _):
-                self = .local
+            switch address {
+            case .v4: self = address?.withSockAddr { Self.v4(UnsafeRawBufferPointer(start: $0, count: $1)) } ?? .local
+            case .v6: self = address?.withSockAddr { Self.v6(UnsafeRawBufferPointer(start: $0, count: $1)) } ?? .local
+            case .unixDomainSocket, nil: self = .local
             }
         }
 
-        private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
-            bytes.reduce(0) { $0 << 8 | UInt64($1) }
+        // sockaddr_in has the address at byte 4, sockaddr_in6 at byte 8, everywhere.
+
+        private static func v4(_ bytes: UnsafeRawBufferPointer) -> Address? {
+            guard bytes.count >= 8 else { return nil }
+            return .v4(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
+        }
+
+        private static func v6(_ bytes: UnsafeRawBufferPointer) -> Address? {
+            guard bytes.count >= 24 else { return nil }
+            let network = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            let host = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 16, as: UInt64.self))
+            // ::ffff:a.b.c.d is an IPv4 peer of a listener for both.
+            return network == 0 && host >> 32 == 0xFFFF ? .v4(UInt32(truncatingIfNeeded: host)) : .v6Network(network)
         }
     }
 
     /// Why a connection was refused.
-    package enum Refusal: String, Sendable, Hashable {
+    package enum Refusal: String, CaseIterable, Sendable, Hashable {
         case total
         case perAddress = "per_address"
     }

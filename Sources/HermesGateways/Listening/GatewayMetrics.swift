@@ -17,11 +17,11 @@ package final class GatewayMetrics: Sendable {
     private let droppedText: Counter
     private let droppedPresence: Counter
     private let droppedGifts: Counter
-    private let gateway: String
+    private let ended: [String: Counter]
+    private let refused: [ConnectionCounter.Refusal: Counter]
 
     package init(gateway: String) {
         let dimensions = [("gateway", gateway)]
-        self.gateway = gateway
         connectionsOpened = Counter(label: "hermes_connections_opened_total", dimensions: dimensions)
         connectionsClosed = Counter(label: "hermes_connections_closed_total", dimensions: dimensions)
         framesIn = Counter(label: "hermes_frames_received_total", dimensions: dimensions)
@@ -34,6 +34,17 @@ package final class GatewayMetrics: Sendable {
         droppedText = dropped("text")
         droppedPresence = dropped("presence")
         droppedGifts = dropped("gift")
+        func byReason(_ label: String, _ reason: String) -> Counter {
+            Counter(label: label, dimensions: dimensions + [("reason", reason)])
+        }
+        ended = Dictionary(
+            uniqueKeysWithValues: CloseReason.labels.map { ($0, byReason("hermes_connections_ended_total", $0)) }
+        )
+        refused = Dictionary(
+            uniqueKeysWithValues: ConnectionCounter.Refusal.allCases.map {
+                ($0, byReason("hermes_connections_refused_total", $0.rawValue))
+            }
+        )
     }
 
     /// What was counted so far, up to half a second ago; for those who cannot ask the counters.
@@ -77,18 +88,10 @@ package final class GatewayMetrics: Sendable {
         }
     }
 
-    /// A connection was ended by the server; rare, so that the counter may be looked up.
-    func ended(_ reason: CloseReason) {
-        Counter(label: "hermes_connections_ended_total", dimensions: [("gateway", gateway), ("reason", reason.label)])
-            .increment()
-    }
+    /// A connection was ended by the server.
+    func ended(_ reason: CloseReason) { ended[reason.label]?.increment() }
 
-    func refused(_ refusal: ConnectionCounter.Refusal) {
-        Counter(
-            label: "hermes_connections_refused_total",
-            dimensions: [("gateway", gateway), ("reason", refusal.rawValue)]
-        ).increment()
-    }
+    func refused(_ refusal: ConnectionCounter.Refusal) { refused[refusal]?.increment() }
 }
 
 /// Counts of one listener on one loop, kept as plain numbers and published once a tick.

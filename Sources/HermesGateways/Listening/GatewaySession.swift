@@ -83,6 +83,8 @@ extension ConnectionEvents {
 
 /// Why the server ends a connection.
 package enum CloseReason: Sendable {
+    /// The peer has said that it leaves and reads no more: there is nothing to wait for.
+    case goodbye
     /// The peer asked for it, or it did what ends a connection by the protocol.
     case finished
     /// Bytes that are not the protocol's.
@@ -97,9 +99,16 @@ package enum CloseReason: Sendable {
     case session(SessionEnd)
     case shuttingDown
 
-    /// The label in metrics and logs.
+    /// All labels that there are.
+    static let labels = [
+        "goodbye", "finished", "malformed", "not_authenticated", "idle", "slow_reader", "replaced", "account_disabled",
+        "revoked", "shutting_down",
+    ]
+
+    /// The label in metrics and logs; one of ``labels``.
     package var label: String {
         switch self {
+        case .goodbye: "goodbye"
         case .finished: "finished"
         case .malformed: "malformed"
         case .notAuthenticated: "not_authenticated"

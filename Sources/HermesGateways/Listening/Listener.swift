@@ -12,7 +12,7 @@ package final class Listener: Sendable {
     package let name: String
     /// Where it listens, with the port that was found if none was asked for.
     package let address: SocketAddress?
-    private let acceptor: ConnectionAcceptor
+    let acceptor: ConnectionAcceptor
     private let channel: any Channel
     private let tls: TLSContextBox?
     private let unixSocketPath: String?
@@ -78,11 +78,8 @@ package final class Listener: Sendable {
         if let path = settings.unixSocketPath {
             channel = try await UnixSocket.bind(bootstrap, path: path, group: group)
         } else {
-            channel =
-                try await bootstrap
-                .childChannelOption(.socketOption(.tcp_nodelay), value: 1)
-                .bind(host: settings.host, port: settings.port)
-                .get()
+            // Accepted sockets have TCP_NODELAY from the listening one, where NIO sets it.
+            channel = try await bootstrap.bind(host: settings.host, port: settings.port).get()
         }
         return Listener(
             name: name,
@@ -111,7 +108,7 @@ package final class Listener: Sendable {
             // NIO keeps a connection's read buffers: small for those that say little, growing where much comes.
             .childChannelOption(
                 .recvAllocator,
-                value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1_024, maximum: 65_536)
+                value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 65_536)
             )
             .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try accept(channel) } }
     }
@@ -142,7 +139,7 @@ package final class Listener: Sendable {
         tls: TLSContextBox?
     ) throws {
         if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.current())) }
-        try acceptor.serve(channel, for: peer, isEncrypted: tls != nil)
+        try acceptor.serve(channel, for: peer, carrier: tls == nil ? .plain : .tls)
     }
 
     /// Reads the certificate again, for new connections; does nothing without TLS.

@@ -30,7 +30,7 @@ package struct WebSocketEndpoint: Sendable {
         try? options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
         try? options?.setOption(
             .recvAllocator,
-            value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1_024, maximum: 65_536)
+            value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 65_536)
         )
         try channel.pipeline.syncOperations.addHandler(WebSocketHandler(messageBytes: messageBytes))
         try acceptor.take(channel)

@@ -69,7 +69,7 @@ enum LiveRoomTranslation {
         case .session(let end): kick(for: end)
         case .shuttingDown: kick(for: SessionEnd.shuttingDown)
         case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token came in time")
-        case .finished, .malformed, .idle, .slowReader: nil
+        case .goodbye, .finished, .malformed, .idle, .slowReader: nil
         }
     }
 

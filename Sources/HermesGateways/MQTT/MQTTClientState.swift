@@ -49,11 +49,9 @@ final class MQTTClientState {
     /// Retained messages that were asked for and not sent yet; nil if there are none.
     var retained: MQTTRetainedQueue?
 
-    /// The login of the client's device; nil without an account.
-    var login: Login?
-    /// Made once the native protocol is spoken.
-    var inbox: MQTTInbox?
-    var isInboxOpen = false
+    /// Nil without an account.
+    var account: MQTTAccountState?
+    var inbox: MQTTInbox? { account?.inbox }
     /// The connection's hold on the session.
     var link: MQTTSessionLink?
     /// Set if the session outlives its connection.
@@ -80,6 +78,17 @@ final class MQTTClientState {
     }
 }
 
+/// What a client with an account has besides. Owner: the connection's event loop.
+final class MQTTAccountState {
+    /// The login of the client's device.
+    let login: Login
+    /// Made once the native protocol is spoken.
+    var inbox: MQTTInbox?
+    var isInboxOpen = false
+
+    init(login: Login) { self.login = login }
+}
+
 /// What a session got by shared subscriptions and has not passed on to the end: the others' if it leaves.
 final class MQTTSharedState {
     let load = SharedLoad()
@@ -87,13 +96,19 @@ final class MQTTSharedState {
     var unacknowledged: [UInt64: (publication: Publication, subscription: SharedSubscription)] = [:]
 }
 
-/// A will that waits for its day.
-struct MQTTPendingWill {
+/// A will that waits for its day. A class, so that the many clients without one have no room for it.
+final class MQTTPendingWill: Sendable {
     let publication: Publication
     /// When it was given: its life begins only when it is published.
     let givenAt: Timestamp
     /// How long after the end of the connection it is published.
     let delay: Duration
+
+    init(publication: Publication, givenAt: Timestamp, delay: Duration) {
+        self.publication = publication
+        self.givenAt = givenAt
+        self.delay = delay
+    }
 
     /// What it holds, in bytes, about.
     var weight: Int { publication.weight + publication.topic.rawValue.utf8.count + 512 }

@@ -87,7 +87,7 @@ extension MQTTSession {
             key: SessionKey(owner: identity.owner, clientID: identity.clientID),
             sessionExpiry: sessionExpiry(of: connect)
         )
-        client.login = outcome.login
+        client.account = outcome.login.map { MQTTAccountState(login: $0) }
         var receiveMaximum = settings.maxInflight
         for property in connect.properties.list {
             switch property {

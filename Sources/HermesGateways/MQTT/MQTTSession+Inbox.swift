@@ -9,26 +9,27 @@ import NIOCore
 extension MQTTSession {
     /// The client subscribed to what comes down: from now on it gets its account's inbox.
     func openInbox(_ filter: TopicFilter, _ qos: QoS, of client: MQTTClientState) {
-        guard let inbox = inbox(of: client) else { return }
+        guard let account = client.account else { return }
+        let inbox = inbox(of: account)
         inbox.subscribed(filter, qos)
-        guard !client.isInboxOpen, let login = client.login else { return }
-        client.isInboxOpen = true
+        guard !account.isInboxOpen else { return }
+        account.isInboxOpen = true
+        let login = account.login
         inbox.packets.authenticated(login, after: login.device.cursor, window: MQTTInbox.windowSize)
     }
 
-    private func inbox(of client: MQTTClientState) -> MQTTInbox? {
-        if let inbox = client.inbox { return inbox }
-        guard client.login != nil else { return nil }
+    private func inbox(of account: MQTTAccountState) -> MQTTInbox {
+        if let inbox = account.inbox { return inbox }
         let packets = DelimitedSession(connection: connection, environment: environment) { [unowned self] packet in
             writeDown(packet)
         }
         let inbox = MQTTInbox(packets: packets)
-        client.inbox = inbox
+        account.inbox = inbox
         return inbox
     }
 
     private func writeDown(_ packet: Hermes_V1_Packet) {
-        guard phase == .connected, let inbox = client?.inbox, client?.isInboxOpen ?? false,
+        guard phase == .connected, let account = client?.account, account.isInboxOpen, let inbox = account.inbox,
             let payload = inbox.payload(of: packet),
             let topic = TopicName(inbox.isJSON ? MQTTInbox.Topic.downJSON : MQTTInbox.Topic.down)
         else { return }
@@ -56,7 +57,7 @@ extension MQTTSession {
     }
 
     private func receivedUp(_ payload: ByteBuffer, isJSON: Bool, _ head: MQTTPublishHead) {
-        guard let client, client.isInboxOpen, let inbox = client.inbox else {
+        guard let account = client?.account, account.isInboxOpen, let inbox = account.inbox else {
             // Without the topic of the answers nobody would hear them.
             return answer(head, .notAuthorized)
         }
@@ -80,9 +81,10 @@ extension MQTTSession {
     }
 
     func inboxClosed(_ client: MQTTClientState) {
-        client.isInboxOpen = false
-        client.inbox?.packets.closed()
-        client.inbox = nil
+        guard let account = client.account else { return }
+        account.isInboxOpen = false
+        account.inbox?.packets.closed()
+        account.inbox = nil
     }
 }
 

@@ -183,7 +183,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         // [MQTT-3.14.4-3]
         if packet.reason == .success { client.will = nil }
         phase = .ended
-        connection.end(.finished)
+        connection.end(.goodbye)
     }
 
     package func farewell(_ reason: CloseReason) {

@@ -98,7 +98,7 @@ enum MQTTTranslation {
     /// Why a connection ends, as DISCONNECT tells; nil where nothing is to be said.
     static func disconnectReason(for reason: CloseReason) -> MQTTReasonCode? {
         switch reason {
-        case .finished, .slowReader: nil
+        case .goodbye, .finished, .slowReader: nil
         case .malformed(let error): error.code == .frameTooLong ? .packetTooLarge : .malformedPacket
         case .notAuthenticated: .notAuthorized
         case .idle: .keepAliveTimeout

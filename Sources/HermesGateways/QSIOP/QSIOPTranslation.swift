@@ -102,7 +102,7 @@ package enum QSIOPTranslation {
         case .shuttingDown: answer(for: SessionEnd.shuttingDown)
         case .malformed(let error): answer(for: error)
         case .notAuthenticated: QSIOPAnswer(.notAuthenticated, "no userid was reported in time")
-        case .finished, .idle, .slowReader: nil
+        case .goodbye, .finished, .idle, .slowReader: nil
         }
     }
 

@@ -3,13 +3,14 @@
 
 import Foundation
 import HermesCore
-import HermesGateways
 import HermesTestKit
 import HermesWire
 import NIOCore
 import NIOPosix
 import NIOSSL
 import Testing
+
+@testable import HermesGateways
 
 /// What carries a connection: a proxy before the server, a Unix socket, certificates of clients.
 @Suite(.timeLimit(.minutes(1))) struct TransportTests {
@@ -228,6 +229,28 @@ import Testing
                 )
                 #expect(await client.next() == nil)
             }
+        }
+    }
+
+    // MARK: TCP
+
+    @Test func `small packets leave at once, and no option is set that needs privileges`() async throws {
+        try await GatewayHarness.with(LineGateway.self) { harness in
+            let client = try await LineClient.connect(to: harness.listener)
+            #expect(await client.next() == "hello")
+            let loop = try #require(harness.environment.loops.all.first)
+            let options = try await loop.eventLoop.submit {
+                loop.connections(of: harness.listener.acceptor.state).compactMap { connection in
+                    connection.context?.channel as? any SocketOptionProvider
+                }
+            }
+            .get()
+            let channel = try #require(options.first)
+            let noDelay: CInt = try await channel.unsafeGetSocketOption(level: .tcp, name: .tcp_nodelay).get()
+            // SOL_SOCKET has another option of the same number, SO_DEBUG.
+            let debug: CInt = try await channel.unsafeGetSocketOption(level: .socket, name: .tcp_nodelay).get()
+            #expect(noDelay != 0)
+            #expect(debug == 0)
         }
     }
 }
