@@ -5,6 +5,7 @@
 package final class Messenger: Sendable {
     package let accounts: AccountService
     package let messages: MessageService
+    package let pushes: PushService
     package let contacts: ContactService
     package let groups: GroupService
     package let sessions: SessionRegistry
@@ -48,6 +49,12 @@ package final class Messenger: Sendable {
             time: time,
             settings: messageSettings
         )
+        pushes = PushService(
+            store: messageStore,
+            committer: messages.committer,
+            time: time,
+            retention: messageSettings.retention
+        )
         contacts = ContactService(store: socialStore, committer: messages.committer)
         groups = GroupService(store: socialStore, committer: messages.committer)
         durable = DurableSessions(store: sessionStore, time: time, settings: durableSettings)
@@ -62,7 +69,10 @@ package final class Messenger: Sendable {
     }
 
     /// Reads what a server must know before anybody connects; to be called once.
-    package func load() async throws(HermesError) { try await durable.load() }
+    package func load() async throws(HermesError) {
+        try await durable.load()
+        try await pushes.load()
+    }
 
     /// Ends sessions whose time is over and deletes what is delivered or expired; to be called about once a second.
     ///
@@ -75,6 +85,7 @@ package final class Messenger: Sendable {
     @discardableResult
     package func housekeeping(now: Timestamp, batch: Int = 1000, maxSteps: Int = 100) async throws(HermesError) -> Int {
         durable.expire(now: now)
+        pushes.resume()
         retained.expire(now: now)
         var sum = 0
         for _ in 0..<max(1, maxSteps) where !Task.isCancelled {

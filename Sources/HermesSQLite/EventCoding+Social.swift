@@ -70,13 +70,13 @@ extension EventCoding {
     }
 
     /// The length in two bytes, then the text; longer ones than the core allows are cut.
-    private static func append(_ text: String, to bytes: inout [UInt8]) {
+    static func append(_ text: String, to bytes: inout [UInt8]) {
         let characters = text.utf8.prefix(Int(UInt16.max))
         append(UInt64(characters.count), count: 2, to: &bytes)
         bytes.append(contentsOf: characters)
     }
 
-    private static func takeText(from bytes: inout ArraySlice<UInt8>) -> String? {
+    static func takeText(from bytes: inout ArraySlice<UInt8>) -> String? {
         guard let count = take(2, from: &bytes), bytes.count >= Int(count) else { return nil }
         let text = String(decoding: bytes.prefix(Int(count)), as: UTF8.self)
         bytes = bytes.dropFirst(Int(count))

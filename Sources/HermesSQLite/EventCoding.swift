@@ -10,6 +10,7 @@ enum EventCoding {
     private static let recalledKind: Int64 = 2
     private static let contactKind: Int64 = 3
     private static let groupKind: Int64 = 4
+    private static let pushKind: Int64 = 5
 
     /// - Returns: nil for what cannot be appended as an event.
     static func encode(_ event: InboxEvent) -> (kind: Int64, payload: [UInt8])? {
@@ -35,6 +36,9 @@ enum EventCoding {
         case .group(let group):
             append(group, to: &bytes)
             return (groupKind, bytes)
+        case .push(let push):
+            append(push, to: &bytes)
+            return (pushKind, bytes)
         }
     }
 
@@ -44,6 +48,7 @@ enum EventCoding {
         switch kind {
         case contactKind: return takeContact(from: &bytes).map(InboxEvent.contact)
         case groupKind: return takeGroup(from: &bytes).map(InboxEvent.group)
+        case pushKind: return takePush(from: &bytes).map(InboxEvent.push)
         default: return decode(kind: kind, &bytes)
         }
     }

@@ -33,6 +33,18 @@ extension SQLiteStore: MessageStore {
         }
     }
 
+    package func pushJobs() async throws(HermesError) -> [MessageID] {
+        try await read { db in
+            var jobs: [MessageID] = []
+            try PreparedStatement(db, "SELECT id FROM push_job ORDER BY number").forEachRow { row in
+                guard let id = MessageID(bytes: row.bytes(0)) else { throw StoreFailure.damagedRow }
+                jobs.append(id)
+                return true
+            }
+            return jobs
+        }
+    }
+
     package func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         try await write { [settings] (db, users) in
             var purger = Purger(db: db, settings: settings, now: now, limit: limit)

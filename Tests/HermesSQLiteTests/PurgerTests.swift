@@ -18,7 +18,7 @@ struct PurgerTests {
                 .map { $0["detail"] as String }
         }
         #expect(!plan.isEmpty)
-        for step in plan {
+        for step in plan where !step.hasPrefix("LIST SUBQUERY") {
             let isIndexOfWork = step.hasPrefix("SCAN inbox_head USING") && step.hasSuffix("INDEX inbox_purgeable")
             #expect(step.hasPrefix("SEARCH ") || isIndexOfWork, "\(step)")
         }

@@ -31,6 +31,12 @@ struct SQLiteStoreConformanceTests {
         }
     }
 
+    @Test(arguments: APIKeyStoreConformance.cases)
+    func apiKeys(_ conformanceCase: ConformanceCase) async throws {
+        let directory = try TemporaryDirectory()
+        try await conformanceCase.run { try directory.openStore(settings: $0) }
+    }
+
     @Test(arguments: AccountStoreConformance.cases)
     func accounts(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()

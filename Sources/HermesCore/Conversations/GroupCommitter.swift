@@ -16,12 +16,14 @@ package final class GroupCommitter: Sendable {
         case receipt(@Sendable (Result<SendReceipt, HermesError>) -> Void)
         case done(@Sendable (Result<Void, HermesError>) -> Void)
         case group(@Sendable (Result<Group, HermesError>) -> Void)
+        case push(@Sendable (Result<PushOutcome, HermesError>) -> Void)
 
         func fail(_ error: HermesError) {
             switch self {
             case .receipt(let completion): completion(.failure(error))
             case .done(let completion): completion(.failure(error))
             case .group(let completion): completion(.failure(error))
+            case .push(let completion): completion(.failure(error))
             }
         }
     }
@@ -64,8 +66,14 @@ package final class GroupCommitter: Sendable {
 
         /// What the operation holds in memory, about.
         var bytes: Int {
-            guard case .append(let message) = operation else { return 512 }
-            return 512 + message.draft.content.bytes.count + 8 * message.recipients.count
+            switch operation {
+            case .append(let message):
+                512 + message.draft.content.bytes.count + 8 * message.recipients.count
+            case .push(let push):
+                512 + push.weight
+            case .appendEvent, .acknowledge, .recall, .contact, .group:
+                512
+            }
         }
     }
 
@@ -323,12 +331,21 @@ package final class GroupCommitter: Sendable {
         case (.done(let completion), .acknowledged):
             completion(.success(()))
             return []
+        case (.push(let completion), .pushed(let outcome)):
+            completion(.success(outcome))
+            return outcome.deliveries
         case (.receipt, .eventAppended(let deliveries)), (.group, .eventAppended(let deliveries)),
             (.done, .appended(_, let deliveries)), (.group, .appended(_, let deliveries)),
-            (.receipt, .groupChanged(_, let deliveries)), (.done, .groupChanged(_, let deliveries)):
+            (.receipt, .groupChanged(_, let deliveries)), (.done, .groupChanged(_, let deliveries)),
+            (.push, .eventAppended(let deliveries)), (.push, .appended(_, let deliveries)),
+            (.push, .groupChanged(_, let deliveries)):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return deliveries
-        case (.receipt, .acknowledged), (.group, .acknowledged), (.done, .duplicate), (.group, .duplicate):
+        case (.receipt, .pushed(let outcome)), (.done, .pushed(let outcome)), (.group, .pushed(let outcome)):
+            completion.fail(HermesError(.internalError, "the store answered another operation"))
+            return outcome.deliveries
+        case (.receipt, .acknowledged), (.group, .acknowledged), (.push, .acknowledged), (.done, .duplicate),
+            (.group, .duplicate), (.push, .duplicate):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return []
         }

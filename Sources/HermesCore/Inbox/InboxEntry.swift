@@ -31,6 +31,8 @@ package enum InboxEvent: Sendable, Hashable {
     case contact(ContactEvent)
     /// A group changed.
     case group(GroupEvent)
+    /// A back end posted a notification.
+    case push(Push)
     /// This entry and all up to `through` are no longer stored: nothing to fetch. Its `committedAt` is 0: unknown.
     case expired(through: UInt64)
 }
@@ -71,11 +73,15 @@ extension InboxEntry {
 }
 
 extension InboxPage {
-    /// The page without messages whose time is up: they are not delivered any more, even if the store has not yet
+    /// The page without messages and pushes whose time is up: they are not delivered any more, even if the store has not yet
     /// purged them. Each run of them is one ``InboxEvent/expired(through:)`` entry.
     package func withoutExpired(at now: Timestamp) -> InboxPage {
         func isOver(_ entry: InboxEntry) -> Bool {
-            if case .message(let message) = entry.event { message.expiresAt <= now } else { false }
+            switch entry.event {
+            case .message(let message): message.expiresAt <= now
+            case .push(let push): push.expiresAt <= now
+            case .readMark, .recalled, .contact, .group, .expired: false
+            }
         }
         guard entries.contains(where: isOver) else { return self }
         var kept: [InboxEntry] = []

@@ -4,8 +4,11 @@
 extension MemoryState {
     mutating func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
         let bytes = operations.reduce(0) { sum, operation in
-            guard case .append(let append) = operation else { return sum }
-            return sum + append.draft.content.bytes.count
+            switch operation {
+            case .append(let append): sum + append.draft.content.bytes.count
+            case .push(let push): sum + push.weight
+            case .appendEvent, .acknowledge, .recall, .contact, .group: sum
+            }
         }
         try checkRoom(for: bytes)
         return operations.map { operation in
@@ -25,6 +28,8 @@ extension MemoryState {
                     return try apply(command, by: principal, to: peer, message: message, now: now)
                 case .group(let command, let user):
                     return try apply(command, by: user, now: now)
+                case .push(let operation):
+                    return .pushed(try apply(operation, now: now))
                 }
             } catch {
                 return .refused(error)
@@ -104,8 +109,11 @@ extension MemoryState {
         now: Timestamp
     ) throws(HermesError) -> [InboxDelivery] {
         switch event {
-        case .message, .expired:
-            throw HermesError(.invalidArgument, "Only events that are neither messages nor holes can be appended.")
+        case .message, .expired, .push:
+            throw HermesError(
+                .invalidArgument,
+                "Only events that are neither messages nor pushes nor holes can be appended."
+            )
         case .readMark(let conversation, let user, _):
             try checkMembership(of: user, in: conversation)
         case .recalled, .contact, .group:
@@ -172,7 +180,7 @@ extension MemoryState {
         }
     }
 
-    private mutating func add(_ item: Item, to user: UserID, now: Timestamp) -> UInt64 {
+    mutating func add(_ item: Item, to user: UserID, now: Timestamp) -> UInt64 {
         let seq = (records[user]?.inbox.head ?? 0) + 1
         records[user]?.inbox.head = seq
         records[user]?.inbox.entries.append(Entry(seq: seq, committedAt: now, item: item))

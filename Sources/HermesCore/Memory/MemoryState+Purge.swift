@@ -18,7 +18,7 @@ extension MemoryState {
                 done += 1
             }
         }
-        return done
+        return done + purgePushClaims(now: now, limit: limit - done)
     }
 
     private mutating func purgeInbox(of user: UserID, now: Timestamp, limit: Int) -> Int {
@@ -37,6 +37,8 @@ extension MemoryState {
         }
         guard deleted > 0 else { return 0 }
         records[user]?.inbox.entries = kept
+        let oldest = kept.first?.seq ?? record.inbox.head + 1
+        records[user]?.collapsible = record.collapsible.filter { $0.value >= oldest }
         for id in released {
             messages[id]?.references -= 1
             if let stored = messages[id], stored.references == 0, stored.contentKeptUntil <= now {

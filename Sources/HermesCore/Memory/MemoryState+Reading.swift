@@ -17,7 +17,10 @@ extension MemoryState {
             guard page.hasRoom(before: entry.seq) else { break }
             switch entry.item {
             case .event(let event, _):
-                page.append(InboxEntry(seq: entry.seq, committedAt: entry.committedAt, event: event), bytes: 0)
+                page.append(
+                    InboxEntry(seq: entry.seq, committedAt: entry.committedAt, event: event),
+                    bytes: event.bytes
+                )
             case .message(let id):
                 guard let message = current(id) else { continue }
                 page.append(

@@ -10,6 +10,8 @@ struct MemoryState {
         var stored: StoredAccount
         var devices: [Device] = []
         var inbox = Inbox()
+        /// The entry of the newest push with each collapse key.
+        var collapsible: [String: UInt64] = [:]
     }
 
     /// An inbox: what is left of seqs 1 … head, ascending.
@@ -83,6 +85,11 @@ struct MemoryState {
     var contacts: [UserID: [UserID: ContactRow]] = [:]
     var groups: [GroupID: Group] = [:]
     var lastGroup: Int32 = 0
+    /// Pushes for many, in the order they came.
+    var pushJobs: [StoredPushJob] = []
+    var apiKeys: [(hash: TokenHash, key: APIKey)] = []
+    var lastAPIKey: Int64 = 0
+    var pushClaims: [PushClaimKey: StoredPushClaim] = [:]
     var durable: [DurableSessionID: Session] = [:]
     var durableKeys: [SessionKey: DurableSessionID] = [:]
     var lastDurable: Int64 = 0

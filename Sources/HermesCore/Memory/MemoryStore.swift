@@ -20,7 +20,7 @@ package final class MemoryStore: Sendable {
         state.withLock { $0.capacityBytes = bytes }
     }
 
-    private func run<Value: Sendable>(
+    func run<Value: Sendable>(
         _ body: (inout MemoryState) throws(HermesError) -> Value
     ) throws(HermesError) -> Value {
         let result = state.withLock { state -> Result<Value, HermesError> in
@@ -49,6 +49,10 @@ extension MemoryStore: MessageStore {
         limit: Int
     ) async throws(HermesError) -> [Message] {
         try run { (state) throws(HermesError) in state.history(of: conversation, before: seq, limit: limit) }
+    }
+
+    package func pushJobs() async throws(HermesError) -> [MessageID] {
+        try run { (state) throws(HermesError) in state.pushJobs.map(\.job.push.id) }
     }
 
     package func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {

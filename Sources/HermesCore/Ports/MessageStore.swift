@@ -33,9 +33,12 @@ package protocol MessageStore: Sendable {
         limit: Int
     ) async throws(HermesError) -> [Message]
 
+    /// The pushes for many that are accepted and not with all of them yet, in the order they came.
+    func pushJobs() async throws(HermesError) -> [MessageID]
+
     /// Deletes entries that every registered device has acknowledged or that have expired, the content of messages
     /// that no inbox refers to and history does not keep, and in the end the records of such messages
-    /// (``StoreSettings/recordPeriod``); a bounded amount per call. An account without devices keeps its entries until
+    /// (``StoreSettings/recordPeriod``), and claims of pushes whose time is over; a bounded amount per call. An account without devices keeps its entries until
     /// they expire.
     /// - Returns: how many rows were dealt with; 0 when there is nothing left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
@@ -64,6 +67,8 @@ package enum WriteOperation: Sendable {
     case contact(ContactCommand, by: Principal, peer: UserID, message: String)
     /// Applies the rules of ``Group`` and appends its notices (`.groupChanged`). Somebody who blocks `by` cannot be added.
     case group(GroupCommand, by: UserID)
+    /// Appends pushes (`.pushed`).
+    case push(PushOperation)
 }
 
 /// A message that is to be appended: a draft, completed by the core.
@@ -107,6 +112,8 @@ package enum WriteOutcome: Sendable {
     case eventAppended([InboxDelivery])
     /// A group after a change, without members if it was dissolved.
     case groupChanged(Group, deliveries: [InboxDelivery])
+    /// Pushes were appended, or had been before.
+    case pushed(PushOutcome)
     /// The cursor after an acknowledgement.
     case acknowledged(UInt64)
     /// Nothing was changed: `.notFound` (no such recipient, device, message), `.clientIDConflict`, `.forbidden`,

@@ -127,7 +127,7 @@ extension DelimitedSession {
     // MARK: Deliveries
 
     func write(_ entries: [InboxEntry]) {
-        guard let user else { return }
-        for entry in entries { write(DelimitedTranslation.event(entry, reader: user)) }
+        guard let principal else { return }
+        for entry in entries { write(DelimitedTranslation.event(entry, reader: principal)) }
     }
 }

@@ -67,6 +67,8 @@ package final class DelimitedSession: GatewaySession {
     /// Whose connection this is.
     var user: UserID? { sender?.principal.user }
 
+    var principal: Principal? { sender?.principal }
+
     private func receivedFromStranger(_ packet: Hermes_V1_Packet) {
         switch packet.body {
         case .register(let register): self.register(register, id: packet.id)

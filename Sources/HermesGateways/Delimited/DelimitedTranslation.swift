@@ -91,15 +91,10 @@ enum DelimitedTranslation {
         var bytes = 0
         let fitting = page.entries.prefix { entry in
             let isFirst = bytes == 0
-            bytes += contentBytes(entry) + 512
+            bytes += entry.event.bytes + 512
             return isFirst || bytes <= maxBytes
         }
         return InboxPage(entries: Array(fitting), position: page.position)
-    }
-
-    private static func contentBytes(_ entry: InboxEntry) -> Int {
-        guard case .message(let message) = entry.event else { return 0 }
-        return message.content.bytes.count
     }
 
     /// The newest of `found` that fit into one packet, at least one.
@@ -140,7 +135,8 @@ enum DelimitedTranslation {
         return answer
     }
 
-    static func event(_ entry: InboxEntry, reader: UserID) -> Hermes_V1_Packet {
+    static func event(_ entry: InboxEntry, reader principal: Principal) -> Hermes_V1_Packet {
+        let reader = principal.user
         var event = Hermes_V1_Event()
         event.seq = entry.seq
         event.serverTimeMs = entry.committedAt.rawValue
@@ -160,6 +156,9 @@ enum DelimitedTranslation {
             event.contact = self.event(contact)
         case .group(let group):
             event.group = self.event(group)
+        case .push(let push):
+            // Without a kind the entry counts, and shows nothing.
+            if push.isFor(principal.device) { event.push = self.push(push) }
         case .expired(let seq):
             event.expired.toSeq = seq
         }

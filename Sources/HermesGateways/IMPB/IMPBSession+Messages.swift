@@ -68,10 +68,10 @@ extension IMPBSession {
     }
 
     private func write(_ entry: InboxEntry, reader: Principal) {
-        let seq = takeSeq()
         switch IMPBTranslation.delivery(entry, reader: reader) {
-        case .message(let message): write(message, seq: seq, type: .message)
-        case .notification(let notification): write(notification, seq: seq, type: .notification)
+        case .message(let message): write(message, seq: takeSeq(), type: .message)
+        case .notification(let notification): write(notification, seq: takeSeq(), type: .notification)
+        case nil: break
         }
     }
 

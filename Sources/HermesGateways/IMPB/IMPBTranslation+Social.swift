@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// Friends and groups.
+/// Friends, pushes and groups.
 extension IMPBTranslation {
     /// Room for lists in a frame, beside what frames them.
     private static let listBytes = IMPBFrame.maxBodyBytes - 64
@@ -41,6 +41,18 @@ extension IMPBTranslation {
             body.uid = UInt32(event.user.rawValue)
             return notification(.friendRemoved, for: reader, body)
         }
+    }
+
+    // MARK: Pushes
+
+    static func notification(_ push: Push, for reader: UserID) -> IMPB_Notification_msg {
+        var body = IMPB_push_notification()
+        body.id = push.id.description
+        body.title = push.content.title
+        body.body = push.content.body
+        body.dataJson = push.content.dataJSON
+        body.collapseKey = push.content.collapseKey
+        return notification(.push, for: reader, body)
     }
 
     // MARK: Groups

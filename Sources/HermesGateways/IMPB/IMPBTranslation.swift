@@ -83,7 +83,8 @@ enum IMPBTranslation {
         case notification(IMPB_Notification_msg)
     }
 
-    static func delivery(_ entry: InboxEntry, reader: Principal) -> Delivery {
+    /// - Returns: nil for what is not for this device.
+    static func delivery(_ entry: InboxEntry, reader: Principal) -> Delivery? {
         var notification: IMPB_Notification_msg
         switch entry.event {
         case .message(let message) where !message.isRecalled:
@@ -109,6 +110,9 @@ enum IMPBTranslation {
             notification = self.notification(event, for: reader.user)
         case .group(let event):
             notification = self.notification(event, for: reader.user)
+        case .push(let push):
+            guard push.isFor(reader.device) else { return nil }
+            notification = self.notification(push, for: reader.user)
         case .expired(let seq):
             var body = IMPB_expired_notification()
             body.toSeq = seq

@@ -17,8 +17,9 @@ extension QSIOPTranslation {
     ///
     /// - Parameter reader: whose inbox and device it is.
     /// - Returns: nil for what a device of this protocol is not pushed: read marks, recalls, changes of contacts and
-    ///   groups, what it sent itself.
+    ///   groups, what it sent itself, what is for another device.
     package static func push(for entry: InboxEntry, reader: Principal) -> QSIOPPush? {
+        if case .push(let push) = entry.event { return self.push(push, seq: entry.seq, reader: reader) }
         guard case .message(let message) = entry.event, !message.isRecalled else { return nil }
         let isOwn = message.sender == reader.user
         guard !isOwn || message.senderDevice != reader.device else { return nil }

@@ -13,6 +13,7 @@ enum StoreSchema {
         ("001 accounts, inboxes and messages", createFirstTables),
         ("002 contacts and groups", createSocialTables),
         ("003 durable sessions and retained publications", createSessionTables),
+        ("004 pushes and API keys", createPushTables),
     ]
 
     static var version: Int { migrations.count }

@@ -53,7 +53,7 @@ struct InboxReader {
                 guard let event = EventCoding.decode(kind: row.integer(1), payload: row.bytes(3)) else {
                     throw StoreFailure.damagedRow
                 }
-                page.append(InboxEntry(seq: seq, committedAt: row.timestamp(2), event: event), bytes: 0)
+                page.append(InboxEntry(seq: seq, committedAt: row.timestamp(2), event: event), bytes: event.bytes)
             }
             return true
         }

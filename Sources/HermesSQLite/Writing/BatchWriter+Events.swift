@@ -6,6 +6,8 @@ import HermesCore
 
 extension BatchWriter {
     mutating func appendEvent(_ event: InboxEvent, to recipients: [UserID]) throws -> WriteOutcome {
+        // Pushes have a way of their own.
+        if case .push = event { return .refused(Refusals.notAnEvent) }
         guard let (kind, payload) = EventCoding.encode(event) else { return .refused(Refusals.notAnEvent) }
         if case .readMark(let conversation, let user, _) = event, try !isMember(user, of: conversation) {
             return .refused(Group.notAMember)

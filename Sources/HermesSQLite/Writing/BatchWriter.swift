@@ -57,6 +57,8 @@ struct BatchWriter {
             try apply(command, by: principal, to: peer, message: message)
         case .group(let command, let user):
             try apply(command, by: user)
+        case .push(let operation):
+            .pushed(try apply(operation))
         }
     }
 

@@ -41,7 +41,18 @@ struct Purger {
             "SELECT user, seq FROM \(table) WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?"
         }
         static let dueMessages = "SELECT key FROM message WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?"
-        static let all = [acknowledged, expiredMessages, dueMessages] + entries + expiredEvents
+        /// What is kept of pushes beside their entries.
+        static let expiredPushRecords = [
+            """
+            DELETE FROM push_claim WHERE (owner, key) IN \
+            (SELECT owner, key FROM push_claim WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
+            """,
+            """
+            DELETE FROM push_collapse WHERE (user, name) IN \
+            (SELECT user, name FROM push_collapse WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
+            """,
+        ]
+        static let all = [acknowledged, expiredMessages, dueMessages] + entries + expiredEvents + expiredPushRecords
         /// In the order of seqs.
         static let tables = ["inbox", "inbox_fresh"]
     }
@@ -50,6 +61,7 @@ struct Purger {
         try deleteAcknowledged()
         try deleteExpiredMessages()
         try deleteExpiredEvents()
+        try deleteExpiredPushRecords()
         for user in users { try updateOldest(of: user) }
         let released = released.sorted { $0.key < $1.key }
         let due = try dueMessages()
@@ -156,6 +168,16 @@ struct Purger {
                 users.insert(user)
             }
             count(found.count)
+        }
+    }
+
+    private mutating func deleteExpiredPushRecords() throws {
+        for sql in Query.expiredPushRecords {
+            let delete = try PreparedStatement(db, sql)
+            delete.bind(now, at: 1)
+            delete.bind(Int64(remaining), at: 2)
+            try delete.run()
+            count(db.changesCount)
         }
     }
 

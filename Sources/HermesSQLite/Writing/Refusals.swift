@@ -10,6 +10,11 @@ enum Refusals {
     static let noSuchMessage = HermesError(.notFound, "There is no such message any more.")
     static let notTheSender = HermesError(.forbidden, "Only its sender can recall a message.")
     static let tooLate = HermesError(.forbidden, "It is too late to recall this message.")
+    static let noSuchKey = HermesError(.notFound, "There is no key of this name.")
+    static let keyNameTaken = HermesError(
+        .nameTaken,
+        "There is a key of this name already. Choose another, or revoke that one."
+    )
     static let nameTaken = HermesError(.nameTaken, "This nick name is taken. Choose another.")
     static let clientIDConflict = HermesError(
         .clientIDConflict,
@@ -18,7 +23,7 @@ enum Refusals {
     static let messageIDTaken = HermesError(.internalError, "A message with this id exists already.")
     static let notAnEvent = HermesError(
         .invalidArgument,
-        "Only events that are neither messages nor holes can be appended."
+        "Only events that are neither messages nor pushes nor holes can be appended."
     )
 
     /// Nil if the list names somebody, and everybody once.

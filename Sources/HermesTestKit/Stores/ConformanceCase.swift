@@ -4,7 +4,7 @@
 package import HermesCore
 
 /// What all ports together are to a test.
-package typealias Store = AccountStore & MessageStore & SessionStore & SocialStore
+package typealias Store = APIKeyStore & AccountStore & MessageStore & SessionStore & SocialStore
 
 /// Makes an empty store.
 package typealias StoreMaker = @Sendable (StoreSettings) async throws -> any Store

@@ -5,7 +5,9 @@ import HermesCore
 
 /// What every ``MessageStore`` does. The cases of each concern are in its own file.
 package enum MessageStoreConformance {
-    package static var cases: [ConformanceCase] { appending + repetitions + cursors + purging + reading + recalling }
+    package static var cases: [ConformanceCase] {
+        appending + repetitions + cursors + purging + reading + recalling + pushes
+    }
 
     static let appending = [
         ConformanceCase("A message stands in each recipient's inbox, numbered from 1 without gaps") { makeStore in

@@ -173,6 +173,7 @@ package struct StoreWorld: Sendable {
         case .contact(let event): "\(entry.seq):\(event.kind) by \(event.user)"
         case .group(let event):
             "\(entry.seq):\(event.kind) by \(event.by)" + event.users.map { " \($0)" }.joined()
+        case .push(let push): "\(entry.seq):push \(push.content.title)"
         case .expired(let through): "\(entry.seq)-\(through):hole"
         }
     }

@@ -24,6 +24,11 @@ struct MemoryStoreTests {
         try await conformanceCase.run(Self.makeStore)
     }
 
+    @Test(arguments: APIKeyStoreConformance.cases)
+    func apiKeys(_ conformanceCase: ConformanceCase) async throws {
+        try await conformanceCase.run(Self.makeStore)
+    }
+
     @Test(arguments: AccountStoreConformance.cases)
     func accounts(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)

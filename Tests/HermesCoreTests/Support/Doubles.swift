@@ -92,6 +92,8 @@ final class FakeStore: MessageStore {
         try await base.history(of: conversation, before: seq, limit: limit)
     }
 
+    func pushJobs() async throws(HermesError) -> [MessageID] { try await base.pushJobs() }
+
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         try await base.purge(now: now, limit: limit)
     }

@@ -36,6 +36,8 @@ package nonisolated struct Hermes_V1_Event: Sendable {
   /// When the entry was committed, in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
+  /// Absent: the entry counts and shows nothing, for it is for another device of the account, or of a kind that is newer
+  /// than the client.
   package var event: Hermes_V1_Event.OneOf_Event? = nil
 
   /// A message of a conversation, one's own from other devices too.
@@ -112,6 +114,8 @@ package nonisolated struct Hermes_V1_Event: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
+  /// Absent: the entry counts and shows nothing, for it is for another device of the account, or of a kind that is newer
+  /// than the client.
   package nonisolated enum OneOf_Event: Equatable, Sendable {
     /// A message of a conversation, one's own from other devices too.
     case message(Hermes_V1_Message)
@@ -250,7 +254,8 @@ package nonisolated struct Hermes_V1_RecalledMessage: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// A notification that a back end posted.
+/// A notification that a back end posted: to users as an entry of their inboxes, to a topic as the payload of a
+/// publication.
 package nonisolated struct Hermes_V1_Push: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -259,19 +264,80 @@ package nonisolated struct Hermes_V1_Push: Sendable {
   /// 26 characters, sortable by time.
   package var id: String = String()
 
-  /// At most 256 bytes.
+  /// At most 256 characters.
   package var title: String = String()
 
-  /// At most 4 KiB.
+  /// At most 4,096 characters.
   package var body: String = String()
 
-  /// The application's own JSON object, UTF-8; at most 16 KiB.
+  /// The application's own JSON object, UTF-8; at most 16 KiB. Empty: none.
   package var dataJson: String = String()
 
-  /// A newer push with the same key replaces an older one in the notification centre; at most 64 bytes.
+  /// A newer push with the same key takes the place of an older one, in the inbox while that is not delivered, and in the
+  /// notification centre; at most 64 bytes.
   package var collapseKey: String = String()
 
+  /// Not worth showing any more from then on, in milliseconds since 1970; 0: not said.
+  package var expiresAtMs: Int64 = 0
+
+  /// How soon a device that sleeps is to be woken.
+  package var priority: Hermes_V1_Push.Priority = .unspecified
+
+  /// Of a push to a topic: the topic. Empty: a push to a user.
+  package var topic: String = String()
+
+  /// Of a push to a topic: contiguous per topic, from 1, within one epoch; what is missing cannot be fetched.
+  package var topicSeq: UInt64 = 0
+
+  /// Of a push to a topic: changes when the server has started anew; seqs of another epoch mean nothing.
+  package var topicEpoch: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  /// How soon a device that sleeps is to be woken.
+  package nonisolated enum Priority: SwiftProtobuf.Enum, Swift.CaseIterable {
+    package typealias RawValue = Int
+
+    /// Not said, or of a newer version.
+    case unspecified // = 0
+
+    /// When it suits the battery.
+    case normal // = 1
+
+    /// At once.
+    case high // = 2
+    case UNRECOGNIZED(Int)
+
+    package init() {
+      self = .unspecified
+    }
+
+    package init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .unspecified
+      case 1: self = .normal
+      case 2: self = .high
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    package var rawValue: Int {
+      switch self {
+      case .unspecified: return 0
+      case .normal: return 1
+      case .high: return 2
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    package static let allCases: [Hermes_V1_Push.Priority] = [
+      .unspecified,
+      .normal,
+      .high,
+    ]
+
+  }
 
   package init() {}
 }
@@ -768,7 +834,7 @@ nonisolated extension Hermes_V1_RecalledMessage: SwiftProtobuf.Message, SwiftPro
 
 nonisolated extension Hermes_V1_Push: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Push"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}body\0\u{3}data_json\0\u{3}collapse_key\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}body\0\u{3}data_json\0\u{3}collapse_key\0\u{3}expires_at_ms\0\u{1}priority\0\u{1}topic\0\u{3}topic_seq\0\u{3}topic_epoch\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -781,6 +847,11 @@ nonisolated extension Hermes_V1_Push: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 3: try { try decoder.decodeSingularStringField(value: &self.body) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.dataJson) }()
       case 5: try { try decoder.decodeSingularStringField(value: &self.collapseKey) }()
+      case 6: try { try decoder.decodeSingularInt64Field(value: &self.expiresAtMs) }()
+      case 7: try { try decoder.decodeSingularEnumField(value: &self.priority) }()
+      case 8: try { try decoder.decodeSingularStringField(value: &self.topic) }()
+      case 9: try { try decoder.decodeSingularUInt64Field(value: &self.topicSeq) }()
+      case 10: try { try decoder.decodeSingularUInt64Field(value: &self.topicEpoch) }()
       default: break
       }
     }
@@ -802,6 +873,21 @@ nonisolated extension Hermes_V1_Push: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.collapseKey.isEmpty {
       try visitor.visitSingularStringField(value: self.collapseKey, fieldNumber: 5)
     }
+    if self.expiresAtMs != 0 {
+      try visitor.visitSingularInt64Field(value: self.expiresAtMs, fieldNumber: 6)
+    }
+    if self.priority != .unspecified {
+      try visitor.visitSingularEnumField(value: self.priority, fieldNumber: 7)
+    }
+    if !self.topic.isEmpty {
+      try visitor.visitSingularStringField(value: self.topic, fieldNumber: 8)
+    }
+    if self.topicSeq != 0 {
+      try visitor.visitSingularUInt64Field(value: self.topicSeq, fieldNumber: 9)
+    }
+    if self.topicEpoch != 0 {
+      try visitor.visitSingularUInt64Field(value: self.topicEpoch, fieldNumber: 10)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -811,9 +897,18 @@ nonisolated extension Hermes_V1_Push: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.body != rhs.body {return false}
     if lhs.dataJson != rhs.dataJson {return false}
     if lhs.collapseKey != rhs.collapseKey {return false}
+    if lhs.expiresAtMs != rhs.expiresAtMs {return false}
+    if lhs.priority != rhs.priority {return false}
+    if lhs.topic != rhs.topic {return false}
+    if lhs.topicSeq != rhs.topicSeq {return false}
+    if lhs.topicEpoch != rhs.topicEpoch {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
+}
+
+nonisolated extension Hermes_V1_Push.Priority: SwiftProtobuf._ProtoNameProviding {
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0PRIORITY_UNSPECIFIED\0\u{1}PRIORITY_NORMAL\0\u{1}PRIORITY_HIGH\0")
 }
 
 nonisolated extension Hermes_V1_Expired: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {

@@ -1,0 +1,76 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Makes, checks and revokes the keys of the HTTP API. Safe to call from anywhere.
+///
+/// A key is 256 random bits, so it cannot be guessed and its hash needs no salt. Every request looks it up in the store:
+/// one that was revoked does nothing more.
+///
+/// State: a `Mutex` around what was noted lately; nothing is called under it.
+package final class APIKeyService: Sendable {
+    /// What every key begins with, so that people and scanners know one.
+    package static let prefix = "hk_"
+    /// The longest name, in characters.
+    package static let maxNameCharacters = 64
+    /// The use of a key is noted this often at most.
+    private static let noteInterval = Duration.seconds(60)
+
+    private let store: any APIKeyStore
+    private let time: any TimeSource
+    /// When the use of each key was noted last.
+    private let noted = Mutex<[Int64: Duration]>([:])
+
+    package init(store: any APIKeyStore, time: any TimeSource) {
+        self.store = store
+        self.time = time
+    }
+
+    /// Makes a key.
+    ///
+    /// - Returns: the key, and its secret, which nobody can tell again.
+    /// - Throws: `.invalidArgument`, `.nameTaken`, `.storageUnavailable`.
+    package func create(name: String, scopes: Set<APIScope>) async throws(HermesError) -> (key: APIKey, secret: String)
+    {
+        let isPlain = name.unicodeScalars.allSatisfy { (0x21...0x7E).contains($0.value) }
+        guard (1...Self.maxNameCharacters).contains(name.utf8.count), isPlain else {
+            throw HermesError(
+                .invalidArgument,
+                "The name of a key is 1 to \(Self.maxNameCharacters) characters of printable ASCII without blanks."
+            )
+        }
+        guard !scopes.isEmpty else { throw HermesError(.invalidArgument, "A key needs a scope at least.") }
+        let secret = Self.prefix + AccessToken().text
+        guard let hash = TokenHash(ofToken: secret) else {
+            throw HermesError(.internalError, "The key could not be made.")
+        }
+        let key = try await store.create(NewAPIKey(name: name, scopes: scopes, hash: hash), now: time.now())
+        return (key, secret)
+    }
+
+    /// All keys, oldest first.
+    package func keys() async throws(HermesError) -> [APIKey] { try await store.apiKeys() }
+
+    /// Takes a key back at once.
+    /// - Throws: `.notFound`, `.storageUnavailable`.
+    package func revoke(name: String) async throws(HermesError) { try await store.revoke(apiKeyNamed: name) }
+
+    /// Whose secret this is, and notes its use.
+    ///
+    /// - Throws: `.invalidToken`, `.storageUnavailable`.
+    package func check(_ secret: String) async throws(HermesError) -> APIKey {
+        guard secret.hasPrefix(Self.prefix), let hash = TokenHash(ofToken: secret),
+            let key = try await store.apiKey(hash)
+        else { throw HermesError(.invalidToken, "The API key is unknown or revoked.") }
+        let uptime = time.uptime()
+        let isDue = noted.withLock { noted in
+            if let last = noted[key.id], uptime - last < Self.noteInterval { return false }
+            noted[key.id] = uptime
+            return true
+        }
+        // Where it cannot be noted, the request is answered all the same.
+        if isDue { try? await store.used(key, at: time.now()) }
+        return key
+    }
+}

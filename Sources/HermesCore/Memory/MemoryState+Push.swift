@@ -1,0 +1,111 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+
+/// Whose claim, under which key.
+struct PushClaimKey: Hashable {
+    let owner: String
+    let key: String
+}
+
+/// A claim that was taken.
+struct StoredPushClaim {
+    let claim: PushClaim
+    let expiresAt: Timestamp
+}
+
+/// A push for many, and how far it has come.
+struct StoredPushJob {
+    let job: PushJob
+    /// Those of "everyone": accounts that came later do not get it.
+    let lastUser: Int32
+    /// How many of the users named were looked at, or the last account that was.
+    var cursor = 0
+}
+
+extension MemoryState {
+    mutating func apply(_ operation: PushOperation, now: Timestamp) throws(HermesError) -> PushOutcome {
+        switch operation {
+        case .append(let push, let recipients, let claim):
+            if let first = try take(claim, now: now) { return PushOutcome(firstAnswer: first) }
+            return PushOutcome(deliveries: append(push, to: recipients, now: now))
+        case .accept(let job, let claim):
+            if let first = try take(claim, now: now) { return PushOutcome(firstAnswer: first) }
+            pushJobs.append(StoredPushJob(job: job, lastUser: lastUser))
+            return PushOutcome()
+        case .fanOut(let id, let limit):
+            return fanOut(id, limit: max(1, limit), now: now)
+        case .claim(let claim):
+            return PushOutcome(firstAnswer: try take(claim, now: now))
+        }
+    }
+
+    /// - Returns: the answer of the one who took it before.
+    private mutating func take(_ claim: PushClaim?, now: Timestamp) throws(HermesError) -> [UInt8]? {
+        guard let claim else { return nil }
+        let key = PushClaimKey(owner: claim.owner, key: claim.key)
+        if let first = pushClaims[key], first.expiresAt > now {
+            guard first.claim.contentHash == claim.contentHash else { throw PushClaim.conflict }
+            return first.claim.answer
+        }
+        pushClaims[key] = StoredPushClaim(claim: claim, expiresAt: now.advanced(by: PushClaim.period))
+        return nil
+    }
+
+    private mutating func fanOut(_ id: MessageID, limit: Int, now: Timestamp) -> PushOutcome {
+        guard let index = pushJobs.firstIndex(where: { $0.job.push.id == id }) else { return PushOutcome() }
+        let stored = pushJobs[index]
+        guard stored.job.push.expiresAt > now else {
+            pushJobs.remove(at: index)
+            return PushOutcome()
+        }
+        let recipients: [UserID]
+        let isDone: Bool
+        switch stored.job.target {
+        case .users(let users):
+            recipients = Array(users.dropFirst(stored.cursor).prefix(limit))
+            pushJobs[index].cursor += recipients.count
+            isDone = pushJobs[index].cursor >= users.count
+        case .everyone:
+            let rest = records.keys.filter { $0.rawValue > stored.cursor && $0.rawValue <= stored.lastUser }.sorted()
+            let looked = rest.prefix(limit)
+            recipients = looked.filter { records[$0]?.stored.account.isDisabled == false }
+            pushJobs[index].cursor = Int(looked.last?.rawValue ?? stored.lastUser)
+            isDone = looked.count == rest.count
+        }
+        if isDone { pushJobs.remove(at: index) }
+        return PushOutcome(deliveries: append(stored.job.push, to: recipients, now: now), isDone: isDone)
+    }
+
+    private mutating func append(_ push: Push, to recipients: [UserID], now: Timestamp) -> [InboxDelivery] {
+        recipients.compactMap { user in
+            guard records[user] != nil else { return nil }
+            collapse(push, of: user)
+            let seq = add(.event(.push(push), expiresAt: push.expiresAt), to: user, now: now)
+            if !push.content.collapseKey.isEmpty { records[user]?.collapsible[push.collapseName] = seq }
+            return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .push(push)))
+        }
+    }
+
+    /// Takes out the entry that the push stands in place of.
+    private mutating func collapse(_ push: Push, of user: UserID) {
+        guard !push.content.collapseKey.isEmpty, let old = records[user]?.collapsible[push.collapseName],
+            let inbox = records[user]?.inbox
+        else { return }
+        let index = inbox.firstIndex(after: old &- 1)
+        guard index < inbox.entries.count, inbox.entries[index].seq == old else { return }
+        records[user]?.inbox.entries.remove(at: index)
+    }
+
+    mutating func purgePushClaims(now: Timestamp, limit: Int) -> Int {
+        let over = pushClaims.filter { $0.value.expiresAt <= now }.prefix(max(0, limit))
+        for (key, _) in over { pushClaims[key] = nil }
+        return over.count
+    }
+}
+
+extension Push {
+    /// What pushes are collapsed by: the key, for each device apart.
+    package var collapseName: String { (device?.rawValue ?? "") + " " + content.collapseKey }
+}

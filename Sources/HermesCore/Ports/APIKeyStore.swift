@@ -1,0 +1,22 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Stores the keys of the HTTP API. Each change is durable when it returns.
+///
+/// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `APIKeyStoreConformance` of HermesTestKit.
+package protocol APIKeyStore: Sendable {
+    /// - Throws: `.nameTaken`, `.storageUnavailable`.
+    func create(_ key: NewAPIKey, now: Timestamp) async throws(HermesError) -> APIKey
+
+    /// All keys, oldest first.
+    func apiKeys() async throws(HermesError) -> [APIKey]
+
+    /// The key with this secret; nil if there is none, or none any more.
+    func apiKey(_ hash: TokenHash) async throws(HermesError) -> APIKey?
+
+    /// Notes when a key was used; one that is gone meanwhile is nobody's.
+    func used(_ key: APIKey, at now: Timestamp) async throws(HermesError)
+
+    /// - Throws: `.notFound`, `.storageUnavailable`.
+    func revoke(apiKeyNamed name: String) async throws(HermesError)
+}

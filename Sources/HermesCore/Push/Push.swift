@@ -1,0 +1,104 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A notification that a back end posted: an entry of an inbox that is no message and has no sender.
+package struct Push: Sendable, Hashable {
+    /// How soon a device that sleeps is to be woken; a device that is connected gets every push at once.
+    package enum Priority: UInt8, Sendable, Hashable, CaseIterable {
+        /// When it suits the device's battery.
+        case normal = 0
+        /// At once.
+        case high = 1
+    }
+
+    package let id: MessageID
+    /// What it says.
+    package let content: PushContent
+    package let priority: Priority
+    /// Not delivered any more from then on.
+    package let expiresAt: Timestamp
+    /// The only device that shows it; nil: all devices of the account. For the others the entry counts, and shows nothing.
+    package let device: DeviceID?
+
+    package init(
+        id: MessageID,
+        content: PushContent,
+        priority: Priority = .normal,
+        expiresAt: Timestamp,
+        device: DeviceID? = nil
+    ) {
+        self.id = id
+        self.content = content
+        self.priority = priority
+        self.expiresAt = expiresAt
+        self.device = device
+    }
+
+    /// Whether this device is to show it.
+    package func isFor(_ device: DeviceID) -> Bool { self.device.map { $0 == device } ?? true }
+
+    /// What it holds, in bytes, about.
+    package var weight: Int { content.weight &+ 64 }
+}
+
+/// What a push says.
+package struct PushContent: Sendable, Hashable {
+    /// The longest title, in characters (Unicode scalars).
+    package static let maxTitleCharacters = 256
+    /// The longest body, in characters.
+    package static let maxBodyCharacters = 4_096
+    /// The longest data, in bytes.
+    package static let maxDataBytes = 16_384
+    /// The longest collapse key, in bytes: what Apple's service takes.
+    package static let maxCollapseKeyBytes = 64
+
+    package var title: String
+    package var body: String
+    /// The application's own JSON object; empty: none.
+    package var dataJSON: String
+    /// A newer push with the same key takes the place of one that is not delivered yet. Empty: it stands for itself.
+    package var collapseKey: String
+
+    package init(title: String = "", body: String = "", dataJSON: String = "", collapseKey: String = "") {
+        self.title = title
+        self.body = body
+        self.dataJSON = dataJSON
+        self.collapseKey = collapseKey
+    }
+
+    var weight: Int { title.utf8.count &+ body.utf8.count &+ dataJSON.utf8.count &+ collapseKey.utf8.count }
+
+    /// - Throws: `.invalidArgument`, `.tooLarge`; the message names the field.
+    package func check() throws(HermesError) {
+        guard !title.isEmpty || !body.isEmpty || !dataJSON.isEmpty else {
+            throw HermesError(.invalidArgument, "the push says nothing: give it a title, a body or data")
+        }
+        guard title.unicodeScalars.count <= Self.maxTitleCharacters else {
+            throw HermesError(.tooLarge, "the title is longer than \(Self.maxTitleCharacters) characters")
+        }
+        guard body.unicodeScalars.count <= Self.maxBodyCharacters else {
+            throw HermesError(.tooLarge, "the body is longer than \(Self.maxBodyCharacters) characters")
+        }
+        guard dataJSON.utf8.count <= Self.maxDataBytes else {
+            throw HermesError(.tooLarge, "the data is larger than \(Self.maxDataBytes) bytes")
+        }
+        let key = collapseKey.utf8
+        guard key.count <= Self.maxCollapseKeyBytes, key.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            throw HermesError(
+                .invalidArgument,
+                "the collapse key is at most \(Self.maxCollapseKeyBytes) characters of printable ASCII without blanks"
+            )
+        }
+    }
+}
+
+extension InboxEvent {
+    /// What an event counts for where pages are limited by bytes, beside messages; 0 for what is always small.
+    package var bytes: Int {
+        switch self {
+        case .push(let push): push.weight
+        case .message(let message): message.content.bytes.count
+        case .readMark, .recalled, .contact, .group, .expired: 0
+        }
+    }
+}

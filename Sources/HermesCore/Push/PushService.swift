@@ -1,0 +1,143 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Takes pushes of back ends and brings them into the inboxes of users. Safe to call from anywhere.
+///
+/// A push for a few is committed before the call returns. A push for many is committed as a job, and brought to its
+/// recipients in batches afterwards; the job's cursor moves in the same transaction as the entries, so that a killed
+/// server neither loses nor repeats any.
+///
+/// State: a `Mutex`; nothing is called under it.
+package final class PushService: Sendable {
+    /// So many recipients are reached in the commit that accepts the push.
+    package static let directRecipients = 64
+    /// The most recipients that one call names.
+    package static let maxRecipients = 10_000
+    /// How many recipients one step of a fan-out reaches; between two steps others get their turn.
+    static let batch = 500
+
+    private struct State {
+        var ids = MessageIDGenerator()
+        /// Jobs that are being fanned out.
+        var running: Set<MessageID> = []
+        /// Jobs whose last step failed.
+        var stalled: Set<MessageID> = []
+    }
+
+    private let store: any MessageStore
+    private let committer: GroupCommitter
+    private let time: any TimeSource
+    private let retention: Duration
+    private let state = Mutex(State())
+
+    init(store: any MessageStore, committer: GroupCommitter, time: any TimeSource, retention: Duration) {
+        self.store = store
+        self.committer = committer
+        self.time = time
+        self.retention = retention
+    }
+
+    /// A push that is to be sent.
+    ///
+    /// - Parameters:
+    ///   - content: what it says.
+    ///   - expiresAfter: how long it is worth delivering; nil: as long as messages wait at most.
+    ///   - device: the only device that shows it.
+    /// - Throws: `.invalidArgument`, `.tooLarge`.
+    package func make(
+        _ content: PushContent,
+        priority: Push.Priority = .normal,
+        expiresAfter: Duration? = nil,
+        device: DeviceID? = nil
+    ) throws(HermesError) -> Push {
+        try content.check()
+        if let expiresAfter, expiresAfter <= .zero {
+            throw HermesError(.invalidArgument, "the push expires before it is sent")
+        }
+        let now = time.now()
+        return Push(
+            id: state.withLock { $0.ids.next(now: now) },
+            content: content,
+            priority: priority,
+            expiresAt: now.advanced(by: min(expiresAfter ?? retention, retention)),
+            device: device
+        )
+    }
+
+    /// Commits a push, and starts to bring it to those whom it is for.
+    ///
+    /// - Returns: the first answer if the claim was taken before with the same content, and nothing was done; else nil.
+    /// - Throws: `.clientIDConflict` if it was taken with other content; `.invalidArgument`, `.overloaded`,
+    ///   `.storageUnavailable`, `.shuttingDown`.
+    package func send(
+        _ push: Push,
+        to target: PushJob.Target,
+        claim: PushClaim? = nil
+    ) async throws(HermesError) -> [UInt8]? {
+        guard case .users(let users) = target, users.count <= Self.directRecipients else {
+            if case .users(let users) = target, users.count > Self.maxRecipients {
+                throw HermesError(.tooLarge, "a push names at most \(Self.maxRecipients) users")
+            }
+            let outcome = try await submit(.accept(PushJob(push: push, target: target), claim: claim))
+            if outcome.firstAnswer == nil { start(push.id) }
+            return outcome.firstAnswer
+        }
+        guard !users.isEmpty else { throw HermesError(.invalidArgument, "the push is for nobody") }
+        return try await submit(.append(push, recipients: users, claim: claim)).firstAnswer
+    }
+
+    /// Takes a claim for something that is not stored.
+    ///
+    /// - Returns: the first answer if it was taken before, and nothing is to be done; else nil.
+    package func take(_ claim: PushClaim) async throws(HermesError) -> [UInt8]? {
+        try await submit(.claim(claim)).firstAnswer
+    }
+
+    /// Goes on with jobs that an earlier process left behind; to be called once, at the start.
+    func load() async throws(HermesError) {
+        for job in try await store.pushJobs() { start(job) }
+    }
+
+    /// Tries again where the store could not write; to be called every now and then.
+    func resume() {
+        let stalled = state.withLock { state in
+            defer { state.stalled = [] }
+            return state.stalled
+        }
+        for job in stalled { start(job) }
+    }
+
+    private func start(_ job: MessageID) {
+        guard state.withLock({ $0.running.insert(job).inserted }) else { return }
+        step(job)
+    }
+
+    private func step(_ job: MessageID) {
+        committer.submit(
+            .push(.fanOut(job, limit: Self.batch)),
+            .push { [weak self] result in
+                switch result {
+                case .success(let outcome) where !outcome.isDone: self?.step(job)
+                case .success: self?.end(job, isStalled: false)
+                case .failure: self?.end(job, isStalled: true)
+                }
+            }
+        )
+    }
+
+    private func end(_ job: MessageID, isStalled: Bool) {
+        state.withLock { state in
+            state.running.remove(job)
+            if isStalled { state.stalled.insert(job) }
+        }
+    }
+
+    private func submit(_ operation: PushOperation) async throws(HermesError) -> PushOutcome {
+        let result = await withCheckedContinuation { continuation in
+            committer.submit(.push(operation), .push { continuation.resume(returning: $0) })
+        }
+        return try result.get()
+    }
+}

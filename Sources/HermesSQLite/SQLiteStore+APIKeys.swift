@@ -1,0 +1,63 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+package import HermesCore
+
+extension SQLiteStore: APIKeyStore {
+    package func create(_ key: NewAPIKey, now: Timestamp) async throws(HermesError) -> APIKey {
+        try await write { (db, _) in
+            do {
+                try db.execute(
+                    sql: "INSERT INTO api_key (hash, name, scopes, created_at) VALUES (?, ?, ?, ?)",
+                    arguments: [Self.blob(key.hash), key.name, APIScope.text(key.scopes), now.rawValue]
+                )
+            } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_CONSTRAINT_UNIQUE {
+                throw Refusals.keyNameTaken
+            }
+            return APIKey(id: db.lastInsertedRowID, name: key.name, scopes: key.scopes, createdAt: now)
+        }
+    }
+
+    package func apiKeys() async throws(HermesError) -> [APIKey] {
+        try await read { db in
+            try Row.fetchAll(db, sql: "\(Self.selectKey) ORDER BY id").map(Self.apiKey)
+        }
+    }
+
+    package func apiKey(_ hash: TokenHash) async throws(HermesError) -> APIKey? {
+        try await read { db in
+            try Row.fetchOne(db, sql: "\(Self.selectKey) WHERE hash = ?", arguments: [Self.blob(hash)]).map(Self.apiKey)
+        }
+    }
+
+    package func used(_ key: APIKey, at now: Timestamp) async throws(HermesError) {
+        try await write { (db, _) in
+            try db.execute(
+                sql: "UPDATE api_key SET last_used_at = ? WHERE id = ?",
+                arguments: [now.rawValue, key.id]
+            )
+        }
+    }
+
+    package func revoke(apiKeyNamed name: String) async throws(HermesError) {
+        try await write { (db, _) in
+            try db.execute(sql: "DELETE FROM api_key WHERE name = ?", arguments: [name])
+            guard db.changesCount > 0 else { throw Refusals.noSuchKey }
+        }
+    }
+
+    private static let selectKey = "SELECT id, name, scopes, created_at, last_used_at FROM api_key"
+
+    /// Scopes of a newer version are left out: what this one does not know it does not allow.
+    private static func apiKey(_ row: Row) -> APIKey {
+        let scopes = (row["scopes"] as String).split(separator: ",").compactMap { APIScope(rawValue: String($0)) }
+        return APIKey(
+            id: row["id"],
+            name: row["name"],
+            scopes: Set(scopes),
+            createdAt: Timestamp(rawValue: row["created_at"]),
+            lastUsedAt: (row["last_used_at"] as Int64?).map(Timestamp.init(rawValue:))
+        )
+    }
+}

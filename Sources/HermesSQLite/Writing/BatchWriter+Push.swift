@@ -1,0 +1,204 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Pushes.
+extension BatchWriter {
+    mutating func apply(_ operation: PushOperation) throws -> PushOutcome {
+        switch operation {
+        case .append(let push, let recipients, let claim):
+            if let first = try take(claim) { return PushOutcome(firstAnswer: first) }
+            return PushOutcome(deliveries: try append(push, to: recipients))
+        case .accept(let job, let claim):
+            if let first = try take(claim) { return PushOutcome(firstAnswer: first) }
+            try insert(job)
+            return PushOutcome()
+        case .fanOut(let id, let limit):
+            return try fanOut(id, limit: min(max(1, limit), 10_000))
+        case .claim(let claim):
+            return PushOutcome(firstAnswer: try take(claim))
+        }
+    }
+
+    // MARK: Claims
+
+    /// - Returns: the answer of the one who took it before.
+    private func take(_ claim: PushClaim?) throws -> [UInt8]? {
+        guard let claim else { return nil }
+        let select = try PreparedStatement(
+            db,
+            "SELECT content_hash, answer FROM push_claim WHERE owner = ? AND key = ? AND expires_at > ?"
+        )
+        select.bind(now, at: 3)
+        let first = try select.bind(claim.owner, at: 1) {
+            try select.bind(claim.key, at: 2) {
+                try select.first { row in (hash: row.bytes(0), answer: row.bytes(1)) }
+            }
+        }
+        if let first {
+            guard first.hash == claim.contentHash else { throw PushClaim.conflict }
+            return first.answer
+        }
+        let insert = try PreparedStatement(
+            db,
+            "INSERT OR REPLACE INTO push_claim (owner, key, content_hash, answer, expires_at) VALUES (?, ?, ?, ?, ?)"
+        )
+        insert.bind(now.advanced(by: PushClaim.period), at: 5)
+        try insert.bind(claim.owner, at: 1) {
+            try insert.bind(claim.key, at: 2) {
+                try insert.bind(claim.contentHash, at: 3) {
+                    try insert.bind(claim.answer, at: 4) { try insert.run() }
+                }
+            }
+        }
+        return nil
+    }
+
+    // MARK: Jobs
+
+    private func insert(_ job: PushJob) throws {
+        let insert = try PreparedStatement(
+            db,
+            """
+            INSERT INTO push_job (id, push, users, cursor, last_user) \
+            VALUES (?, ?, ?, 0, (SELECT coalesce(max(id), 0) FROM account))
+            """
+        )
+        let users: [UInt8]? = if case .users(let users) = job.target { EventCoding.encode(users) } else { nil }
+        try insert.bind(job.push.id.bytes, at: 1) {
+            try insert.bind(EventCoding.encode(job.push), at: 2) {
+                try insert.bind(users, at: 3) { try insert.run() }
+            }
+        }
+    }
+
+    private struct Job {
+        let number: Int64
+        let push: Push
+        let users: [UInt8]?
+        let cursor: Int64
+        let lastUser: Int64
+    }
+
+    private mutating func fanOut(_ id: MessageID, limit: Int) throws -> PushOutcome {
+        guard let job = try job(id) else { return PushOutcome() }
+        guard job.push.expiresAt > now else {
+            try move(job, to: nil)
+            return PushOutcome()
+        }
+        var recipients: [UserID] = []
+        var cursor: Int64? = nil
+        if let users = job.users {
+            recipients = EventCoding.users(users, from: Int(job.cursor), limit: limit)
+            let next = Int(job.cursor) + recipients.count
+            if 4 * next < users.count, !recipients.isEmpty { cursor = Int64(next) }
+        } else {
+            let looked = try accounts(after: job.cursor, upTo: job.lastUser, limit: limit)
+            recipients = looked.filter { !$0.isDisabled }.map(\.user)
+            if looked.count == limit, let last = looked.last { cursor = Int64(last.user.rawValue) }
+        }
+        try move(job, to: cursor)
+        return PushOutcome(deliveries: try append(job.push, to: recipients), isDone: cursor == nil)
+    }
+
+    private func job(_ id: MessageID) throws -> Job? {
+        let select = try PreparedStatement(
+            db,
+            "SELECT number, push, users, cursor, last_user FROM push_job WHERE id = ?"
+        )
+        return try select.bind(id.bytes, at: 1) {
+            try select.first { row in
+                var bytes = row.bytes(1)[...]
+                guard let push = EventCoding.takePush(from: &bytes) else { throw StoreFailure.damagedRow }
+                return Job(
+                    number: row.integer(0),
+                    push: push,
+                    users: row.isNull(2) ? nil : row.bytes(2),
+                    cursor: row.integer(3),
+                    lastUser: row.integer(4)
+                )
+            }
+        }
+    }
+
+    /// - Parameter cursor: nil: the job is done.
+    private func move(_ job: Job, to cursor: Int64?) throws {
+        let statement = try PreparedStatement(
+            db,
+            cursor == nil
+                ? "DELETE FROM push_job WHERE number = ?1" : "UPDATE push_job SET cursor = ?2 WHERE number = ?1"
+        )
+        statement.bind(job.number, at: 1)
+        if cursor != nil { statement.bind(cursor, at: 2) }
+        try statement.run()
+    }
+
+    private func accounts(
+        after cursor: Int64,
+        upTo last: Int64,
+        limit: Int
+    ) throws -> [(user: UserID, isDisabled: Bool)] {
+        let select = try PreparedStatement(
+            db,
+            "SELECT id, is_disabled FROM account WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+        )
+        select.bind(cursor, at: 1)
+        select.bind(last, at: 2)
+        select.bind(Int64(limit), at: 3)
+        var found: [(user: UserID, isDisabled: Bool)] = []
+        try select.forEachRow { row in
+            found.append((try row.user(0), row.integer(1) != 0))
+            return true
+        }
+        return found
+    }
+
+    // MARK: Entries
+
+    private mutating func append(_ push: Push, to recipients: [UserID]) throws -> [InboxDelivery] {
+        guard let (kind, payload) = EventCoding.encode(.push(push)) else { throw StoreFailure.damagedRow }
+        let name = push.content.collapseKey.isEmpty ? nil : push.collapseName
+        let statement = statements.insertEvent
+        var deliveries: [InboxDelivery] = []
+        deliveries.reserveCapacity(recipients.count)
+        for user in recipients where try loadInbox(of: user) {
+            let seq = advanceInbox(of: user)
+            if let name { try collapse(name, of: user, into: seq, expiresAt: push.expiresAt) }
+            statement.bind(user, at: 1)
+            statement.bind(seq, at: 2)
+            statement.bind(kind, at: 3)
+            statement.bind(now, at: 4)
+            statement.bind(push.expiresAt, at: 5)
+            try statement.bind(payload, at: 6) { try statement.run() }
+            deliveries.append(
+                InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .push(push)))
+            )
+        }
+        return deliveries
+    }
+
+    /// Takes out the entry that the one with `seq` stands in place of.
+    private func collapse(_ name: String, of user: UserID, into seq: UInt64, expiresAt: Timestamp) throws {
+        let select = try PreparedStatement(db, "SELECT seq FROM push_collapse WHERE user = ? AND name = ?")
+        select.bind(user, at: 1)
+        let old = try select.bind(name, at: 2) { try select.first { $0.unsigned(0) } }
+        if let old {
+            for table in Purger.Query.tables {
+                let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE user = ? AND seq = ?")
+                delete.bind(user, at: 1)
+                delete.bind(old, at: 2)
+                try delete.run()
+            }
+        }
+        let note = try PreparedStatement(
+            db,
+            "INSERT OR REPLACE INTO push_collapse (user, name, seq, expires_at) VALUES (?, ?, ?, ?)"
+        )
+        note.bind(user, at: 1)
+        note.bind(seq, at: 3)
+        note.bind(expiresAt, at: 4)
+        try note.bind(name, at: 2) { try note.run() }
+    }
+}

@@ -1,0 +1,123 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Testing
+
+@Suite("Pushes")
+struct PushServiceTests {
+    private struct World {
+        let store = FakeStore()
+        let time = ManualTime()
+        let messenger: Messenger
+
+        init(accounts: Int32) async throws {
+            messenger = Messenger(
+                accountStore: store.base,
+                messageStore: store,
+                socialStore: store.base,
+                sessionStore: store.base,
+                time: time
+            )
+            try await addAccounts(accounts, to: store.base)
+        }
+
+        /// Waits until a push is in the inbox of an account.
+        func waitForPush(to number: Int32) async throws {
+            while try await messenger.messages.position(of: user(number)).head == 0 { await Task.yield() }
+        }
+    }
+
+    @Test("A push for a few is delivered to who is connected, and seqs go on")
+    func few() async throws {
+        let world = try await World(accounts: 2)
+        let attachment = RecordingAttachment(try principal(1))
+        world.messenger.sessions.attach(attachment)
+        for title in ["a", "b"] {
+            let push = try world.messenger.pushes.make(PushContent(title: title))
+            #expect(try await world.messenger.pushes.send(push, to: .users([user(1), user(2)])) == nil)
+        }
+        await world.messenger.shutdown()
+        #expect(attachment.calls.flatMap { $0 }.map(\.seq) == [1, 2])
+        #expect(try await world.store.position(of: user(2)).head == 2)
+    }
+
+    @Test("A push for everyone reaches each account once, also where the store fails meanwhile")
+    func everyone() async throws {
+        let world = try await World(accounts: 1_203)
+        let push = try world.messenger.pushes.make(PushContent(title: "a"))
+        #expect(try await world.messenger.pushes.send(push, to: .everyone) == nil)
+        // The last account is reached by the last step.
+        try await world.waitForPush(to: 1_203)
+        world.store.fail(1)
+        let second = try world.messenger.pushes.make(PushContent(title: "b"))
+        await #expect(throws: HermesError.self) { try await world.messenger.pushes.send(second, to: .everyone) }
+        let heads = try await (1...1_203).asyncMap { try await world.store.position(of: user(Int32($0))).head }
+        #expect(heads.allSatisfy { $0 == 1 })
+        await world.messenger.shutdown()
+    }
+
+    @Test("What an earlier process left behind is finished")
+    func leftBehind() async throws {
+        let world = try await World(accounts: 700)
+        let push = try world.messenger.pushes.make(PushContent(title: "a"))
+        let now = world.time.now()
+        _ = try world.store.base.commit(
+            [.push(.accept(PushJob(push: push, target: .everyone), claim: nil)), .push(.fanOut(push.id, limit: 500))],
+            now: now
+        )
+        try await world.messenger.load()
+        try await world.waitForPush(to: 700)
+        let heads = try await (1...700).asyncMap { try await world.store.position(of: user(Int32($0))).head }
+        #expect(heads.allSatisfy { $0 == 1 })
+        await world.messenger.shutdown()
+    }
+
+    @Test("A step that fails is done again by housekeeping")
+    func resumed() async throws {
+        let world = try await World(accounts: 3)
+        let push = try world.messenger.pushes.make(PushContent(title: "a"))
+        _ = try world.store.base.commit(
+            [.push(.accept(PushJob(push: push, target: .everyone), claim: nil))],
+            now: world.time.now()
+        )
+        world.store.fail(1)
+        try await world.messenger.load()
+        while world.store.batches.isEmpty { await Task.yield() }
+        while try await world.store.position(of: user(3)).head == 0 {
+            try await world.messenger.housekeeping(now: world.time.now())
+            await Task.yield()
+        }
+        #expect(try await world.store.position(of: user(1)).head == 1)
+        await world.messenger.shutdown()
+    }
+
+    @Test("A push that says nothing, too much or expires before it is sent is refused")
+    func refused() async throws {
+        let world = try await World(accounts: 1)
+        let pushes = world.messenger.pushes
+        let cases: [(PushContent, Duration?, HermesError.Code)] = [
+            (PushContent(), nil, .invalidArgument),
+            (PushContent(title: String(repeating: "ä", count: 257)), nil, .tooLarge),
+            (PushContent(body: String(repeating: "ä", count: 4_097)), nil, .tooLarge),
+            (PushContent(dataJSON: String(repeating: " ", count: 16_385)), nil, .tooLarge),
+            (PushContent(title: "a", collapseKey: "a b"), nil, .invalidArgument),
+            (PushContent(title: "a"), .zero, .invalidArgument),
+        ]
+        for (content, lifetime, code) in cases {
+            let error = #expect(throws: HermesError.self) { try pushes.make(content, expiresAfter: lifetime) }
+            #expect(error?.code == code)
+        }
+        let push = try pushes.make(PushContent(title: String(repeating: "ä", count: 256)))
+        await #expect(throws: HermesError.self) { try await pushes.send(push, to: .users([])) }
+        await world.messenger.shutdown()
+    }
+}
+
+extension Sequence {
+    fileprivate func asyncMap<Value>(_ transform: (Element) async throws -> Value) async rethrows -> [Value] {
+        var values: [Value] = []
+        for element in self { values.append(try await transform(element)) }
+        return values
+    }
+}
