@@ -46,6 +46,10 @@ public final class HermesClient: Sendable {
         public var outboxLimits: OutboxLimits
         /// How many of the entries that the app has taken the ``store`` keeps, for ``HermesClient/recentEvents``.
         public var maxRecentEvents: Int
+        /// How long the answer to a login is awaited before the connection is given up.
+        public var loginTimeout: Duration
+        /// How often the client tells the server how deliveries and connections went, per kind of network; nil: never.
+        public var statisticsInterval: Duration?
         /// The longest frame that is accepted from the server, in bytes.
         public var maxFrameBytes: Int
 
@@ -62,6 +66,8 @@ public final class HermesClient: Sendable {
             store = nil
             outboxLimits = OutboxLimits()
             maxRecentEvents = 100
+            loginTimeout = .seconds(10)
+            statisticsInterval = .seconds(900)
             maxFrameBytes = 4 * 1_048_576
         }
     }
@@ -96,12 +102,14 @@ public final class HermesClient: Sendable {
             link: DelimitedLink(
                 device: configuration.device,
                 cursor: configuration.cursor,
-                maxFrameBytes: configuration.maxFrameBytes
+                maxFrameBytes: configuration.maxFrameBytes,
+                statisticsInterval: configuration.statisticsInterval
             ),
             eventLoop: eventLoop ?? Connector.defaultEventLoop(),
             heartbeat: configuration.heartbeat,
             reconnect: configuration.reconnect,
             conditions: configuration.conditions,
+            loginTimeout: configuration.loginTimeout,
             logger: logger,
             connector: connector.connect
         )
@@ -148,6 +156,7 @@ public final class HermesClient: Sendable {
             link.credential = credential
             link.outgoing = outgoing
             guard let journal else { return }
+            if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }
             let isCertain = journal.account?.owns(credential) ?? true
             let cursor = configuration.cursor ?? journal.cursor
             link.resume(cursor, of: journal.account?.uid, isCertain: isCertain)
@@ -172,6 +181,7 @@ public final class HermesClient: Sendable {
     public func close() async {
         await keepLastEvent()
         await driver.close(takesLast: true)
+        if let journal, let unsent = await driver.unsentStatistics() { await journal.keep(unsent) }
     }
 
     /// The session of the last login; nil before the first.
@@ -211,6 +221,13 @@ public final class HermesClient: Sendable {
 }
 
 extension ConnectionDriver where Link == DelimitedLink {
+    /// What the server is not known to have of what was counted; taken out.
+    func unsentStatistics() -> Hermes_V1_Statistics? {
+        let unsent = link.statistics.counter.unsent(appVersion: link.statistics.appVersion)
+        link.statistics.counter = DeliveryCounter()
+        return unsent
+    }
+
     /// What the app got last and may be done with, and of whose inbox it is.
     func lastEvent() -> (DelimitedLink.Event, Session)? {
         guard let handedOver, let session, handedOver.seq > 0 else { return nil }

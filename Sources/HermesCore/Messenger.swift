@@ -14,6 +14,8 @@ package final class Messenger: Sendable {
     /// What is retained; the same as `durable.retained`.
     package var retained: RetainedMessages { durable.retained }
     package let time: any TimeSource
+    /// What clients report about their connections and deliveries.
+    package let clientStatistics = ClientStatistics()
     private let messageStore: any MessageStore
     private let sessionStore: any SessionStore
 

@@ -4,6 +4,12 @@
 import HermesWire
 import NIOCore
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// The native protocol: Packets in Delimited frames.
 struct DelimitedLink: ConnectionLink {
     typealias Decoder = DelimitedFrameDecoder
@@ -28,6 +34,8 @@ struct DelimitedLink: ConnectionLink {
     /// An entry of the inbox.
     struct Entry: Sendable {
         var event: InboxEvent
+        /// When the server committed it, in milliseconds since 1970.
+        var serverTime: Int64
         var source: Hermes_V1_Event?
     }
 
@@ -38,6 +46,7 @@ struct DelimitedLink: ConnectionLink {
         static let presence: UInt64 = 3
         static let synchronize: UInt64 = 4
         static let room: UInt64 = 5
+        static let statistics: UInt64 = 6
     }
 
     let maxFrameBytes: Int
@@ -57,6 +66,11 @@ struct DelimitedLink: ConnectionLink {
     private var sending: [UInt64: String] = [:]
     /// The client ids of what is in the outbox.
     var outgoing: Set<String> = []
+    var statistics: LinkStatistics
+    /// When the login was sent, by the device's clock in milliseconds since 1970.
+    private var askedAt: Int64 = 0
+    /// Given by the server with its advice to reconnect; for the next login.
+    private var ticket: [UInt8] = []
     /// Rooms whose enter is unanswered, by packet id.
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Entered on the next connection again.
@@ -69,8 +83,9 @@ struct DelimitedLink: ConnectionLink {
     private static let maxEphemeralBacklog = 8192
     private var backlog = 0
 
-    init(device: DeviceDescription, cursor: Cursor?, maxFrameBytes: Int) {
+    init(device: DeviceDescription, cursor: Cursor?, maxFrameBytes: Int, statisticsInterval: Duration?) {
         self.device = device
+        statistics = LinkStatistics(interval: statisticsInterval, appVersion: device.appVersion)
         self.maxFrameBytes = maxFrameBytes
         inbox = InboxTracker(epoch: cursor?.epoch ?? 0, taken: cursor?.seq ?? 0)
     }
@@ -97,17 +112,20 @@ struct DelimitedLink: ConnectionLink {
     }
 
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws {
-        try write(.ping(Hermes_V1_Ping()), id: ID.heartbeat, into: &buffer)
+        var ping = Hermes_V1_Ping()
+        ping.clientTimeMs = WallClock.milliseconds()
+        try write(.ping(ping), id: ID.heartbeat, into: &buffer)
     }
 
     mutating func connected(effects: inout Effects) throws {
         guard let credential else { throw HermesClientError(.closed, "log in first") }
+        askedAt = WallClock.milliseconds()
         switch credential {
         case .register(let nickName, let password):
             var register = Hermes_V1_Register()
             register.nickName = nickName
             register.password = password
-            register.device = device.wire
+            register.device = describedDevice
             effects.append(.send(.register(register), id: ID.authentication))
         case .password(let nickName, let password):
             effects.append(authenticate { $0.password = Self.wire(nickName, password) })
@@ -117,6 +135,7 @@ struct DelimitedLink: ConnectionLink {
     }
 
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {
+        statistics.becameLive(now: now)
         for (room, user) in rooms {
             var request = Hermes_V1_RoomRequest()
             request.room = room
@@ -146,8 +165,16 @@ struct DelimitedLink: ConnectionLink {
         case .notice(let notice):
             noticed(notice, effects: &effects)
         case .kicked(let kicked):
+            if kicked.hasReconnect { keepTicket(kicked.reconnect) }
             effects.append(Self.kicked(kicked))
         case .pong(let pong):
+            if pong.clientTimeMs != 0 {
+                statistics.clock.answered(
+                    askedAt: pong.clientTimeMs,
+                    answeredAt: WallClock.milliseconds(),
+                    serverTime: pong.serverTimeMs
+                )
+            }
             if packet.id >= 16 { effects.append(.answer(id: packet.id, .success(.pong(pong)))) }
         case .register, .authenticate, .send, .acknowledge, .synchronize, .markRead, .typing, .recall, .contact,
             .group, .presence, .room, .device, .signal, .statistics, .ping, .account, .logOut, .history:
@@ -163,6 +190,16 @@ struct DelimitedLink: ConnectionLink {
         registerIsUnanswered = false
         sending = [:]
         entering = [:]
+        statistics.lost()
+    }
+
+    mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {
+        statistics.counter.ended(end, in: network.kind, date: WallClock.milliseconds())
+    }
+
+    mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {
+        statistics.counter.entered(network.kind)
+        statistics.counter.learned(heartbeat, date: WallClock.milliseconds())
     }
 
     mutating func closing(effects: inout Effects) {
@@ -178,9 +215,14 @@ struct DelimitedLink: ConnectionLink {
 
     mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects) { backlog = count }
 
-    var nextDeadline: NIODeadline? { inbox.nextDeadline }
+    var nextDeadline: NIODeadline? {
+        [inbox.nextDeadline, statistics.uploadAt].compactMap { $0 }.min()
+    }
 
     mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {
+        if let report = statistics.deadlineReached(now: now) {
+            effects.append(.send(.statistics(report), id: ID.statistics))
+        }
         inbox.deadlineReached(now: now, output: &outputs)
         drain(&effects)
     }
@@ -197,11 +239,18 @@ extension DelimitedLink {
     private func authenticate(_ fill: (inout Hermes_V1_Authenticate) -> Void) -> LinkEffect<Self> {
         var request = Hermes_V1_Authenticate()
         fill(&request)
-        request.device = device.wire
+        request.device = describedDevice
+        request.ticket = .init(ticket)
         // Told with another account's login, it would take entries away from that account.
         request.epoch = isOwnerCertain ? inbox.epoch : 0
         request.acknowledgedSeq = isOwnerCertain ? inbox.taken : 0
         return .send(.authenticate(request), id: ID.authentication)
+    }
+
+    private var describedDevice: Hermes_V1_DeviceDescription {
+        var description = device.wire
+        description.networkLabel = statistics.counter.kind
+        return description
     }
 
     /// Keeps what has to be said again on the next connection.
@@ -236,6 +285,8 @@ extension DelimitedLink {
         switch id {
         case ID.authentication:
             authenticationAnswered(result, now: now, effects: &effects)
+        case ID.statistics:
+            statistics.answered(result)
         case ID.presence:
             for presence in result.presence.presences {
                 effects.append(.event(Event(epoch: 0, seq: 0, event: .presence(Presence(presence)))))
@@ -276,6 +327,12 @@ extension DelimitedLink {
             return
         }
         if !session.token.isEmpty { credential = .token(session.token) }
+        ticket = []
+        statistics.clock.answered(
+            askedAt: askedAt,
+            answeredAt: WallClock.milliseconds(),
+            serverTime: session.serverTimeMs
+        )
         let isOther = owner.map { $0 != session.uid } ?? false
         if isOther { inbox = InboxTracker() }
         owner = session.uid
@@ -300,7 +357,9 @@ extension DelimitedLink {
                     epoch: session.epoch,
                     serverVersion: session.serverVersion
                 ),
-                heartbeatAtMost: Self.longestInterval(idleTimeout: .milliseconds(Int64(session.idleTimeoutMs)))
+                heartbeatAtMost: Self.longestInterval(idleTimeout: .milliseconds(Int64(session.idleTimeoutMs))),
+                heartbeatPrior: session.heartbeatPriorSeconds == 0
+                    ? nil : .seconds(Int64(session.heartbeatPriorSeconds))
             )
         )
     }
@@ -330,19 +389,30 @@ extension DelimitedLink {
 
     private mutating func arrived(_ event: Hermes_V1_Event, now: NIODeadline, effects: inout Effects) {
         var to = event.seq
-        var entry: Entry? = Entry(event: InboxEvent(event), source: keepsSources ? event : nil)
-        if case .expired(let expired) = event.event { to = max(to, expired.toSeq) }
+        var entry: Entry? = Entry(
+            event: InboxEvent(event),
+            serverTime: event.serverTimeMs,
+            source: keepsSources ? event : nil
+        )
+        var isExpired = false
+        if case .expired(let expired) = event.event {
+            to = max(to, expired.toSeq)
+            isExpired = true
+        }
         if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
             outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
         {
             // Sent by this device before the connection broke or the app ended; its receipt comes when it is sent again.
             entry = nil
         }
+        let before = inbox.received
         inbox.arrived(entry, seq: event.seq, to: to, now: now, output: &outputs)
+        if isExpired, before < to, inbox.received >= to { inbox.noteLoss(of: max(event.seq, before + 1)...to) }
         drain(&effects)
     }
 
-    private func noticed(_ notice: Hermes_V1_Notice, effects: inout Effects) {
+    private mutating func noticed(_ notice: Hermes_V1_Notice, effects: inout Effects) {
+        if notice.hasReconnect { keepTicket(notice.reconnect) }
         let advice = notice.hasReconnect ? ConnectionEngine.StateMachine.Advice(notice.reconnect) : nil
         switch notice.kind {
         case .shutdown:
@@ -375,11 +445,27 @@ extension DelimitedLink {
         }
     }
 
+    private mutating func keepTicket(_ advice: Hermes_V1_ReconnectAdvice) {
+        // A longer one is none.
+        if advice.ticket.count <= 64 { ticket = Array(advice.ticket) }
+    }
+
     /// Makes the tracker's outputs into effects.
     private mutating func drain(_ effects: inout Effects) {
+        if inbox.counts != InboxCounts() {
+            statistics.counter.noticed(inbox.counts, date: WallClock.milliseconds())
+            inbox.counts = InboxCounts()
+        }
         for output in outputs {
             switch output {
             case .deliver(let seq, let entry):
+                if case .gap = entry.event {
+                    // Told, not received.
+                } else {
+                    let date = WallClock.milliseconds()
+                    let latency = statistics.latency(serverTime: entry.serverTime, date: date)
+                    statistics.counter.received(latency: latency, date: date)
+                }
                 let event = Event(epoch: inbox.epoch, seq: seq, event: entry.event, source: entry.source)
                 effects.append(.event(event))
             case .missed(let range):

@@ -40,6 +40,10 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     private var acknowledgeAt: NIODeadline?
     private var repairAt: NIODeadline?
     private var isPaused = false
+    /// What was noticed since the owner last took it out.
+    var counts = InboxCounts()
+    /// Missing seqs up to here are counted.
+    private var countedTo: UInt64 = 0
 
     /// At most so many entries wait behind a hole; what is further ahead is asked for again.
     static var maxAhead: Int { 1024 }
@@ -75,7 +79,9 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     /// A session began: the server goes on behind `taken`, or, if the epoch is new to us, behind its own record.
     mutating func resumed(epoch: UInt64, serverAcknowledged: UInt64, head: UInt64, now: NIODeadline) {
         if epoch != self.epoch {
+            let counts = counts
             self = InboxTracker(epoch: epoch, taken: serverAcknowledged)
+            self.counts = counts
         }
         self.head = max(head, received)
         acknowledged = min(taken, serverAcknowledged)
@@ -89,10 +95,15 @@ struct InboxTracker<Entry: Sendable>: Sendable {
 
     /// Entries came: those from `seq` to `to`; nil: nothing for the app.
     mutating func arrived(_ entry: Entry?, seq: UInt64, to: UInt64, now: NIODeadline, output: inout [Output]) {
-        guard to >= seq, seq > 0, to > received, to < .max else { return }
+        guard to >= seq, seq > 0, to < .max else { return }
+        guard to > received, ahead[seq].map({ $0.to < to }) ?? true else {
+            if entry != nil { counts.duplicates &+= 1 }
+            return
+        }
         head = max(head, to)
         if seq <= received + 1 {
             guard !isPaused || entry == nil else { return }
+            noteArrival(received + 1...to)
             accept(entry, seq: received + 1, to: to, output: &output)
             while let span = ahead.removeValue(forKey: received + 1) {
                 accept(span.entry, seq: received + 1, to: span.to, output: &output)
@@ -105,7 +116,10 @@ struct InboxTracker<Entry: Sendable>: Sendable {
             }
             acknowledgeLater(now: now, output: &output)
         } else {
-            if ahead.count < Self.maxAhead { ahead[seq] = Span(to: to, entry: entry) }
+            if ahead.count < Self.maxAhead {
+                noteArrival(seq...to)
+                ahead[seq] = Span(to: to, entry: entry)
+            }
             if !isPaused { repairAt = min(repairAt ?? .distantFuture, now + Self.grace) }
         }
     }
@@ -120,14 +134,17 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     ) {
         guard epoch == self.epoch else { return }
         self.head = max(self.head, head)
-        if oldest > received + 1 {
-            let last = min(oldest - 1, self.head)
+        while oldest > received + 1 {
+            // What is here already is not lost.
+            let next = ahead.keys.min() ?? .max
+            let last = min(oldest - 1, self.head, next - 1)
             guard last > received else { return }
             let hole = received + 1...last
-            // Not behind what the app has to take first, so that it is told even if it stops before.
+            // The app has to take it, so that it is told even if it stops before.
             untaken.append(hole.upperBound)
             output.append(.missed(hole))
             arrived(nil, seq: hole.lowerBound, to: hole.upperBound, now: now, output: &output)
+            noteLoss(of: hole)
         }
     }
 
@@ -151,6 +168,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         if let at = repairAt, at <= now {
             repairAt = nil
             guard head > received, !isPaused else { return }
+            noteGap()
             output.append(.synchronize(afterSeq: received))
             repairAt = now + Self.repairTimeout
         }
@@ -170,6 +188,33 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         untaken.append(to)
         if untaken.count > Self.pauseAbove { isPaused = true }
         output.append(.deliver(seq: to, entry))
+    }
+
+    /// All that is missing now is counted as a gap, once.
+    private mutating func noteGap() {
+        let begin = max(received, countedTo)
+        guard head > begin else { return }
+        let here = ahead.reduce(0) { sum, span in
+            span.value.to > begin ? sum &+ (span.value.to - max(span.key - 1, begin)) : sum
+        }
+        counts.gaps &+= (head - begin) &- min(here, head - begin)
+        countedTo = head
+    }
+
+    /// These came: those that had been missed are repaired.
+    private mutating func noteArrival(_ seqs: ClosedRange<UInt64>) {
+        guard seqs.lowerBound <= countedTo else { return }
+        counts.repaired &+= min(seqs.upperBound, countedTo) - seqs.lowerBound + 1
+    }
+
+    /// These will not come; to be called once what stands for them has arrived.
+    mutating func noteLoss(of seqs: ClosedRange<UInt64>) {
+        let known = seqs.lowerBound <= countedTo ? min(seqs.upperBound, countedTo) - seqs.lowerBound + 1 : 0
+        let all = seqs.upperBound - seqs.lowerBound + 1
+        counts.gaps &+= all - known
+        counts.lost &+= all
+        // Not repaired by what stands for them.
+        counts.repaired &-= min(known, counts.repaired)
     }
 
     private mutating func acknowledgeLater(now: NIODeadline, output: inout [Output]) {

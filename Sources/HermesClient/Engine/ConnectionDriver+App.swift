@@ -171,6 +171,7 @@ extension ConnectionDriver {
         let actions = machine.conditionsChanged(snapshot, learned: learned, now: eventLoop.now)
         // Not learned now, but known.
         remembered = machine.learned
+        link.networkKnown(snapshot.path, heartbeat: remembered)
         perform(actions)
     }
 

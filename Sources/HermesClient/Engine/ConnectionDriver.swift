@@ -45,6 +45,9 @@ actor ConnectionDriver<Link: ConnectionLink> {
     var remembered: LearnedHeartbeat
     let logger: Logger
 
+    /// The network that the present connection was logged in from; nil: none is logged in.
+    private var liveNetwork: NetworkPath?
+
     var channel: (any Channel)?
     var inbound = ByteBuffer()
     var outbound = ByteBuffer()
@@ -73,6 +76,7 @@ actor ConnectionDriver<Link: ConnectionLink> {
         heartbeat: HeartbeatPolicy,
         reconnect: ReconnectPolicy,
         conditions: DeviceConditions,
+        loginTimeout: Duration = .seconds(10),
         seed: UInt64 = .random(in: 0...UInt64.max),
         logger: Logger?,
         connector: @escaping Connector
@@ -90,9 +94,11 @@ actor ConnectionDriver<Link: ConnectionLink> {
             reconnect: reconnect,
             conditions: snapshot,
             learned: conditions.heartbeatStore.learned(of: snapshot.path.label),
+            authenticationTimeout: loginTimeout,
             seed: seed
         )
         remembered = machine.learned
+        self.link.networkKnown(snapshot.path, heartbeat: remembered)
     }
 }
 
@@ -118,9 +124,10 @@ extension ConnectionDriver {
     func apply(_ effects: Link.Effects) {
         for effect in effects {
             switch effect {
-            case .authenticated(let session, let heartbeatAtMost):
+            case .authenticated(let session, let heartbeatAtMost, let heartbeatPrior):
                 self.session = session
                 let date = Int64(time(nil))
+                if let heartbeatPrior { machine.heartbeatSuggested(heartbeatPrior) }
                 perform(machine.authenticated(heartbeatAtMost: heartbeatAtMost, date: date, now: eventLoop.now))
             case .refused(let error):
                 perform(machine.authenticationRefused(error, now: eventLoop.now))
@@ -186,6 +193,7 @@ extension ConnectionDriver {
     }
 
     private func becameLive() {
+        liveNetwork = machine.conditions.path
         withLink { link, effects in link.becameLive(now: eventLoop.now, effects: &effects) }
         for (id, request) in requests.unwritten() where write(request, id: id) { requests.markWritten(id) }
         if let session {
@@ -212,6 +220,8 @@ extension ConnectionDriver {
 
     /// The connection is gone: some requests fail with it, and all if there will be no further connection.
     private func afterLoss() {
+        if let liveNetwork, let end = connectionEnd(from: liveNetwork) { link.connectionEnded(end, in: liveNetwork) }
+        liveNetwork = nil
         link.lost()
         outbound.clear()
         let error = lastError ?? HermesClientError(.connectionLost, "the connection was lost")
@@ -219,6 +229,23 @@ extension ConnectionDriver {
         failWriteWaiters(error)
         perform([])
         if case .stopped(let reason) = machine.state { stopped(reason) }
+    }
+
+    /// Why the connection ended that was logged in from a network; nil: because the app wanted it.
+    private func connectionEnd(from network: NetworkPath) -> ConnectionEnd? {
+        let error: HermesClientError?
+        switch machine.state {
+        case .waiting(let waiting): error = waiting.error
+        case .stopped(let reason): error = reason
+        case .idle, .connecting, .authenticating, .live, .lost: error = lastError
+        }
+        switch error?.code {
+        case nil, .closed, .suspended: return nil
+        case .some where network != machine.conditions.path: return .networkChanged
+        case .timedOut: return .heartbeatTimeout
+        case .connectionLost where lastError != nil: return .reset
+        case .some: return .closed
+        }
     }
 
     func stopped(_ reason: HermesClientError?) {
@@ -287,6 +314,7 @@ extension ConnectionDriver {
         guard machine.learned != remembered else { return }
         remembered = machine.learned
         conditions.heartbeatStore.remember(remembered, of: machine.conditions.path.label)
+        link.networkKnown(machine.conditions.path, heartbeat: remembered)
     }
 
     private func publishState() {

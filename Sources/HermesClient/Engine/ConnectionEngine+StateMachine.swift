@@ -285,6 +285,12 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
+    /// The server knows an interval that is well in the present network; a client that knows better keeps its own.
+    mutating func heartbeatSuggested(_ interval: Duration) {
+        guard heartbeat.adaptation != nil, learned == Self.known(nil, heartbeat) else { return }
+        learned = Self.known(LearnedHeartbeat(interval: interval), heartbeat)
+    }
+
     /// The server accepted the login.
     ///
     /// - Parameters:

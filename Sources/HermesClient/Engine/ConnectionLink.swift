@@ -44,6 +44,12 @@ protocol ConnectionLink: Sendable {
     /// The connection is gone.
     mutating func lost()
 
+    /// A connection that was logged in ended for this reason; it was logged in from this network.
+    mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath)
+
+    /// The network that the device is in, and what is known of its patience; called when either changes.
+    mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat)
+
     /// A request was given up before its answer came: nobody waits for it any more.
     mutating func abandoned(id: UInt64)
 
@@ -66,6 +72,8 @@ protocol ConnectionLink: Sendable {
 extension ConnectionLink {
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {}
     mutating func lost() {}
+    mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {}
+    mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {}
     mutating func abandoned(id: UInt64) {}
     mutating func closing(effects: inout Effects) {}
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {}
@@ -76,8 +84,9 @@ extension ConnectionLink {
 
 /// What a link asks its driver to do.
 enum LinkEffect<Link: ConnectionLink>: Sendable {
-    /// The login succeeded; the server wants a heartbeat at least that often, if it says so.
-    case authenticated(Link.Login, heartbeatAtMost: Duration? = nil)
+    /// The login succeeded; the server wants a heartbeat at least that often, if it says so, and knows what interval is
+    /// well in the present network.
+    case authenticated(Link.Login, heartbeatAtMost: Duration? = nil, heartbeatPrior: Duration? = nil)
     /// The login failed; for good unless the error says when trying again makes sense.
     case refused(HermesClientError)
     /// A request was answered.

@@ -11,6 +11,9 @@ public struct NetworkPath: Hashable, Sendable {
     /// Names the network, for example "wifi 192.168.1.1" or "cellular": what is learned of a network is remembered
     /// under this name. It stays on the device.
     public var label: String
+    /// The kind of network, for example "wifi", "cellular" or "cellular:26201": statistics go to the server under this
+    /// name, and it may tell a first guess for the heartbeat. Nothing that names a person or a place.
+    public var kind: String
     /// Whether connections can be opened at all.
     public var isUsable: Bool
 
@@ -18,9 +21,13 @@ public struct NetworkPath: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - label: names the network; cut at 64 characters.
+    ///   - kind: the kind of network, of which only printable ASCII is kept and at most 64 characters; nil: the label up
+    ///     to its first space.
     ///   - isUsable: whether connections can be opened at all.
-    public init(label: String, isUsable: Bool = true) {
+    public init(label: String, kind: String? = nil, isUsable: Bool = true) {
         self.label = String(label.prefix(64))
+        let printable = (kind ?? String(label.prefix { $0 != " " })).utf8.filter { $0 > 0x20 && $0 < 0x7F }
+        self.kind = String(decoding: printable.prefix(64), as: UTF8.self)
         self.isUsable = isUsable
     }
 

@@ -41,12 +41,15 @@ final class InboxJournal: Sendable {
         var cursor: Cursor?
         /// By place; an entry's place follows from its seq.
         var recent: [UInt64: Kept] = [:]
+        /// What an earlier run counted and did not upload.
+        var statistics: Hermes_V1_Statistics?
     }
 
     private enum Key {
         static let account = "account"
         static let cursor = "cursor"
         static let recent = "inbox/"
+        static let statistics = "statistics"
     }
 
     /// A longer entry is not kept; that it was taken is.
@@ -72,6 +75,8 @@ final class InboxJournal: Sendable {
                 state.account = Account(value)
             } else if record.key == Key.cursor {
                 state.cursor = Cursor(value)
+            } else if record.key == Key.statistics {
+                state.statistics = try? Hermes_V1_Statistics(wire: value)
             } else if record.key.hasPrefix(Key.recent), let place = UInt64(record.key.dropFirst(Key.recent.count)) {
                 state.recent[place] = Kept(value)
             }
@@ -119,6 +124,26 @@ final class InboxJournal: Sendable {
         }
         guard !changes.isEmpty else { return }
         try? await store.write(changes, durably: false)
+    }
+
+    /// Keeps counts for the next run.
+    func keep(_ statistics: Hermes_V1_Statistics) async {
+        state.withLockedValue { $0.statistics = statistics }
+        guard let bytes = try? statistics.wireBytes(as: [UInt8].self) else { return }
+        try? await store.write([LocalChange(key: Key.statistics, value: bytes)], durably: false)
+    }
+
+    /// Takes out the counts that were kept: should this process be killed before they are uploaded, they are lost, rather
+    /// than counted twice.
+    func takeStatistics() -> Hermes_V1_Statistics? {
+        let statistics = state.withLockedValue { state in
+            defer { state.statistics = nil }
+            return state.statistics
+        }
+        if statistics != nil {
+            store.write([LocalChange(key: Key.statistics, value: nil)], durably: false) { _ in }
+        }
+        return statistics
     }
 
     private static func changes(for session: Session, in state: inout State) -> [LocalChange] {

@@ -18,7 +18,7 @@ extension DelimitedSession {
                 address: address
             )
         } then: { [self] result in
-            loggedIn(result, id: id, epoch: 0, acknowledged: 0)
+            loggedIn(result, id: id, epoch: 0, acknowledged: 0, network: request.device.networkLabel)
         }
     }
 
@@ -38,7 +38,13 @@ extension DelimitedSession {
         connection.ask { () async throws(HermesError) in
             try await accounts.logIn(credential, device: device, address: address)
         } then: { [self] result in
-            loggedIn(result, id: id, epoch: request.epoch, acknowledged: request.acknowledgedSeq)
+            loggedIn(
+                result,
+                id: id,
+                epoch: request.epoch,
+                acknowledged: request.acknowledgedSeq,
+                network: request.device.networkLabel
+            )
         }
     }
 
@@ -55,7 +61,13 @@ extension DelimitedSession {
         )
     }
 
-    private func loggedIn(_ result: Result<Login, HermesError>, id: UInt64, epoch: UInt64, acknowledged: UInt64) {
+    private func loggedIn(
+        _ result: Result<Login, HermesError>,
+        id: UInt64,
+        epoch: UInt64,
+        acknowledged: UInt64,
+        network: String
+    ) {
         let login: Login
         switch result {
         case .failure(let error): return fail(id, error)
@@ -69,6 +81,7 @@ extension DelimitedSession {
         session.idleTimeoutMs = UInt32(clamping: connection.listener.idleTimeout.components.seconds * 1_000)
         session.maxFrameBytes = UInt32(clamping: environment.settings.limits.maxFrameBytes)
         session.serverVersion = environment.serverVersion
+        session.heartbeatPriorSeconds = heartbeatPrior(in: network)
         succeed(id, .session(session))
         if cursor > login.device.cursor { messenger.messages.acknowledge(login.principal, upTo: cursor) }
         authenticated(login, after: cursor)

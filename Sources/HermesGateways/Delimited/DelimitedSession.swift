@@ -15,6 +15,8 @@ package final class DelimitedSession: GatewaySession {
     private var sender: Sender?
     /// The rooms this connection is in; nil for the many that are in none.
     var rooms: DelimitedRooms?
+    /// When the client last reported its counts.
+    var lastReport: Duration?
 
     /// Where packets go instead of into frames of their own: another protocol carries them.
     private let carrier: ((Hermes_V1_Packet) -> Void)?
@@ -96,9 +98,7 @@ package final class DelimitedSession: GatewaySession {
         case .room(let room): self.room(room, id: id, from: sender)
         case .device(let device): self.device(device, id: id, from: sender)
         case .signal(let signal): self.signal(signal, id: id, from: sender)
-        case .statistics(let statistics):
-            DelimitedStatistics.count(statistics)
-            succeed(id)
+        case .statistics(let statistics): self.statistics(statistics, id: id)
         case .account(let account): self.account(account, id: id, from: sender)
         case .logOut(let logOut): self.logOut(logOut, id: id, from: sender)
         case .history(let history): self.history(history, id: id, from: sender)

@@ -1,32 +1,122 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 import HermesWire
 import Metrics
 
-/// What clients count, summed up in the server's metrics. Labels of networks are the clients' and not used as labels.
+/// What clients report, summed up in the server's metrics. Labels of networks are the clients' and not used as labels.
 enum DelimitedStatistics {
     private static let received = Counter(label: "hermes_client_received_total")
     private static let duplicates = Counter(label: "hermes_client_duplicates_total")
     private static let gaps = Counter(label: "hermes_client_gaps_total")
     private static let repaired = Counter(label: "hermes_client_repaired_total")
     private static let lost = Counter(label: "hermes_client_lost_total")
-    private static let heartbeatTimeouts = Counter(label: "hermes_client_heartbeat_timeouts_total")
+    private static let ends: [(cause: String, count: any KeyPath<DeliveryCounts, UInt64> & Sendable)] = [
+        ("closed", \.closed), ("reset", \.resets), ("heartbeat", \.heartbeatTimeouts), ("network", \.networkChanges),
+    ]
+    private static let deliveries: [(within: String, count: any KeyPath<DeliveryCounts, UInt64> & Sendable)] = [
+        ("1s", \.within1s), ("10s", \.within10s), ("later", \.later), ("never", \.lost),
+    ]
 
-    static func count(_ statistics: Hermes_V1_Statistics) {
-        for network in statistics.networks.prefix(16) {
-            add(network.received, to: received)
-            add(network.duplicates, to: duplicates)
-            add(network.gaps, to: gaps)
-            add(network.repaired, to: repaired)
-            add(network.lost, to: lost)
-            add(network.heartbeatTimeouts, to: heartbeatTimeouts)
+    /// Shows a report in the metrics.
+    ///
+    /// - Parameter version: the name under which it is counted, of which there are few.
+    static func count(_ report: ClientReport, as version: String) {
+        let counts = report.counts
+        add(counts.received, to: received)
+        add(counts.duplicates, to: duplicates)
+        add(counts.gaps, to: gaps)
+        add(counts.repaired, to: repaired)
+        add(counts.lost, to: lost)
+        for end in ends where counts[keyPath: end.count] > 0 {
+            let counter = Counter(label: "hermes_client_connection_ends_total", dimensions: [("cause", end.cause)])
+            add(counts[keyPath: end.count], to: counter)
+        }
+        for delivery in deliveries where counts[keyPath: delivery.count] > 0 {
+            let counter = Counter(
+                label: "hermes_client_deliveries_total",
+                dimensions: [("app_version", version), ("within", delivery.within)]
+            )
+            add(counts[keyPath: delivery.count], to: counter)
         }
     }
 
-    /// A client may say anything: what is beyond reason is cut.
     private static func add(_ count: UInt64, to counter: Counter) {
-        guard count > 0 else { return }
-        counter.increment(by: Int64(min(count, 1_000_000)))
+        if count > 0 { counter.increment(by: Int64(clamping: count)) }
+    }
+}
+
+extension ClientReport {
+    /// Reads a report.
+    ///
+    /// - Throws: `.invalidArgument` if it breaks a limit.
+    init(_ statistics: Hermes_V1_Statistics) throws(HermesError) {
+        guard statistics.networks.count <= Self.maxNetworks else {
+            throw HermesError(.invalidArgument, "a report holds at most \(Self.maxNetworks) networks")
+        }
+        var networks: [Network] = []
+        for network in statistics.networks {
+            guard network.fromMs <= network.toMs else {
+                throw HermesError(.invalidArgument, "a span ends before it begins")
+            }
+            var counts = DeliveryCounts()
+            counts.received = network.received
+            counts.duplicates = network.duplicates
+            counts.gaps = network.gaps
+            counts.repaired = network.repaired
+            counts.lost = network.lost
+            counts.within1s = network.within1S
+            counts.within10s = network.within10S
+            counts.later = network.later
+            counts.closed = network.closed
+            counts.resets = network.resets
+            counts.heartbeatTimeouts = network.heartbeatTimeouts
+            counts.networkChanges = network.networkChanges
+            networks.append(
+                try Network(
+                    label: network.label,
+                    counts: counts,
+                    heartbeat: .seconds(Int64(network.heartbeatSeconds)),
+                    isHeartbeatStable: network.heartbeatStable
+                )
+            )
+        }
+        try self.init(appVersion: statistics.appVersion, networks: networks)
+    }
+}
+
+extension DelimitedSession {
+    /// Between two reports of a connection.
+    private static let reportInterval = Duration.seconds(10)
+
+    func statistics(_ request: Hermes_V1_Statistics, id: UInt64) {
+        let now = messenger.time.uptime()
+        if let last = lastReport, now - last < Self.reportInterval {
+            let wait = Self.reportInterval - (now - last)
+            return fail(id, HermesError(.rateLimited, "statistics are taken every 10 s", retryAfter: wait))
+        }
+        let report: ClientReport
+        do throws(HermesError) {
+            report = try ClientReport(request)
+        } catch {
+            return fail(id, error)
+        }
+        lastReport = now
+        let version = messenger.clientStatistics.add(
+            report,
+            learnsHeartbeats: environment.settings.clients.sharesHeartbeats,
+            now: messenger.time.now()
+        )
+        DelimitedStatistics.count(report, as: version)
+        succeed(id)
+    }
+
+    /// The heartbeat interval for a client in the network with this label, in seconds; 0: none is known, or it is not told.
+    func heartbeatPrior(in label: String) -> UInt32 {
+        guard environment.settings.clients.sharesHeartbeats, label.utf8.count <= 64,
+            let interval = messenger.clientStatistics.heartbeat(in: label)
+        else { return 0 }
+        return UInt32(clamping: interval.components.seconds)
     }
 }

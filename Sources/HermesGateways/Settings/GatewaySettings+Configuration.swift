@@ -36,6 +36,7 @@ extension GatewaySettings {
         + STUNSettings.settings
         + ConnectionLimits.settings + AccessSettings.settings
         + LiveRoomSettings.settings + QSIOPSettings.settings + MQTTSettings.settings
+        + ClientSettings.settings
 
     /// - Throws: also what no single value shows: half a TLS configuration, anonymous access on a public address.
     package init(_ values: SettingValues) throws(SettingsError) {
@@ -54,7 +55,8 @@ extension GatewaySettings {
             access: access,
             room: try LiveRoomSettings(values, isAnonymousAllowed: access.isAnonymousAllowed),
             device: try QSIOPSettings(values, isAnonymousAllowed: access.isAnonymousAllowed),
-            broker: try MQTTSettings(values)
+            broker: try MQTTSettings(values),
+            clients: try ClientSettings(values)
         )
         // sockaddr_un has room for this many bytes on every system.
         guard unixSocket.utf8.count <= 103 else {

@@ -18,6 +18,7 @@ package struct GatewaySettings: Sendable, Hashable {
     package var room: LiveRoomSettings
     package var device: QSIOPSettings
     package var broker: MQTTSettings
+    package var clients: ClientSettings
 
     package init(
         impb: ListenerSettings = .init(port: 6969),
@@ -32,7 +33,8 @@ package struct GatewaySettings: Sendable, Hashable {
         access: AccessSettings = .init(),
         room: LiveRoomSettings = .init(),
         device: QSIOPSettings = .init(),
-        broker: MQTTSettings = .init()
+        broker: MQTTSettings = .init(),
+        clients: ClientSettings = .init()
     ) {
         self.impb = impb
         self.liveroom = liveroom
@@ -47,6 +49,7 @@ package struct GatewaySettings: Sendable, Hashable {
         self.room = room
         self.device = device
         self.broker = broker
+        self.clients = clients
     }
 
     /// Whether MQTT clients need to be nobody.

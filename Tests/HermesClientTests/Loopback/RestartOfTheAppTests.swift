@@ -25,16 +25,15 @@ struct RestartOfTheAppTests {
         return configuration
     }
 
-    /// Waits until the outbox holds nothing but what failed, and tells how each message ended.
-    private static func drained(_ client: HermesClient) async -> [OutboxEntry] {
+    /// How so many messages ended.
+    private static func ended(_ count: Int, of changes: AsyncStream<OutboxEntry>) async -> [OutboxEntry] {
         var ended: [OutboxEntry] = []
-        for await entry in client.outbox.changes {
+        for await entry in changes {
             switch entry.status {
             case .queued, .sending: continue
             case .sent, .failed, .discarded: ended.append(entry)
             }
-            let waits = await client.outbox.entries.contains { if case .failed = $0.status { false } else { true } }
-            if !waits { break }
+            if ended.count == count { break }
         }
         return ended
     }
@@ -78,11 +77,10 @@ struct RestartOfTheAppTests {
                 // Before any login of this run, and offline.
                 next.conditions.appState = .suspended
                 try await second.outbox.send("21", to: .user(uid: bobSession.uid))
-                async let ended = Self.drained(second)
+                let changes = second.outbox.changes
                 next.conditions.appState = .foreground
                 _ = try await second.logIn(.token(session.token))
-                let results = await ended
-                #expect(results.count == 22)
+                let results = await Self.ended(22, of: changes)
                 let failed = results.filter { if case .failed = $0.status { true } else { false } }
                 #expect(failed.map(\.content) == [.text("to nobody")])
                 #expect(await second.outbox.entries.map(\.content) == [.text("to nobody")])
@@ -122,9 +120,9 @@ struct RestartOfTheAppTests {
             try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
             configuration.store = try FileLocalStore(path: path + ".killed")
             let second = try HermesClient(configuration)
-            async let ended = Self.drained(second)
+            let changes = second.outbox.changes
             _ = try await second.logIn(.token("t"))
-            guard case .sent(let receipt) = await ended.first?.status else {
+            guard case .sent(let receipt) = await Self.ended(1, of: changes).first?.status else {
                 Issue.record("the message was not sent")
                 return
             }

@@ -11,6 +11,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
 package import SwiftProtobuf
 
 // If the compiler emits an error on this type, it is because this file
@@ -95,6 +100,9 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   /// and the server's own record of the device is used.
   package var acknowledgedSeq: UInt64 = 0
 
+  /// As a server gave it in its advice to reconnect; at most 64 bytes, may be empty.
+  package var ticket: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Credential: Equatable, Sendable {
@@ -145,6 +153,9 @@ package nonisolated struct Hermes_V1_DeviceDescription: Sendable {
   /// The app's version; at most 32 bytes.
   package var appVersion: String = String()
 
+  /// What the client calls the kind of network that it is in, as in NetworkStatistics.label; empty: it does not tell.
+  package var networkLabel: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -185,6 +196,10 @@ package nonisolated struct Hermes_V1_Session: Sendable {
 
   /// The server's software and version, for logs.
   package var serverVersion: String = String()
+
+  /// The heartbeat interval that other clients found to be well in a network with this label, in seconds; 0: the server
+  /// does not know, or does not tell.
+  package var heartbeatPriorSeconds: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -443,7 +458,7 @@ nonisolated extension Hermes_V1_Register: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Authenticate"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}password\0\u{1}token\0\u{1}device\0\u{1}epoch\0\u{3}acknowledged_seq\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}password\0\u{1}token\0\u{1}device\0\u{1}epoch\0\u{3}acknowledged_seq\0\u{1}ticket\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -475,6 +490,7 @@ nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtob
       case 3: try { try decoder.decodeSingularMessageField(value: &self._device) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.epoch) }()
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.acknowledgedSeq) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.ticket) }()
       default: break
       }
     }
@@ -505,6 +521,9 @@ nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtob
     if self.acknowledgedSeq != 0 {
       try visitor.visitSingularUInt64Field(value: self.acknowledgedSeq, fieldNumber: 5)
     }
+    if !self.ticket.isEmpty {
+      try visitor.visitSingularBytesField(value: self.ticket, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -513,6 +532,7 @@ nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtob
     if lhs._device != rhs._device {return false}
     if lhs.epoch != rhs.epoch {return false}
     if lhs.acknowledgedSeq != rhs.acknowledgedSeq {return false}
+    if lhs.ticket != rhs.ticket {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -555,7 +575,7 @@ nonisolated extension Hermes_V1_PasswordCredential: SwiftProtobuf.Message, Swift
 
 nonisolated extension Hermes_V1_DeviceDescription: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".DeviceDescription"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{1}platform\0\u{3}app_version\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{1}platform\0\u{3}app_version\0\u{3}network_label\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -567,6 +587,7 @@ nonisolated extension Hermes_V1_DeviceDescription: SwiftProtobuf.Message, SwiftP
       case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.platform) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.appVersion) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.networkLabel) }()
       default: break
       }
     }
@@ -585,6 +606,9 @@ nonisolated extension Hermes_V1_DeviceDescription: SwiftProtobuf.Message, SwiftP
     if !self.appVersion.isEmpty {
       try visitor.visitSingularStringField(value: self.appVersion, fieldNumber: 4)
     }
+    if !self.networkLabel.isEmpty {
+      try visitor.visitSingularStringField(value: self.networkLabel, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -593,6 +617,7 @@ nonisolated extension Hermes_V1_DeviceDescription: SwiftProtobuf.Message, SwiftP
     if lhs.name != rhs.name {return false}
     if lhs.platform != rhs.platform {return false}
     if lhs.appVersion != rhs.appVersion {return false}
+    if lhs.networkLabel != rhs.networkLabel {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -600,7 +625,7 @@ nonisolated extension Hermes_V1_DeviceDescription: SwiftProtobuf.Message, SwiftP
 
 nonisolated extension Hermes_V1_Session: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Session"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}uid\0\u{3}nick_name\0\u{1}token\0\u{1}epoch\0\u{3}head_seq\0\u{3}acknowledged_seq\0\u{3}server_time_ms\0\u{3}idle_timeout_ms\0\u{3}max_frame_bytes\0\u{3}server_version\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}uid\0\u{3}nick_name\0\u{1}token\0\u{1}epoch\0\u{3}head_seq\0\u{3}acknowledged_seq\0\u{3}server_time_ms\0\u{3}idle_timeout_ms\0\u{3}max_frame_bytes\0\u{3}server_version\0\u{3}heartbeat_prior_seconds\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -618,6 +643,7 @@ nonisolated extension Hermes_V1_Session: SwiftProtobuf.Message, SwiftProtobuf._M
       case 8: try { try decoder.decodeSingularUInt32Field(value: &self.idleTimeoutMs) }()
       case 9: try { try decoder.decodeSingularUInt32Field(value: &self.maxFrameBytes) }()
       case 10: try { try decoder.decodeSingularStringField(value: &self.serverVersion) }()
+      case 11: try { try decoder.decodeSingularUInt32Field(value: &self.heartbeatPriorSeconds) }()
       default: break
       }
     }
@@ -654,6 +680,9 @@ nonisolated extension Hermes_V1_Session: SwiftProtobuf.Message, SwiftProtobuf._M
     if !self.serverVersion.isEmpty {
       try visitor.visitSingularStringField(value: self.serverVersion, fieldNumber: 10)
     }
+    if self.heartbeatPriorSeconds != 0 {
+      try visitor.visitSingularUInt32Field(value: self.heartbeatPriorSeconds, fieldNumber: 11)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -668,6 +697,7 @@ nonisolated extension Hermes_V1_Session: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.idleTimeoutMs != rhs.idleTimeoutMs {return false}
     if lhs.maxFrameBytes != rhs.maxFrameBytes {return false}
     if lhs.serverVersion != rhs.serverVersion {return false}
+    if lhs.heartbeatPriorSeconds != rhs.heartbeatPriorSeconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,56 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+/// What the link counts, and when it tells the server.
+struct LinkStatistics: Sendable {
+    var counter = DeliveryCounter()
+    var clock = ClockOffset()
+    /// Between two uploads; nil: none.
+    let interval: Duration?
+    let appVersion: String
+    private(set) var uploadAt: NIODeadline?
+
+    /// The first upload after a login waits about a minute, so that it is not a part of a storm of logins.
+    private static let afterLogin = Duration.seconds(60)
+
+    init(interval: Duration?, appVersion: String) {
+        self.interval = interval
+        self.appVersion = appVersion
+    }
+
+    mutating func becameLive(now: NIODeadline) {
+        guard let interval else { return }
+        uploadAt = now + TimeAmount(min(interval, Self.afterLogin) * Double.random(in: 1...2))
+    }
+
+    mutating func lost() {
+        uploadAt = nil
+        counter.uploadFailed()
+    }
+
+    /// What is to be uploaded now, if it is time.
+    mutating func deadlineReached(now: NIODeadline) -> Hermes_V1_Statistics? {
+        guard let interval, let at = uploadAt, at <= now else { return nil }
+        uploadAt = now + TimeAmount(interval)
+        return counter.upload(appVersion: appVersion)
+    }
+
+    mutating func answered(_ result: Hermes_V1_Result) {
+        guard result.hasError else { return counter.uploadEnded() }
+        // What the server finds wrong it will find wrong again.
+        if OutboxQueue.isTemporary(HermesClientError(result.error)) {
+            counter.uploadFailed()
+        } else {
+            counter.uploadEnded()
+        }
+    }
+
+    /// How long an entry of this time stamp has been on its way.
+    func latency(serverTime: Int64, date: Int64) -> Int64? {
+        guard let offset = clock.milliseconds, serverTime > 0 else { return nil }
+        return max(0, date &+ offset &- serverTime)
+    }
+}

@@ -1,0 +1,104 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a client counted since its last report, checked.
+package struct ClientReport: Hashable, Sendable {
+    /// The counts of one network.
+    package struct Network: Hashable, Sendable {
+        /// What the client calls the kind of network, for example "wifi"; empty: it does not tell.
+        package var label: String
+        package var counts: DeliveryCounts
+        /// The heartbeat interval that was in use last.
+        package var heartbeat: Duration
+        /// Whether the client's search for the interval had come to an end.
+        package var isHeartbeatStable: Bool
+
+        /// Checks a label.
+        ///
+        /// - Throws: `.invalidArgument` if it is longer than 64 bytes or not printable.
+        package init(
+            label: String,
+            counts: DeliveryCounts,
+            heartbeat: Duration = .zero,
+            isHeartbeatStable: Bool = false
+        ) throws(HermesError) {
+            self.label = try ClientReport.name(label, atMost: 64, "network label")
+            self.counts = counts.clamped
+            self.heartbeat = heartbeat
+            self.isHeartbeatStable = isHeartbeatStable
+        }
+    }
+
+    /// The app's version; empty: it does not tell.
+    package var appVersion: String
+    package var networks: [Network]
+
+    /// As many networks as a report may hold.
+    package static let maxNetworks = 16
+
+    /// Checks a report.
+    ///
+    /// - Throws: `.invalidArgument` if there are too many networks, or the version is longer than 32 bytes or not printable.
+    package init(appVersion: String, networks: [Network]) throws(HermesError) {
+        guard networks.count <= Self.maxNetworks else {
+            throw HermesError(.invalidArgument, "a report holds at most \(Self.maxNetworks) networks")
+        }
+        self.appVersion = try Self.name(appVersion, atMost: 32, "app version")
+        self.networks = networks
+    }
+
+    /// All networks together.
+    package var counts: DeliveryCounts { networks.reduce(into: DeliveryCounts()) { $0.add($1.counts) } }
+
+    /// A name that may become a label of a metric.
+    package static func name(_ text: String, atMost bytes: Int, _ what: String) throws(HermesError) -> String {
+        guard text.utf8.count <= bytes, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
+            throw HermesError(.invalidArgument, "\(what): at most \(bytes) bytes of printable ASCII")
+        }
+        return text
+    }
+}
+
+/// How deliveries went: counts of inbox entries, and of ends of connections by cause.
+package struct DeliveryCounts: Hashable, Sendable {
+    /// Entries that arrived, duplicates not counted.
+    package var received: UInt64 = 0
+    /// Entries that arrived again.
+    package var duplicates: UInt64 = 0
+    /// Missing seqs that were noticed; each is repaired or lost in the end.
+    package var gaps: UInt64 = 0
+    package var repaired: UInt64 = 0
+    /// Never delivered.
+    package var lost: UInt64 = 0
+    /// Delivered within 1 s of the server's time stamp.
+    package var within1s: UInt64 = 0
+    /// Later, within 10 s.
+    package var within10s: UInt64 = 0
+    /// Later than 10 s.
+    package var later: UInt64 = 0
+    /// Connections that the server closed.
+    package var closed: UInt64 = 0
+    package var resets: UInt64 = 0
+    package var heartbeatTimeouts: UInt64 = 0
+    package var networkChanges: UInt64 = 0
+
+    package init() {}
+
+    /// A client may say anything: of each count, so much is believed.
+    static let most: UInt64 = 1_000_000
+
+    private static let all: [any WritableKeyPath<Self, UInt64> & Sendable] = [
+        \.received, \.duplicates, \.gaps, \.repaired, \.lost, \.within1s, \.within10s, \.later, \.closed, \.resets,
+        \.heartbeatTimeouts, \.networkChanges,
+    ]
+
+    var clamped: Self {
+        var copy = self
+        for count in Self.all { copy[keyPath: count] = min(copy[keyPath: count], Self.most) }
+        return copy
+    }
+
+    mutating func add(_ other: Self) {
+        for count in Self.all { self[keyPath: count] &+= other[keyPath: count] }
+    }
+}

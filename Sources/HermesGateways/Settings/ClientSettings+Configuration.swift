@@ -1,0 +1,16 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension ClientSettings {
+    private static let sharesHeartbeats = Setting<Bool>.flag(
+        "clients.heartbeatPriors",
+        default: false,
+        "Whether clients are told the heartbeat interval that others found to be well in a network of the same name."
+    )
+
+    static let settings: [SettingDescriptor] = [sharesHeartbeats.descriptor]
+
+    init(_ values: SettingValues) throws(SettingsError) {
+        self.init(sharesHeartbeats: try values.value(of: Self.sharesHeartbeats))
+    }
+}
