@@ -224,6 +224,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         resumeForGood()
     }
 
+    /// The peer has closed, and it is this connection's turn.
+    func closeAfterPeer() { context?.close(promise: nil) }
+
     /// The channel is gone.
     func closed() {
         guard phase != .closed else { return }

@@ -84,6 +84,8 @@ package final class ConnectionAcceptor: Sendable {
     ///   - carrier: what lies between the socket and the handler.
     func serve(_ channel: any Channel, for peer: SocketAddress? = nil, carrier: Connection.Carrier) throws {
         guard let loop = loops[channel.eventLoop], !state.isDraining else { throw RefusedConnection() }
+        // So that it is the loop's to say when the connection is closed, see LoopContext.peerClosed(_:).
+        if carrier == .plain { try? channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true) }
         try addSession(channel, Connection.Opening(loop: loop, peer: peer, carrier: carrier))
     }
 

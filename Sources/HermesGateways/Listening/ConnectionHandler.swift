@@ -54,6 +54,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             guard takesCertificateName(context) else { return context.close(promise: nil) }
             session.opened()
         }
+        if case .inputClosed? = event as? ChannelEvent { connection.loop.peerClosed(connection) }
         context.fireUserInboundEventTriggered(event)
     }
 

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import DequeModule
 package import HermesCore
 package import NIOCore
 
@@ -27,6 +28,15 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var buffers = BufferPool()
     private var open: [Connection] = []
     private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
+    /// Connections whose peers have closed, in the order of their ends.
+    private var leaving = Deque<Connection>()
+    private var isClosingScheduled = false
+
+    /// Connections that are closed in one go: thousands that end at once would else keep the others waiting for as
+    /// long as all of them take. Each costs some 20 µs, mostly the system's.
+    static let maxClosesAtOnce = 32
+    /// Silent connections that are ended in one turn of the wheel, for the same reason.
+    static let maxEndsPerTurn = 1_024
 
     init(eventLoop: any EventLoop, index: Int, shard: @escaping () -> TopicShard) {
         self.eventLoop = eventLoop
@@ -113,7 +123,16 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     private func turnWheel() {
         isWheelTurning = false
-        for connection in wheel.advance(to: now) { connection.deadlineReached() }
+        var ended = 0
+        for connection in wheel.advance(to: now) {
+            guard ended < Self.maxEndsPerTurn else {
+                wheel.insert(connection, due: wheel.tick &+ 1)
+                continue
+            }
+            let wasOpen = connection.isOpen
+            connection.deadlineReached()
+            if wasOpen, !connection.isOpen { ended += 1 }
+        }
         buffers.trim()
         for tally in tallies.values { tally.publish() }
         if !open.isEmpty { startWheel() }
@@ -143,6 +162,22 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         open.swapAt(index, open.count - 1)
         open.removeLast()
         if index < open.count { open[index].indexInLoop = index }
+    }
+
+    /// A connection's peer has closed: it is closed with the others that wait, some at a time.
+    func peerClosed(_ connection: Connection) {
+        eventLoop.assertInEventLoop()
+        leaving.append(connection)
+        guard !isClosingScheduled else { return }
+        isClosingScheduled = true
+        eventLoop.execute { self.closeLeaving() }
+    }
+
+    private func closeLeaving() {
+        for _ in 0..<Self.maxClosesAtOnce { leaving.popFirst()?.closeAfterPeer() }
+        isClosingScheduled = !leaving.isEmpty
+        // Not at once: what has come meanwhile has its turn first.
+        if isClosingScheduled { eventLoop.scheduleTask(in: .milliseconds(1)) { self.closeLeaving() } }
     }
 
     /// Open connections of one listener.

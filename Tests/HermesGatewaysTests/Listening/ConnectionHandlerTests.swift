@@ -290,4 +290,50 @@ struct ConnectionHandlerTests {
         #expect(fixture.connection.listener.openCount == 0)
         #expect(fixture.connection.loop.connectionCount == 0)
     }
+
+    // MARK: Ends
+
+    @Test func `a peer that closes is closed at the end of the tick, with what was written to it`() throws {
+        let fixture = try Fixture()
+        fixture.connection.write { $0.writeString("last") }
+        fixture.channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        #expect(!fixture.session.isClosed)
+        #expect(try fixture.output() == ["last"])
+        #expect(fixture.session.isClosed)
+        #expect(fixture.session.farewells.isEmpty)
+    }
+
+    @Test func `of many peers that close at once, each gets its turn and none keeps the loop`() throws {
+        let group = EmbeddedEventLoop()
+        let loop = try #require(LoopContexts(group)[group])
+        let state = ListenerState(
+            name: "test",
+            limits: ConnectionLimits(),
+            idleTimeout: .seconds(60),
+            maxFrameBytes: 100,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        )
+        let count = LoopContext.maxClosesAtOnce * 2 + 1
+        let channels = try (0..<count).map { _ in
+            let connection = Connection(loop: loop, listener: state, requiresAuthentication: false)
+            let handler = ConnectionHandler<RecordingSession>(
+                connection: connection,
+                session: RecordingSession(connection)
+            )
+            let channel = EmbeddedChannel(handler: handler, loop: group)
+            try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+            return channel
+        }
+        #expect(loop.connectionCount == count)
+        for channel in channels { channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed) }
+        var open: [Int] = []
+        for _ in 0..<4 {
+            group.run()
+            open.append(loop.connectionCount)
+            group.advanceTime(by: .milliseconds(1))
+        }
+        #expect(open.first == count - LoopContext.maxClosesAtOnce)
+        #expect(open.last == 0)
+        for channel in channels { #expect(!channel.isActive) }
+    }
 }
