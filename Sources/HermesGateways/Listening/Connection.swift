@@ -16,6 +16,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// Who is behind the connection, where a proxy told.
     private let peer: SocketAddress?
     private let carrier: Carrier
+    private let countedAs: ConnectionCounter.Address?
     /// The common name of the peer's certificate, where the listener takes that for its user name.
     package internal(set) var certificateName: String?
     /// Nil before it is in a pipeline and after it is closed.
@@ -84,12 +85,20 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         package let loop: LoopContext
         /// Who is behind it, where that is not its remote address.
         package var peer: SocketAddress?
+        /// What the connection is counted as until it is closed; nil: somebody else sees to that.
+        package var countedAs: ConnectionCounter.Address?
         /// What lies between the socket and the handler.
         package var carrier: Carrier
 
-        package init(loop: LoopContext, peer: SocketAddress? = nil, carrier: Carrier = .plain) {
+        package init(
+            loop: LoopContext,
+            peer: SocketAddress? = nil,
+            countedAs: ConnectionCounter.Address? = nil,
+            carrier: Carrier = .plain
+        ) {
             self.loop = loop
             self.peer = peer
+            self.countedAs = countedAs
             self.carrier = carrier
         }
     }
@@ -111,6 +120,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         loop = opening.loop
         peer = opening.peer
         carrier = opening.carrier
+        countedAs = opening.countedAs
         self.listener = listener
         tally = loop.tally(for: listener)
         isAuthenticated = !requiresAuthentication
@@ -234,6 +244,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         tally.closed += 1
         loop.remove(self)
         listener.closed()
+        if let countedAs { listener.counter?.remove(countedAs) }
         events?.closed()
         events = nil
         reader = nil

@@ -20,6 +20,7 @@ package final class ConnectionAcceptor: Sendable {
             idleTimeout: gateway.idleTimeout,
             maxFrameBytes: gateway.maxFrameBytes,
             takesCertificateNames: takesCertificateNames,
+            counter: environment.counter,
             logger: environment.logger
         )
         self.state = state
@@ -43,13 +44,19 @@ package final class ConnectionAcceptor: Sendable {
     /// Open connections.
     package var openConnections: Int { state.openCount }
 
-    /// Counts a channel until it is closed.
+    /// Counts a channel and has it served; its connection is counted until it is closed.
     ///
+    /// - Parameter serve: calls ``serve(_:for:countedAs:carrier:)`` with what it is given.
     /// - Throws: if there are enough; the channel is to be closed without a word.
-    func admit(_ channel: any Channel) throws {
+    func admit(_ channel: any Channel, _ serve: (ConnectionCounter.Address) throws -> Void) throws {
         let address = ConnectionCounter.Address(channel.remoteAddress)
         try add(address)
-        channel.closeFuture.whenComplete { [counter] _ in counter.remove(address) }
+        do {
+            try serve(address)
+        } catch {
+            counter.remove(address)
+            throw error
+        }
     }
 
     /// Counts a channel of which a proxy has yet to tell who is behind it.
@@ -81,12 +88,18 @@ package final class ConnectionAcceptor: Sendable {
     ///
     /// - Parameters:
     ///   - peer: who is behind the channel, where that is not its remote address.
+    ///   - address: what the connection is counted as, if that is its own to end.
     ///   - carrier: what lies between the socket and the handler.
-    func serve(_ channel: any Channel, for peer: SocketAddress? = nil, carrier: Connection.Carrier) throws {
+    func serve(
+        _ channel: any Channel,
+        for peer: SocketAddress? = nil,
+        countedAs address: ConnectionCounter.Address? = nil,
+        carrier: Connection.Carrier
+    ) throws {
         guard let loop = loops[channel.eventLoop], !state.isDraining else { throw RefusedConnection() }
         // So that it is the loop's to say when the connection is closed, see LoopContext.peerClosed(_:).
         if carrier == .plain { try? channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true) }
-        try addSession(channel, Connection.Opening(loop: loop, peer: peer, carrier: carrier))
+        try addSession(channel, Connection.Opening(loop: loop, peer: peer, countedAs: address, carrier: carrier))
     }
 
     /// Takes over a channel that was accepted elsewhere (WebSocket): everything that carries the protocol's bytes is in
@@ -94,8 +107,7 @@ package final class ConnectionAcceptor: Sendable {
     ///
     /// - Throws: if there are enough connections; the caller closes the channel.
     package func take(_ channel: any Channel) throws {
-        try admit(channel)
-        try serve(channel, carrier: .webSocket)
+        try admit(channel) { try serve(channel, countedAs: $0, carrier: .webSocket) }
     }
 
     /// Says farewell on all connections and returns when they are closed: at the latest after `deadline`, when those

@@ -120,26 +120,24 @@ package final class Listener: Sendable {
         tls: TLSContextBox?
     ) throws {
         guard let proxyPatience else {
-            try acceptor.admit(channel)
-            return try serve(channel, for: nil, by: acceptor, tls: tls)
+            return try acceptor.admit(channel) { address in
+                let carrier = try addTLS(tls, to: channel)
+                try acceptor.serve(channel, countedAs: address, carrier: carrier)
+            }
         }
         let identify = try acceptor.admitUnknown(channel)
         try channel.pipeline.syncOperations.addHandler(
             ProxyHeaderHandler(patience: proxyPatience, logger: acceptor.state.logger) { channel, peer in
                 try identify(peer ?? channel.remoteAddress)
-                try serve(channel, for: peer, by: acceptor, tls: tls)
+                try acceptor.serve(channel, for: peer, carrier: try addTLS(tls, to: channel))
             }
         )
     }
 
-    private static func serve(
-        _ channel: any Channel,
-        for peer: SocketAddress?,
-        by acceptor: ConnectionAcceptor,
-        tls: TLSContextBox?
-    ) throws {
-        if let tls { try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.current())) }
-        try acceptor.serve(channel, for: peer, carrier: tls == nil ? .plain : .tls)
+    private static func addTLS(_ tls: TLSContextBox?, to channel: any Channel) throws -> Connection.Carrier {
+        guard let tls else { return .plain }
+        try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.current()))
+        return .tls
     }
 
     /// Reads the certificate again, for new connections; does nothing without TLS.

@@ -17,6 +17,8 @@ package final class ListenerState: Sendable {
     package let logger: Logger
     package let metrics: GatewayMetrics
     let takesCertificateNames: Bool
+    /// Where the connections are counted that end their count themselves.
+    let counter: ConnectionCounter?
     let authenticationTicks: UInt32
     let idleTicks: UInt32
     let graceTicks: UInt32
@@ -40,16 +42,19 @@ package final class ListenerState: Sendable {
     ///   - name: the gateway's.
     ///   - maxFrameBytes: the longest body of a frame.
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
+    ///   - counter: where its connections are counted.
     package init(
         name: String,
         limits: ConnectionLimits,
         idleTimeout: Duration,
         maxFrameBytes: Int,
         takesCertificateNames: Bool = false,
+        counter: ConnectionCounter? = nil,
         logger: Logger
     ) {
         self.name = name
         self.takesCertificateNames = takesCertificateNames
+        self.counter = counter
         self.limits = limits
         self.maxFrameBytes = maxFrameBytes
         self.idleTimeout = idleTimeout
