@@ -49,6 +49,7 @@ let package = Package(
             traits: ["YAML", "CommandLineArguments"]
         ),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -131,6 +132,7 @@ let package = Package(
                 server("HummingbirdTLS", "hummingbird"),
                 server("JWTKit", "jwt-kit"),
                 nio("NIOHTTP1"),
+                server("HTTPTypes", "swift-http-types"),
                 server("NIOHTTPTypes", "swift-nio-extras"),
                 server("NIOHTTPTypesHTTP1", "swift-nio-extras"),
                 server("Crypto", "swift-crypto"),
@@ -187,7 +189,9 @@ let package = Package(
                 "HermesServer",
                 "HermesWire",
                 nio("NIOCore"),
+                nio("NIOHTTP1"),
                 nio("NIOPosix"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Logging", package: "swift-log"),
                 server("ArgumentParser", "swift-argument-parser"),
                 server("Histogram", "hdrhistogram-swift"),
@@ -224,6 +228,7 @@ let package = Package(
                 .target(name: "HermesClient"), .target(name: "HermesCore"), .target(name: "HermesGateways"),
                 .target(name: "HermesSQLite"), .target(name: "HermesWire"),
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), server("CoreMetrics", "swift-metrics"),
+                server("HTTPTypes", "swift-http-types"),
                 server("Crypto", "swift-crypto"), server("CryptoExtras", "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
             ]

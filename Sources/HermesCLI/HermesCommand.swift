@@ -25,12 +25,12 @@ struct HermesCommand: AsyncParsableCommand {
     )
 
     private static let serverCommands: [any ParsableCommand.Type] = [
-        Serve.self, CheckConfig.self, User.self, Backup.self,
+        Serve.self, CheckConfig.self, User.self, APIKeyCommand.self, Backup.self,
     ]
 
     private static let clientCommands: [any ParsableCommand.Type] = [
-        ChatCommand.self, SendCommand.self, RoomCommand.self, QSIOPCommand.self, PubCommand.self, SubCommand.self,
-        BenchCommand.self,
+        ChatCommand.self, SendCommand.self, PushCommand.self, RoomCommand.self, QSIOPCommand.self, PubCommand.self,
+        SubCommand.self, BenchCommand.self,
     ]
 
     /// Joins what options of several words take, and goes on as always.

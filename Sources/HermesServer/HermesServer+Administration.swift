@@ -47,7 +47,8 @@ extension HermesServer {
             sessionStore: store.sessions,
             accountSettings: AccountSettings(settings)
         )
-        let response = await Administration(messenger: messenger, store: store.messages).perform(request)
+        let keys = APIKeyService(store: store.apiKeys, time: SystemTime())
+        let response = await Administration(messenger: messenger, store: store.messages, keys: keys).perform(request)
         await messenger.shutdown()
         do {
             try store.close()

@@ -108,9 +108,13 @@ package final class TestServer: Sendable {
 
     /// The core of the running server.
     /// - Throws: while it does not run.
-    package func messenger() throws -> Messenger {
+    package func messenger() throws -> Messenger { try assembly().messenger }
+
+    /// The running server.
+    /// - Throws: while it does not run.
+    package func assembly() throws -> ServerAssembly {
         guard case .ready(let assembly) = state.withLock({ $0.phase }) else { throw NotRunning() }
-        return assembly.messenger
+        return assembly
     }
 
     /// Stops the server as SIGTERM does, and starts another with the same data on the same ports.

@@ -83,3 +83,35 @@ import Testing
         }
     }
 }
+
+extension AdministrationTests {
+    @Test func keysOfTheAPIAreMadeListedAndRevoked() async throws {
+        try await withServer(store: .sqlite) { server in
+            let directory = server.dataDirectory
+            let made = try await administer(.createAPIKey(name: "shop", scopes: "push,users:read"), directory)
+            guard case .apiKeyCreated(let secret) = made else {
+                Issue.record("\(made)")
+                return
+            }
+            #expect(secret.hasPrefix("hk_"))
+            #expect(secret.utf8.count == 46)
+            guard case .apiKeys(let keys) = try await administer(.listAPIKeys, directory) else { return }
+            #expect(keys.map(\.scopes) == ["push,users:read"])
+            #expect(keys.map(\.lastUsedAt) == [nil])
+            for (name, scopes, code) in [("shop", "push", 1006), ("x", "pusch", 2001), ("a b", "push", 2001)] {
+                guard
+                    case .failed(let found, _) = try await administer(
+                        .createAPIKey(name: name, scopes: scopes),
+                        directory
+                    )
+                else {
+                    Issue.record("\(name) was made")
+                    return
+                }
+                #expect(found == UInt32(code))
+            }
+            #expect(try await administer(.revokeAPIKey(name: "shop"), directory) == .done)
+            #expect(try await administer(.listAPIKeys, directory) == .apiKeys([]))
+        }
+    }
+}

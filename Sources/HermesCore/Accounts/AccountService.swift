@@ -373,6 +373,28 @@ package final class AccountService: Sendable {
         }
     }
 
+    // MARK: Tokens
+
+    /// Issues a token for a device without a password (administration); registers the device if it is new.
+    ///
+    /// - Throws: `.notFound`, `.accountDisabled`, `.storageUnavailable`.
+    package func issueToken(for device: DeviceDescription, of user: UserID) async throws(HermesError) -> String {
+        guard let stored = try await store.find(.id(user)) else {
+            throw HermesError(.notFound, "there is no such account")
+        }
+        try checkEnabled(stored.account)
+        try await makeRoom(for: device.id, of: user)
+        let token = AccessToken()
+        _ = try await store.open(device.clamped, of: user, token: token.hash, now: time.now())
+        return token.text
+    }
+
+    /// Revokes all tokens of an account and ends its sessions (administration).
+    package func revokeTokens(of user: UserID) async throws(HermesError) {
+        try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
+        sessions.end(user, .revoked, .all)
+    }
+
     // MARK: Devices
 
     /// The devices of an account, oldest first.

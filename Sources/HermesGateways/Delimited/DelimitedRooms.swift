@@ -80,6 +80,22 @@ extension DelimitedSession: TopicSubscriber {
         }
     }
 
+    package func removed(_ user: UserID, from room: RoomName) -> Bool {
+        guard let membership = rooms?.memberships[room], user == self.user else { return false }
+        connection.loop.topics.unsubscribe(membership.subscription)
+        rooms?.memberships[room] = nil
+        // Cannot fail: all required fields are set.
+        guard let body = try? membership.user.wireBuffer() else { return true }
+        let leave = LiveRoomTranslation.publication(of: body, type: .leave, to: room.topic, sender: user)
+        connection.loop.topics.publish(leave)
+        // It does not hear the room any more, and is told by itself.
+        var packet = Hermes_V1_Packet()
+        packet.ephemeral.room.room = room.rawValue
+        packet.ephemeral.room.kicked.reason = "removed from the room"
+        write(packet)
+        return true
+    }
+
     private func enter(_ room: RoomName, as user: Hermes_V1_RoomUser, id: UInt64, from sender: Sender) {
         var info = LiveRoom_UserInfo()
         info.level = user.level

@@ -67,6 +67,10 @@ package protocol ConnectionEvents: AnyObject {
 
     /// Other rules for topics are in force.
     func accessChanged()
+
+    /// An operator removes a user from a room.
+    /// - Returns: whether this connection was that user's, and in that room.
+    func removed(_ user: UserID, from room: RoomName) -> Bool
 }
 
 extension ConnectionEvents {
@@ -79,6 +83,7 @@ extension ConnectionEvents {
     package func ephemeralArrived(_ event: EphemeralEvent) {}
     package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {}
     package func accessChanged() {}
+    package func removed(_ user: UserID, from room: RoomName) -> Bool { false }
 }
 
 /// Why the server ends a connection.

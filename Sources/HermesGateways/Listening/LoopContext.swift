@@ -188,6 +188,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         for connection in open { connection.events?.accessChanged() }
     }
 
+    /// Removes a user's connections on this loop from a room.
+    ///
+    /// - Returns: how many were in it.
+    func remove(_ user: UserID, from room: RoomName) -> Int {
+        open.count { $0.events?.removed(user, from: room) ?? false }
+    }
+
     /// Counts for one listener on this loop.
     func tally(for listener: ListenerState) -> ConnectionTally {
         if let tally = tallies[ObjectIdentifier(listener)] { return tally }
@@ -221,6 +228,19 @@ package struct LoopContexts: Sendable {
             LoopContext(eventLoop: eventLoop, index: index, shard: { plane.shard(index) })
         }
         byLoop = Dictionary(uniqueKeysWithValues: all.map { (ObjectIdentifier($0.eventLoop), $0) })
+    }
+
+    /// Removes a user's connections from a room, those of LiveRoom and the native protocol.
+    ///
+    /// - Returns: how many were in it.
+    package func remove(_ user: UserID, from room: RoomName) async -> Int {
+        var sum = 0
+        for loop in all {
+            sum += await withCheckedContinuation { continuation in
+                loop.post(.run { continuation.resume(returning: loop.remove(user, from: room)) })
+            }
+        }
+        return sum
     }
 
     /// The context of a loop; nil for a loop of another group.

@@ -87,6 +87,12 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         gateway.environment.messenger.messages.acknowledge(attachment.principal, upTo: last.lastSeq)
     }
 
+    package func removed(_ user: UserID, from room: RoomName) -> Bool {
+        guard session.principal?.user == user, subscription != nil, topic == room.topic else { return false }
+        perform(session.removalDecided(LiveRoomKick(.forbidden, "removed from the room")))
+        return true
+    }
+
     // MARK: Actions
 
     private func perform(_ action: LiveRoomSession.Action, frame: LiveRoomFrame? = nil) {

@@ -11,6 +11,7 @@ struct OpenStore: Sendable {
     let messages: any MessageStore
     let social: any SocialStore
     let sessions: any SessionStore
+    let apiKeys: any APIKeyStore
     /// Writes everything back and lets go of the data directory.
     let close: @Sendable () throws -> Void
 
@@ -26,7 +27,14 @@ struct OpenStore: Sendable {
         switch settings.store {
         case .memory:
             let store = memory ?? MemoryStore(settings: kept)
-            return OpenStore(accounts: store, messages: store, social: store, sessions: store, close: {})
+            return OpenStore(
+                accounts: store,
+                messages: store,
+                social: store,
+                sessions: store,
+                apiKeys: store,
+                close: {}
+            )
         case .sqlite:
             do throws(StoreOpenError) {
                 let store = try SQLiteStore.open(
@@ -40,6 +48,7 @@ struct OpenStore: Sendable {
                     messages: store,
                     social: store,
                     sessions: store,
+                    apiKeys: store,
                     close: { try store.close() }
                 )
             } catch {

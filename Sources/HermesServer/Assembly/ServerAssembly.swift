@@ -21,6 +21,7 @@ package final class ServerAssembly: Sendable {
     private let stun: STUNListener?
     private let control: ControlSocket?
     private let files: AccessFiles
+    let api: API?
     private let health = HealthState()
     private let logger: Logger
 
@@ -34,9 +35,11 @@ package final class ServerAssembly: Sendable {
         stun: STUNListener?,
         control: ControlSocket?,
         files: AccessFiles,
+        api: API?,
         logger: Logger
     ) {
         self.files = files
+        self.api = api
         self.settings = settings
         self.messenger = messenger
         self.store = store
@@ -88,7 +91,8 @@ package final class ServerAssembly: Sendable {
                 logger: logger,
                 serverVersion: "hermes/\(HermesVersion.current)"
             )
-            let administration = Administration(messenger: messenger, store: store.messages)
+            let keys = APIKeyService(store: store.apiKeys, time: time)
+            let administration = Administration(messenger: messenger, store: store.messages, keys: keys)
             let control = await Self.control(settings, administration, group, logger)
             let opened = try await GatewaysService.listen(environment, group: group)
             return ServerAssembly(
@@ -101,6 +105,12 @@ package final class ServerAssembly: Sendable {
                 stun: try await STUNService.listen(settings.gateways.stun, group: group, logger: logger),
                 control: control,
                 files: files,
+                api: settings.api.isEnabled
+                    ? API(
+                        settings.api,
+                        core: APICore(messenger: messenger, keys: keys, loops: environment.loops),
+                        logger: logger
+                    ) : nil,
                 logger: logger
             )
         } catch {
@@ -174,6 +184,7 @@ package final class ServerAssembly: Sendable {
                     health: health,
                     store: store.messages,
                     gauges: StateGauges(listeners: listeners, webSockets: webSockets, messenger: messenger),
+                    api: api,
                     webSockets: webSockets,
                     origins: WebSocketOrigins(settings.webSocket.origins),
                     maxWebSockets: webSockets.isEmpty ? 0 : settings.gateways.limits.connections,

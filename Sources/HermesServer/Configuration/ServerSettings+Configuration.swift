@@ -116,7 +116,7 @@ extension ServerSettings {
         + GatewaySettings.settings.filter { setting in
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
         }
-        + [webSocketEnabled.descriptor, webSocketOrigins.descriptor]
+        + [webSocketEnabled.descriptor, webSocketOrigins.descriptor] + APISettings.all
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
 
     /// - Throws: values that are not allowed, and combinations of them.
@@ -138,6 +138,7 @@ extension ServerSettings {
                 isEnabled: try values.value(of: Self.webSocketEnabled),
                 origins: try values.value(of: Self.webSocketOrigins)
             ),
+            api: try APISettings(values),
             gateways: try GatewaySettings(values),
             logLevel: try values.value(of: Self.logLevel),
             logFormat: try values.value(of: Self.logFormat),

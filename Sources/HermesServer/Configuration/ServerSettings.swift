@@ -59,6 +59,7 @@ package struct ServerSettings: Sendable {
     package var passwordHashesAtOnce: Int
     package var http: ListenerSettings
     package var webSocket: WebSocketSettings
+    package var api: APISettings
     package var gateways: GatewaySettings
     package var logLevel: Logger.Level
     package var logFormat: LogFormat

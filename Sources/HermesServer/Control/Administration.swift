@@ -11,8 +11,10 @@ package struct Administration: Sendable {
     let accounts: AccountService
     let sessions: SessionRegistry
     let store: any MessageStore
+    let keys: APIKeyService
 
-    package init(messenger: Messenger, store: any MessageStore) {
+    package init(messenger: Messenger, store: any MessageStore, keys: APIKeyService) {
+        self.keys = keys
         accounts = messenger.accounts
         sessions = messenger.sessions
         self.store = store
@@ -54,6 +56,14 @@ package struct Administration: Sendable {
             else { throw HermesError(.notFound, "\(account.nickName) has no device \"\(device)\".") }
             try await accounts.removeDevice(id, of: account.id)
             return .done
+        case .createAPIKey(let name, let scopes):
+            let scopes = scopes == "all" ? Set(APIScope.allCases) : try APIScope.list(scopes)
+            return .apiKeyCreated(secret: try await keys.create(name: name, scopes: scopes).secret)
+        case .listAPIKeys:
+            return .apiKeys(try await keys.keys().map(apiKey))
+        case .revokeAPIKey(let name):
+            try await keys.revoke(name: name)
+            return .done
         case .backup(let path):
             try await store.backup(to: path)
             return .done
@@ -75,6 +85,15 @@ package struct Administration: Sendable {
             isDisabled: account.isDisabled,
             createdAt: account.createdAt.rawValue,
             isOnline: sessions.isOnline(account.id)
+        )
+    }
+
+    private func apiKey(_ key: APIKey) -> ControlAPIKey {
+        ControlAPIKey(
+            name: key.name,
+            scopes: APIScope.text(key.scopes),
+            createdAt: key.createdAt.rawValue,
+            lastUsedAt: key.lastUsedAt?.rawValue
         )
     }
 

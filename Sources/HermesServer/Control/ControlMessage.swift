@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What `hermes user` and `hermes backup` ask of the server: one line of JSON over the control socket.
+/// What `hermes user`, `hermes apikey` and `hermes backup` ask of the server: one line of JSON over the control socket.
 package enum ControlRequest: Codable, Sendable, Hashable {
     case addUser(nickName: String, password: String)
     /// Accounts with an id above `after`, at most 1,000.
@@ -10,6 +10,10 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case setDisabled(nickName: String, isDisabled: Bool)
     case listDevices(nickName: String)
     case removeDevice(nickName: String, device: String)
+    /// Scopes separated by commas, or "all".
+    case createAPIKey(name: String, scopes: String)
+    case listAPIKeys
+    case revokeAPIKey(name: String)
     /// An absolute path of a file that does not exist yet.
     case backup(path: String)
 }
@@ -19,6 +23,8 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     case done
     case users([ControlUser])
     case devices([ControlDevice])
+    case apiKeyCreated(secret: String)
+    case apiKeys([ControlAPIKey])
     /// The number is one of `docs/errors.md`.
     case failed(code: UInt32, message: String)
 }
@@ -43,4 +49,15 @@ package struct ControlDevice: Codable, Sendable, Hashable {
     /// The last inbox entry it has taken.
     package var cursor: UInt64
     package var isOnline: Bool
+}
+
+/// A key of the HTTP API as `hermes apikey list` shows it.
+package struct ControlAPIKey: Codable, Sendable, Hashable {
+    package var name: String
+    /// Separated by commas.
+    package var scopes: String
+    /// Milliseconds since 1970.
+    package var createdAt: Int64
+    /// Milliseconds since 1970; nil: never.
+    package var lastUsedAt: Int64?
 }

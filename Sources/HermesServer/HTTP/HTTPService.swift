@@ -12,7 +12,7 @@ import NIOPosix
 import NIOSSL
 import ServiceLifecycle
 
-/// The HTTP port: `/healthz`, `/readyz`, `/metrics`, and gateways over WebSocket.
+/// The HTTP port: `/healthz`, `/readyz`, `/metrics`, the API under `/v1`, and gateways over WebSocket.
 struct HTTPService: Service {
     /// Open connections at most, WebSockets not counted; what is more is closed.
     private static let maxConnections = 1000
@@ -26,6 +26,8 @@ struct HTTPService: Service {
     let health: HealthState
     let store: any MessageStore
     let gauges: StateGauges
+    /// Nil if it is switched off.
+    let api: API?
     let webSockets: [WebSocketEndpoint]
     let origins: WebSocketOrigins
     /// WebSockets at most.
@@ -79,6 +81,7 @@ struct HTTPService: Service {
             gauges.read()
             return Self.text(.ok, MetricsRegistry.shared.text(), type: "text/plain; version=0.0.4; charset=utf-8")
         }
+        api?.register(on: router)
         for endpoint in webSockets {
             // A handshake that is not good comes here as any other request.
             router.get(RouterPath(endpoint.path)) { [origins] request, _ -> Response in

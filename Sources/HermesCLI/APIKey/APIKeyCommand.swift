@@ -1,0 +1,86 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesServer
+
+/// `hermes apikey`.
+struct APIKeyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "apikey",
+        abstract: "Manage the keys of the HTTP API.",
+        discussion: """
+            Works on the data directory, whether a server runs on it or not. A key is shown once, when it is made; the
+            server keeps its hash alone. A key that is revoked does nothing from then on.
+
+            Examples:
+              hermes apikey create shop --scopes push,users:read
+              hermes apikey list
+              hermes apikey revoke shop
+            """,
+        subcommands: [APIKeyCreate.self, APIKeyList.self, APIKeyRevoke.self]
+    )
+}
+
+struct APIKeyCreate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "create",
+        abstract: "Make a key and print it.",
+        discussion: """
+            Scopes: push, users:read, users:write, tokens:write, messages:read, messages:write, rooms:read, rooms:write,
+            topics:read, topics:write, stats:read; or all.
+
+            Example: hermes apikey create shop --scopes push,users:read > shop.key
+            """
+    )
+
+    @Argument(help: "What the key is called; no two keys are called the same.")
+    var name: String
+
+    @Option(help: ArgumentHelp("What it may do, separated by commas.", valueName: "scopes"))
+    var scopes: String = "push"
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        let response = try await Administrator(data).ask(.createAPIKey(name: name, scopes: scopes))
+        guard case .apiKeyCreated(let secret) = response else { return }
+        print(secret)
+    }
+}
+
+struct APIKeyList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List all keys: name, scopes, day of creation, day of last use.",
+        discussion: "Example: hermes apikey list"
+    )
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        guard case .apiKeys(let keys) = try await Administrator(data).ask(.listAPIKeys) else { return }
+        for key in keys {
+            let used = key.lastUsedAt.map { "used \(Day.text($0))" } ?? "never used"
+            print("\(key.name)\t\(key.scopes)\t\(Day.text(key.createdAt))\t\(used)")
+        }
+    }
+}
+
+struct APIKeyRevoke: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke",
+        abstract: "Take a key back, at once and for ever.",
+        discussion: "Example: hermes apikey revoke shop"
+    )
+
+    @Argument(help: "What the key is called.")
+    var name: String
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        _ = try await Administrator(data).ask(.revokeAPIKey(name: name))
+        print("\(name) is revoked")
+    }
+}

@@ -1,0 +1,110 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+
+/// The least of an HTTP client: one request, one answer, one connection.
+struct HTTPEndpoint {
+    /// What came back.
+    struct Answer: Sendable {
+        let status: Int
+        let body: [UInt8]
+    }
+
+    /// Longer answers are none of ours.
+    private static let maxAnswerBytes = 4 << 20
+
+    private let host: String
+    private let port: Int
+    private let isTLS: Bool
+    private let path: String
+
+    /// - Throws: if the address is none, with what it should look like.
+    init(_ server: String, path: String) throws(ClientFailure) {
+        guard let url = URL(string: server), let host = url.host, !host.isEmpty,
+            let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https"
+        else {
+            throw ClientFailure(
+                "--server \(server): not an address as http://127.0.0.1:8080",
+                exitCode: .validationFailure
+            )
+        }
+        self.host = host
+        isTLS = scheme == "https"
+        port = url.port ?? (isTLS ? 443 : 80)
+        self.path = path
+    }
+
+    /// Sends a request and waits for the answer, 30 seconds at most.
+    func post(_ body: [UInt8], headers: [(String, String)]) async throws(ClientFailure) -> Answer {
+        do {
+            return try await withThrowingTaskGroup(of: Answer.self) { group in
+                defer { group.cancelAll() }
+                group.addTask { try await exchange(body, headers) }
+                group.addTask {
+                    try await Task.sleep(for: .seconds(30))
+                    throw ClientFailure("\(host):\(port) gives no answer; check --server", exitCode: ExitCode(69))
+                }
+                guard let answer = try await group.next() else { throw ClientFailure("no answer") }
+                return answer
+            }
+        } catch let failure as ClientFailure {
+            throw failure
+        } catch {
+            throw ClientFailure(
+                "cannot reach \(host):\(port): \(error); is the server running (hermes serve), and --server right?",
+                exitCode: ExitCode(69)
+            )
+        }
+    }
+
+    private func exchange(_ body: [UInt8], _ headers: [(String, String)]) async throws -> Answer {
+        let tls = isTLS ? try NIOSSLContext(configuration: .makeClientConfiguration()) : nil
+        let host = host
+        let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .connectTimeout(.seconds(10))
+            .connect(host: host, port: port) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    if let tls {
+                        let name = (try? SocketAddress(ipAddress: host, port: 0)) == nil ? host : nil
+                        try channel.pipeline.syncOperations.addHandler(
+                            NIOSSLClientHandler(context: tls, serverHostname: name)
+                        )
+                    }
+                    try channel.pipeline.syncOperations.addHTTPClientHandlers()
+                    return try NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>(
+                        wrappingChannelSynchronously: channel
+                    )
+                }
+            }
+        return try await channel.executeThenClose { inbound, outbound in
+            var head = HTTPRequestHead(version: .http1_1, method: .POST, uri: path)
+            head.headers.add(name: "Host", value: "\(host):\(port)")
+            head.headers.add(name: "Content-Length", value: String(body.count))
+            head.headers.add(name: "Connection", value: "close")
+            for (name, value) in headers { head.headers.add(name: name, value: value) }
+            try await outbound.write(.head(head))
+            try await outbound.write(.body(.byteBuffer(ByteBuffer(bytes: body))))
+            try await outbound.write(.end(nil))
+            var status = 0
+            var bytes: [UInt8] = []
+            for try await part in inbound {
+                switch part {
+                case .head(let head): status = Int(head.status.code)
+                case .body(let buffer):
+                    guard bytes.count + buffer.readableBytes <= Self.maxAnswerBytes else {
+                        throw ClientFailure("the answer is too long")
+                    }
+                    bytes.append(contentsOf: buffer.readableBytesView)
+                case .end: return Answer(status: status, body: bytes)
+                }
+            }
+            throw ClientFailure("the server closed the connection without an answer", exitCode: ExitCode(69))
+        }
+    }
+}

@@ -1,0 +1,213 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+
+/// `hermes push`.
+struct PushCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "push",
+        abstract: "Push to users, a device, a topic, a room or everyone, as a back end does.",
+        discussion: """
+            Prints the push's id. The API key comes from --key-file or HERMES_API_KEY; make one with
+            "hermes apikey create NAME --scopes push".
+
+            Examples:
+              hermes push --to ann --title "Parcel" --body "It is at your door"
+              hermes push --to ann --to bob --title "Score 2:1" --collapse match-7 --ttl 10m
+              hermes push --to ann --device phone --body "Only here" --data '{"order":7}' --priority high
+              hermes push --topic news/de --title "News" --retain
+              hermes push --room lobby --body "Back in five minutes"
+              hermes push --everyone --title "Maintenance at 22:00" --idempotency-key maintenance-1
+            """
+    )
+
+    @Option(help: ArgumentHelp("A user by name or uid; can be given several times.", valueName: "name"))
+    var to: [String] = []
+
+    @Option(help: ArgumentHelp("Only this device of the user shows it.", valueName: "id"))
+    var device: String?
+
+    @Option(help: ArgumentHelp("The subscribers of this topic.", valueName: "topic"))
+    var topic: String?
+
+    @Option(help: ArgumentHelp("Who is in this room now.", valueName: "room"))
+    var room: String?
+
+    @Flag(help: "Every account.")
+    var everyone = false
+
+    @Option(help: "What it is about.")
+    var title: String?
+
+    @Option(help: "What it says.")
+    var body: String?
+
+    @Option(help: ArgumentHelp("The application's own JSON object.", valueName: "json"))
+    var data: String?
+
+    @Option(help: ArgumentHelp("It takes the place of one with the same key that is not delivered.", valueName: "key"))
+    var collapse: String?
+
+    @Option(help: ArgumentHelp("Not delivered any more after this long: 90s, 10m, 1h, 2d.", valueName: "time"))
+    var ttl: String?
+
+    @Option(help: ArgumentHelp("normal or high: how soon a device that sleeps is woken.", valueName: "priority"))
+    var priority: String?
+
+    @Flag(help: "With --topic: keep it for those who subscribe later.")
+    var retain = false
+
+    @Flag(help: "With --topic: the payload is hermes.v1.Push as protobuf instead of JSON.")
+    var protobuf = false
+
+    @Option(help: ArgumentHelp("Makes pushing again safe: the same key and content is pushed once.", valueName: "key"))
+    var idempotencyKey: String?
+
+    @Option(help: ArgumentHelp("Read the API key from this file.", valueName: "file"))
+    var keyFile: String?
+
+    @Option(help: ArgumentHelp("The server's HTTP port.", valueName: "url"))
+    var server = "http://127.0.0.1:8080"
+
+    func validate() throws {
+        let targets = [!to.isEmpty, topic != nil, room != nil, everyone].filter { $0 }.count
+        guard targets == 1 else {
+            throw ValidationError("say whom it is for: one of --to, --topic, --room and --everyone")
+        }
+        guard title != nil || body != nil || data != nil else {
+            throw ValidationError("say something: --title, --body or --data")
+        }
+        guard device == nil || to.count == 1 else {
+            throw ValidationError("--device: names a device of one user; give --to once")
+        }
+        guard topic != nil || !retain && !protobuf else {
+            throw ValidationError("--retain and --protobuf go with --topic alone")
+        }
+        if let ttl, Self.seconds(ttl) == nil {
+            throw ValidationError("--ttl \(ttl): a number and s, m, h or d, as 10m")
+        }
+        if let data, !Self.isObject(data) { throw ValidationError("--data: not a JSON object, as {\"order\":7}") }
+        if let priority, !["normal", "high"].contains(priority) {
+            throw ValidationError("--priority \(priority): normal or high")
+        }
+    }
+
+    func run() async throws {
+        do {
+            let endpoint = try HTTPEndpoint(server, path: "/v1/push")
+            let key = try APIKeyInput.read(file: keyFile)
+            var headers = [("Authorization", "Bearer \(key)"), ("Content-Type", "application/json")]
+            if let idempotencyKey { headers.append(("Idempotency-Key", idempotencyKey)) }
+            let answer = try await endpoint.post(Array(try request().utf8), headers: headers)
+            print(try PushAnswer(answer, server: server).id)
+        } catch let failure as ClientFailure {
+            StandardError.write("hermes: \(failure.message)\n")
+            throw failure.exitCode
+        }
+    }
+
+    /// The body of the request.
+    private func request() throws -> String {
+        let target: String
+        if let topic {
+            let format = protobuf ? "protobuf" : "json"
+            target = "{\"topic\":{\"name\":\(Self.quoted(topic)),\"format\":\"\(format)\",\"retain\":\(retain)}}"
+        } else if let room {
+            target = "{\"room\":\(Self.quoted(room))}"
+        } else if everyone {
+            target = "{\"everyone\":true}"
+        } else if let device {
+            target = "{\"device\":{\"user\":\(Self.quoted(to[0])),\"device_id\":\(Self.quoted(device))}}"
+        } else if to.count == 1 {
+            target = "{\"user\":\(Self.quoted(to[0]))}"
+        } else {
+            target = "{\"users\":[\(to.map(Self.quoted).joined(separator: ","))]}"
+        }
+        var members = ["\"to\":\(target)"]
+        if let title { members.append("\"title\":\(Self.quoted(title))") }
+        if let body { members.append("\"body\":\(Self.quoted(body))") }
+        if let data { members.append("\"data\":\(data)") }
+        if let collapse { members.append("\"collapse_key\":\(Self.quoted(collapse))") }
+        if let ttl, let seconds = Self.seconds(ttl) { members.append("\"ttl_seconds\":\(seconds)") }
+        if let priority { members.append("\"priority\":\(Self.quoted(priority))") }
+        return "{" + members.joined(separator: ",") + "}"
+    }
+
+    private static func quoted(_ text: String) -> String {
+        // Every text has a JSON form.
+        (try? JSONEncoder().encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
+    }
+
+    private static func isObject(_ text: String) -> Bool {
+        (try? JSONSerialization.jsonObject(with: Data(text.utf8))) is [String: Any]
+    }
+
+    /// - Returns: nil for what is no duration.
+    static func seconds(_ text: String) -> Int64? {
+        let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
+        guard let last = text.last, let unit = units[last], let number = Int64(text.dropLast()), number > 0 else {
+            return nil
+        }
+        let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
+        return overflow ? nil : seconds
+    }
+}
+
+/// Where the key of the API comes from; never the command line, where others could see it.
+enum APIKeyInput {
+    static func read(file: String?) throws(ClientFailure) -> String {
+        if let file {
+            guard let data = FileManager.default.contents(atPath: file) else {
+                throw ClientFailure("--key-file \(file): cannot be read", exitCode: ExitCode(66))
+            }
+            let key = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            guard key.hasPrefix("hk_") else {
+                throw ClientFailure("--key-file \(file): holds no API key (hk_…)", exitCode: ExitCode(65))
+            }
+            return key
+        }
+        guard let key = ProcessInfo.processInfo.environment["HERMES_API_KEY"], !key.isEmpty else {
+            throw ClientFailure(
+                "no API key: give --key-file or HERMES_API_KEY; make one with \"hermes apikey create NAME --scopes push\"",
+                exitCode: ExitCode(77)
+            )
+        }
+        return key
+    }
+}
+
+/// What the server answered.
+struct PushAnswer {
+    private struct Accepted: Decodable {
+        let id: String
+        let unknown: [String]?
+    }
+
+    private struct Refused: Decodable {
+        let title: String
+        let detail: String
+        let code: Int
+    }
+
+    let id: String
+
+    init(_ answer: HTTPEndpoint.Answer, server: String) throws(ClientFailure) {
+        let data = Data(answer.body)
+        if answer.status == 202, let accepted = try? JSONDecoder().decode(Accepted.self, from: data) {
+            id = accepted.id
+            if let unknown = accepted.unknown, !unknown.isEmpty {
+                StandardError.write("hermes: no account: \(unknown.joined(separator: ", "))\n")
+            }
+            return
+        }
+        guard let refused = try? JSONDecoder().decode(Refused.self, from: data) else {
+            throw ClientFailure("\(server) answered \(answer.status), as no Hermes server does; check --server")
+        }
+        throw ClientFailure(
+            "\(server): \(refused.detail) (error \(refused.code))",
+            exitCode: answer.status == 401 || answer.status == 403 ? ExitCode(77) : .failure
+        )
+    }
+}

@@ -1,0 +1,60 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+
+/// What the server says in rooms, for those who ask it to without being in one.
+package enum RoomAnnouncement {
+    /// The longest text, in bytes.
+    package static let maxTextBytes = 4_096
+
+    /// A notice of the server (type 4).
+    /// - Throws: `.tooLarge`.
+    package static func notice(_ text: String, to room: RoomName, at now: Timestamp) throws(HermesError) -> Publication
+    {
+        var notice = LiveRoom_SystemNotice()
+        notice.text = try checked(text)
+        notice.serverTime = now.rawValue
+        return try publication(notice, type: .notice, to: room)
+    }
+
+    /// A text under a name (type 2), as a viewer's.
+    /// - Throws: `.tooLarge`.
+    package static func text(
+        _ text: String,
+        from name: String,
+        to room: RoomName
+    ) throws(HermesError) -> Publication {
+        var message = LiveRoom_ChatMessage()
+        message.user.level = 0
+        message.user.name = name
+        message.user.iconURL = ""
+        message.text = try checked(text)
+        return try publication(message, type: .text, to: room)
+    }
+
+    private static func checked(_ text: String) throws(HermesError) -> String {
+        guard text.utf8.count <= maxTextBytes else {
+            throw HermesError(.tooLarge, "what is said in a room is at most \(maxTextBytes) bytes")
+        }
+        return text
+    }
+
+    private static func publication(
+        _ message: some WireMessage,
+        type: LiveRoomFrameType,
+        to room: RoomName
+    ) throws(HermesError) -> Publication {
+        do {
+            return LiveRoomTranslation.publication(
+                of: try message.wireBuffer(),
+                type: type,
+                to: room.topic,
+                sender: nil
+            )
+        } catch {
+            throw HermesError(.internalError, "the text cannot be encoded", cause: error)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+
+/// The HTTP API for back ends.
+package struct APISettings: Sendable, Hashable {
+    package var isEnabled: Bool
+    /// Of one key.
+    package var requestsPerSecond: Int
+    /// The most requests of one key at once.
+    package var burst: Int
+
+    package init(isEnabled: Bool = true, requestsPerSecond: Int = 100, burst: Int = 200) {
+        self.isEnabled = isEnabled
+        self.requestsPerSecond = requestsPerSecond
+        self.burst = burst
+    }
+}
+
+extension APISettings {
+    private static let enabled = Setting.flag(
+        "http.api.enabled",
+        default: true,
+        "Whether the API for back ends is served under /v1 on the HTTP port; its keys come from 'hermes apikey'."
+    )
+    private static let requestsPerSecond = Setting.number(
+        "http.api.requestsPerSecond",
+        default: 100,
+        in: 1...1_000_000,
+        "Requests per second that one API key may make for long."
+    )
+    private static let burst = Setting.number(
+        "http.api.burst",
+        default: 200,
+        in: 1...1_000_000,
+        "Requests that one API key may make at once, after it was quiet."
+    )
+
+    static let all: [SettingDescriptor] = [enabled.descriptor, requestsPerSecond.descriptor, burst.descriptor]
+
+    init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            isEnabled: try values.value(of: Self.enabled),
+            requestsPerSecond: try values.value(of: Self.requestsPerSecond),
+            burst: try values.value(of: Self.burst)
+        )
+    }
+}

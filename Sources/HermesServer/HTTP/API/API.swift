@@ -1,0 +1,297 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HTTPTypes
+import HermesCore
+import HermesGateways
+import Hummingbird
+import Logging
+import NIOCore
+
+/// The HTTP API for back ends, under `/v1`: registers its routes, and does for all of them what is the same.
+struct API: Sendable {
+    /// The largest body of a request.
+    static let maxBodyBytes = 1 << 20
+    private static let methods: [HTTPRequest.Method] = [
+        .get, .put, .post, .delete, .patch, .head, .options, .trace, .connect, HTTPRequest.Method("QUERY") ?? .get,
+    ]
+
+    let settings: APISettings
+    let core: APICore
+    let logger: Logger
+    let routes: [APIRoute]
+    private let limit: APIRateLimit
+    private let document: String
+
+    init(_ settings: APISettings, core: APICore, logger: Logger) {
+        self.settings = settings
+        self.core = core
+        self.logger = logger
+        limit = APIRateLimit(rate: settings.requestsPerSecond, burst: settings.burst)
+        var routes = core.routes
+        let document = OpenAPIDocument.document(of: routes + [Self.documentRoute("")]).text
+        routes.append(Self.documentRoute(document))
+        self.routes = routes
+        self.document = document
+    }
+
+    private static func documentRoute(_ text: String) -> APIRoute {
+        APIRoute(
+            method: .get,
+            path: "/openapi.json",
+            id: "getDocument",
+            summary: "This document.",
+            scope: nil,
+            success: .ok,
+            answer: .anyObject,
+            handler: { _ in APIAnswer(text: text) }
+        )
+    }
+
+    /// Registers every route, and the answers to what is none.
+    func register(on router: Router<BasicRequestContext>) {
+        for (path, routes) in Dictionary(grouping: routes, by: \.path) {
+            for route in routes {
+                router.on(RouterPath("/v1" + path), method: route.method) { request, context in
+                    await respond(to: request, context, route)
+                }
+            }
+            let allowed = routes.map(\.method)
+            let allow = allowed.map(\.rawValue).sorted().joined(separator: ", ")
+            for method in Self.methods where !allowed.contains(method) {
+                router.on(RouterPath("/v1" + path), method: method) { request, _ in
+                    var problem = APIProblem(.methodNotAllowed, .unsupported, "This path takes \(allow).")
+                    problem.allow = allow
+                    return Self.response(problem)
+                }
+            }
+        }
+        for method in Self.methods {
+            router.on("/v1/**", method: method) { _, _ in
+                Self.response(APIProblem(.notFound, .notFound, "There is no such path; see /v1/openapi.json."))
+            }
+        }
+    }
+
+    // MARK: A request
+
+    private func respond(to request: Request, _ context: BasicRequestContext, _ route: APIRoute) async -> Response {
+        var headers = HTTPFields()
+        do {
+            let key = try await authorize(request, route, &headers)
+            let call = try await call(request, context, route, key)
+            let answer = try await route.handler(call)
+            for (name, value) in answer.headers {
+                if let name = HTTPField.Name(name) { headers[name] = value }
+            }
+            guard let text = answer.text ?? answer.body?.text else {
+                return Response(status: route.success, headers: headers)
+            }
+            headers[.contentType] = "application/json"
+            return Response(
+                status: route.success,
+                headers: headers,
+                body: .init(byteBuffer: ByteBuffer(string: text))
+            )
+        } catch let problem as APIProblem {
+            return Self.response(problem, headers)
+        } catch let error as HermesError {
+            if error.code == .internalError { log(error, route) }
+            return Self.response(APIProblem(error), headers)
+        } catch {
+            log(error, route)
+            return Self.response(APIProblem(.internalServerError, .internalError, "The log has the cause."), headers)
+        }
+    }
+
+    private func log(_ error: any Error, _ route: APIRoute) {
+        logger.error("API request failed", metadata: ["operation": "\(route.id)", "error": "\(error)"])
+    }
+
+    /// Who asks, and whether it may: before anything else of the request is looked at.
+    private func authorize(_ request: Request, _ route: APIRoute, _ headers: inout HTTPFields) async throws -> APIKey? {
+        guard let scope = route.scope else { return nil }
+        let fields = request.headers[values: .authorization]
+        guard fields.count == 1, let secret = Self.bearer(fields[0]) else {
+            throw APIProblem(
+                .unauthorized,
+                .notAuthenticated,
+                "Send an API key as \"Authorization: Bearer hk_…\"; make one with \"hermes apikey create\"."
+            )
+        }
+        let key = try await core.keys.check(secret)
+        let decision = limit.request(of: key.id, now: core.messenger.time.uptime())
+        headers[.rateLimitLimit] = String(decision.limit)
+        headers[.rateLimitRemaining] = String(decision.remaining)
+        headers[.rateLimitReset] = String(decision.secondsToReset)
+        guard decision.isAllowed else {
+            throw APIProblem(
+                .tooManyRequests,
+                .rateLimited,
+                "This key makes more than \(settings.requestsPerSecond) requests a second (http.api.requestsPerSecond).",
+                retryAfter: .seconds(decision.secondsToRetry)
+            )
+        }
+        guard key.scopes.contains(scope) else {
+            throw APIProblem(
+                .forbidden,
+                .forbidden,
+                "The key \"\(key.name)\" has not the scope \(scope.rawValue); make one that has it with \"hermes apikey create\"."
+            )
+        }
+        return key
+    }
+
+    /// The scheme in any case, then the key (RFC 9110, section 11.4).
+    private static func bearer(_ field: String) -> String? {
+        let parts = field.split(separator: " ", omittingEmptySubsequences: true)
+        guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
+        return String(parts[1])
+    }
+
+    private func call(
+        _ request: Request,
+        _ context: BasicRequestContext,
+        _ route: APIRoute,
+        _ key: APIKey?
+    ) async throws -> APICall {
+        var path: [String: String] = [:]
+        for parameter in route.pathParameters {
+            let raw = context.parameters.get(parameter.name) ?? ""
+            guard let text = raw.removingPercentEncoding else {
+                throw APIProblem(.badRequest, .invalidArgument, "The path's \(parameter.name) is badly encoded.")
+            }
+            if let problem = parameter.schema.problem(with: .string(text), at: parameter.name) {
+                throw APIProblem(.badRequest, .invalidArgument, "In the path: \(problem).")
+            }
+            path[parameter.name] = text
+        }
+        let query = try Self.query(request.uri.query ?? "", route)
+        var idempotencyKey: String?
+        if route.isIdempotent {
+            idempotencyKey = try Self.idempotencyKey(request.headers[values: .idempotencyKey])
+        }
+        let bytes = try await body(of: request, route)
+        return APICall(
+            key: key,
+            pathParameters: path,
+            query: query,
+            body: route.body == nil ? .null : try Self.json(bytes, route),
+            bodyBytes: bytes,
+            idempotencyKey: idempotencyKey
+        )
+    }
+
+    private static func idempotencyKey(_ values: [String]) throws(APIProblem) -> String? {
+        guard let key = values.first else { return nil }
+        let isPlain = key.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        guard values.count == 1, (1...APICore.maxIdempotencyKeyBytes).contains(key.utf8.count), isPlain else {
+            throw APIProblem(
+                .badRequest,
+                .invalidArgument,
+                "Idempotency-Key must be 1 to \(APICore.maxIdempotencyKeyBytes) characters of printable ASCII without blanks."
+            )
+        }
+        return key
+    }
+
+    private static func query(_ text: String, _ route: APIRoute) throws(APIProblem) -> [String: String] {
+        var query: [String: String] = [:]
+        for pair in text.split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            let value = parts.count > 1 ? parts[1].replacing("+", with: " ") : ""
+            guard let name = String(parts[0]).removingPercentEncoding, let value = String(value).removingPercentEncoding
+            else { throw APIProblem(.badRequest, .invalidArgument, "The query is badly encoded.") }
+            guard let parameter = route.query.first(where: { $0.name == name }) else {
+                let allowed = route.query.map(\.name).joined(separator: ", ")
+                throw APIProblem(
+                    .badRequest,
+                    .invalidArgument,
+                    "There is no query parameter \"\(name.prefix(64))\"; allowed: \(allowed.isEmpty ? "none" : allowed)."
+                )
+            }
+            guard query[name] == nil else {
+                throw APIProblem(.badRequest, .invalidArgument, "The query parameter \(name) is given twice.")
+            }
+            let isNumber = if case .integer = parameter.schema { Int64(value) != nil } else { false }
+            if let problem = parameter.schema.problem(with: isNumber ? .number(value) : .string(value), at: name) {
+                throw APIProblem(.badRequest, .invalidArgument, "In the query: \(problem).")
+            }
+            query[name] = value
+        }
+        if let missing = route.query.first(where: { $0.isRequired && query[$0.name] == nil }) {
+            throw APIProblem(.badRequest, .invalidArgument, "The query parameter \(missing.name) is missing.")
+        }
+        return query
+    }
+
+    /// The body, whose length is looked at before it is read.
+    private func body(of request: Request, _ route: APIRoute) async throws -> [UInt8] {
+        guard route.body != nil else { return [] }
+        let type = request.headers[.contentType]?.split(separator: ";").first?.trimmingCharacters(in: .whitespaces)
+        guard type?.lowercased() == "application/json" else {
+            throw APIProblem(
+                .unsupportedMediaType,
+                .invalidArgument,
+                "Send the body as JSON, with \"Content-Type: application/json\"."
+            )
+        }
+        let tooLarge = APIProblem(.contentTooLarge, .tooLarge, "The body is larger than \(Self.maxBodyBytes) bytes.")
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > Self.maxBodyBytes {
+            throw tooLarge
+        }
+        var bytes: [UInt8] = []
+        do {
+            for try await chunk in request.body {
+                guard bytes.count + chunk.readableBytes <= Self.maxBodyBytes else { throw tooLarge }
+                bytes.append(contentsOf: chunk.readableBytesView)
+            }
+        } catch let problem as APIProblem {
+            throw problem
+        } catch {
+            throw APIProblem(.badRequest, .invalidArgument, "The body did not come to its end.")
+        }
+        return bytes
+    }
+
+    private static func json(_ bytes: [UInt8], _ route: APIRoute) throws(APIProblem) -> JSONValue {
+        let value: JSONValue
+        do throws(JSONParser.Failure) {
+            value = try JSONParser.parse(bytes)
+        } catch {
+            throw APIProblem(
+                .badRequest,
+                .invalidArgument,
+                "The body is not JSON: \(error.reason), at byte \(error.offset)."
+            )
+        }
+        if let problem = route.body?.problem(with: value, at: "the body") {
+            throw APIProblem(.unprocessableContent, .invalidArgument, "\(problem).")
+        }
+        return value
+    }
+
+    static func response(_ problem: APIProblem, _ headers: HTTPFields = HTTPFields()) -> Response {
+        var headers = headers
+        headers[.contentType] = "application/problem+json"
+        if problem.status == .unauthorized { headers[.wwwAuthenticate] = "Bearer realm=\"hermes\"" }
+        if let allow = problem.allow { headers[.allow] = allow }
+        if let retryAfter = problem.retryAfter {
+            headers[.retryAfter] = String(max(1, Int((retryAfter / .seconds(1)).rounded(.up))))
+        }
+        return Response(
+            status: problem.status,
+            headers: headers,
+            body: .init(byteBuffer: ByteBuffer(string: problem.document.text))
+        )
+    }
+}
+
+extension HTTPField.Name {
+    // Constants of this file, all of them tokens.
+    static let rateLimitLimit = HTTPField.Name("RateLimit-Limit") ?? .retryAfter
+    static let rateLimitRemaining = HTTPField.Name("RateLimit-Remaining") ?? .retryAfter
+    static let rateLimitReset = HTTPField.Name("RateLimit-Reset") ?? .retryAfter
+    static let idempotencyKey = HTTPField.Name("Idempotency-Key") ?? .ifMatch
+}

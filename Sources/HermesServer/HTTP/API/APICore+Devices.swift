@@ -1,0 +1,139 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+
+/// Devices of accounts, and the tokens they log in with.
+extension APICore {
+    private typealias Field = APISchema.Field
+
+    static let deviceID = APISchema.string(
+        length: 1...DeviceID.maxBytes,
+        APISchema.StringForm(pattern: "^[!-~]+$", meaning: "printable ASCII without blanks") { DeviceID($0) != nil }
+    )
+
+    var deviceRoutes: [APIRoute] {
+        [
+            APIRoute(
+                method: .get,
+                path: "/users/{user}/devices",
+                id: "listDevices",
+                summary: "The devices of an account, oldest first.",
+                scope: .usersRead,
+                pathParameters: [APIRoute.user],
+                success: .ok,
+                answer: .object([
+                    Field("devices", .array(Self.device, count: 0...Int.max), required: true, "Oldest first.")
+                ]),
+                failures: [.notFound],
+                handler: listDevices
+            ),
+            APIRoute(
+                method: .delete,
+                path: "/users/{user}/devices/{device_id}",
+                id: "removeDevice",
+                summary: "Remove a device: its tokens are revoked, it is disconnected, nothing waits for it any more.",
+                scope: .usersWrite,
+                pathParameters: [
+                    APIRoute.user, APIRoute.Parameter("device_id", Self.deviceID, required: true, "Which device."),
+                ],
+                success: .noContent,
+                answer: nil,
+                failures: [.notFound],
+                handler: removeDevice
+            ),
+        ]
+    }
+
+    var tokenRoutes: [APIRoute] {
+        [
+            APIRoute(
+                method: .post,
+                path: "/users/{user}/tokens",
+                id: "issueToken",
+                summary: "Issue a token that one device of the account logs in with, in place of its password.",
+                scope: .tokensWrite,
+                pathParameters: [APIRoute.user],
+                body: .object([
+                    Field("device_id", Self.deviceID, required: true, "The device; registered if it is new."),
+                    Field("device_name", .string(length: 0...64), "For people."),
+                ]),
+                success: .created,
+                answer: .object([
+                    Field("token", .string(length: 1...128), required: true, "Cannot be read again."),
+                    Field("uid", Self.uid, required: true, "Whose it is."),
+                    Field("device_id", Self.deviceID, required: true, "Which device it is for."),
+                ]),
+                failures: [.notFound],
+                handler: issueToken
+            ),
+            APIRoute(
+                method: .delete,
+                path: "/users/{user}/tokens",
+                id: "revokeTokens",
+                summary: "Revoke all tokens of an account and end its sessions; the password stays.",
+                scope: .tokensWrite,
+                pathParameters: [APIRoute.user],
+                success: .noContent,
+                answer: nil,
+                failures: [.notFound],
+                handler: revokeTokens
+            ),
+        ]
+    }
+
+    private static let device = APISchema.named(
+        "Device",
+        .object([
+            Field("device_id", deviceID, required: true, "As the client chose it."),
+            Field("name", .string(length: 0 ... .max), required: true, "For people."),
+            Field("platform", .string(length: 0 ... .max), required: true, "As the client said it."),
+            Field("app_version", .string(length: 0 ... .max), required: true, "As the client said it."),
+            Field("online", .boolean, required: true, "It is connected now."),
+            Field("last_seen_ms", time, required: true, "In milliseconds since 1970."),
+            Field("acknowledged_seq", .integer(0 ... .max), required: true, "It has taken its inbox up to here."),
+        ])
+    )
+
+    private func listDevices(_ call: APICall) async throws -> APIAnswer {
+        let user = try await account(of: call).id
+        let online = Set(messenger.sessions.attachedDevices(of: user))
+        let devices = try await messenger.accounts.devices(of: user).map { device -> JSONValue in
+            [
+                "device_id": .string(device.description.id.rawValue),
+                "name": .string(device.description.name),
+                "platform": .string(device.description.platform),
+                "app_version": .string(device.description.appVersion),
+                "online": .boolean(online.contains(device.description.id)),
+                "last_seen_ms": .integer(device.lastSeenAt.rawValue),
+                "acknowledged_seq": .integer(device.cursor),
+            ]
+        }
+        return APIAnswer(["devices": .array(devices)])
+    }
+
+    private func removeDevice(_ call: APICall) async throws -> APIAnswer {
+        let user = try await account(of: call).id
+        guard let device = DeviceID(call.pathParameters["device_id"] ?? "") else {
+            throw APIProblem(.notFound, .notFound, "The account has no such device.")
+        }
+        try await messenger.accounts.removeDevice(device, of: user)
+        return .empty
+    }
+
+    private func issueToken(_ call: APICall) async throws -> APIAnswer {
+        let user = try await account(of: call).id
+        guard let id = call.body["device_id"]?.string.flatMap({ DeviceID($0) }) else {
+            throw APIProblem(.unprocessableContent, .invalidArgument, "device_id is missing.")
+        }
+        let device = DeviceDescription(id: id, name: call.body["device_name"]?.string ?? "")
+        let token = try await messenger.accounts.issueToken(for: device, of: user)
+        return APIAnswer(["token": .string(token), "uid": .integer(user.rawValue), "device_id": .string(id.rawValue)])
+    }
+
+    private func revokeTokens(_ call: APICall) async throws -> APIAnswer {
+        try await messenger.accounts.revokeTokens(of: account(of: call).id)
+        return .empty
+    }
+}

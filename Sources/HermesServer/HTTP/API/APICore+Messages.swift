@@ -1,0 +1,175 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+import HermesGateways
+
+/// Messages of conversations, sent and read as one of those who take part.
+extension APICore {
+    private typealias Field = APISchema.Field
+
+    /// What messages of the API are sent from; no client uses it, so the sender's devices all get them.
+    private static let device = "http-api"
+
+    var messageRoutes: [APIRoute] {
+        [
+            APIRoute(
+                method: .post,
+                path: "/users/{user}/messages",
+                id: "sendMessage",
+                summary: "Send a text as this account, to a user or a group it is in.",
+                scope: .messagesWrite,
+                pathParameters: [APIRoute.user],
+                body: .object([
+                    Field(
+                        "to",
+                        .oneMember([
+                            Field("user", .user, "The other of a 1:1 conversation."),
+                            Field("group", Self.uid, "A group."),
+                        ]),
+                        required: true,
+                        "Where it goes."
+                    ),
+                    Field("text", .string(length: 1...65_536), required: true, "What it says; at most 64 KiB."),
+                    Field(
+                        "client_id",
+                        .string(length: 1...16),
+                        "Makes sending again safe: the same id and text is sent once."
+                    ),
+                    Field("ttl_seconds", .integer(1...315_360_000), "Not delivered any more after this long."),
+                ]),
+                success: .created,
+                answer: Self.receipt,
+                failures: [.notFound, .conflict],
+                handler: sendMessage
+            ),
+            APIRoute(
+                method: .get,
+                path: "/users/{user}/messages",
+                id: "readMessages",
+                summary: "The newest stored messages of a conversation of this account, the oldest first; needs "
+                    + "store.historyDays.",
+                scope: .messagesRead,
+                pathParameters: [APIRoute.user],
+                query: [
+                    APIRoute.Parameter("with", .user, "The other of a 1:1 conversation; this or group."),
+                    APIRoute.Parameter("group", Self.uid, "A group; this or with."),
+                    APIRoute.Parameter("before", .integer(1 ... .max), "Messages with a lower conversation_seq."),
+                    Self.limitParameter,
+                ],
+                success: .ok,
+                answer: .object([
+                    Field("messages", .array(Self.message, count: 0...Self.maxPage), required: true, "Oldest first.")
+                ]),
+                failures: [.notFound],
+                handler: readMessages
+            ),
+        ]
+    }
+
+    private static let receipt = APISchema.named(
+        "Receipt",
+        .object([
+            Field("message_id", .string(length: 26...26), required: true, "The message's id."),
+            Field("conversation_seq", .integer(1 ... .max), required: true, "Its place in the conversation."),
+            Field("sent_at_ms", time, required: true, "In milliseconds since 1970."),
+            Field("duplicate", .boolean, required: true, "It had been sent before; nothing was sent again."),
+        ])
+    )
+
+    private static let message = APISchema.named(
+        "Message",
+        .object([
+            Field("message_id", .string(length: 26...26), required: true, "The message's id."),
+            Field("conversation_seq", .integer(1 ... .max), required: true, "Its place in the conversation."),
+            Field("from_uid", uid, required: true, "Who sent it."),
+            Field("from_nick_name", .string(length: 0 ... .max), required: true, "The name of who sent it."),
+            Field("sent_at_ms", time, required: true, "In milliseconds since 1970."),
+            Field("recalled", .boolean, required: true, "It was taken back, and says nothing any more."),
+            Field("text", .string(length: 0 ... .max), "If it is a text."),
+            Field("content", .anyObject, "If it is something else: hermes.v1.Content as JSON."),
+        ])
+    )
+
+    private func sendMessage(_ call: APICall) async throws -> APIAnswer {
+        let account = try await account(of: call)
+        let to = call.body["to"] ?? .null
+        let conversation = try await conversation(
+            of: account,
+            with: to["user"].flatMap { APIUserSelector($0) },
+            group: to["group"]?.integer
+        )
+        let draft = MessageDraft(
+            conversation: conversation,
+            clientID: call.body["client_id"]?.string,
+            content: try MessageText.content(call.body["text"]?.string ?? ""),
+            expiresAfter: call.body["ttl_seconds"]?.integer.map { .seconds($0) }
+        )
+        let sender = try principal(account)
+        let result = await withCheckedContinuation { continuation in
+            messenger.messages.send(draft, from: sender) { continuation.resume(returning: $0) }
+        }
+        let receipt = try result.get()
+        return APIAnswer([
+            "message_id": .string(receipt.messageID.description),
+            "conversation_seq": .integer(receipt.conversationSeq),
+            "sent_at_ms": .integer(receipt.sentAt.rawValue),
+            "duplicate": .boolean(receipt.isDuplicate),
+        ])
+    }
+
+    private func readMessages(_ call: APICall) async throws -> APIAnswer {
+        let account = try await account(of: call)
+        guard (call.query["with"] == nil) != (call.query["group"] == nil) else {
+            throw APIProblem(.badRequest, .invalidArgument, "Name the conversation: either with or group.")
+        }
+        let found = try await messenger.messages.history(
+            of: conversation(
+                of: account,
+                with: call.query["with"].flatMap { APIUserSelector($0) },
+                group: call.number("group")
+            ),
+            before: call.number("before").map { UInt64($0) },
+            limit: Self.limit(of: call),
+            reader: principal(account)
+        )
+        return APIAnswer(["messages": .array(try found.map(document))])
+    }
+
+    private func principal(_ account: Account) throws -> Principal {
+        guard let device = DeviceID(Self.device) else { throw HermesError(.internalError, "not a device id") }
+        return Principal(user: account.id, nickName: account.nickName, device: device)
+    }
+
+    private func conversation(
+        of account: Account,
+        with other: APIUserSelector?,
+        group: Int64?
+    ) async throws -> ConversationID {
+        if let group {
+            guard let id = Int32(exactly: group).flatMap(GroupID.init(rawValue:)) else { throw Self.badSelector }
+            return .group(id)
+        }
+        return .direct(between: account.id, and: try await self.account(other).id)
+    }
+
+    private func document(of message: Message) throws -> JSONValue {
+        var text: String?
+        var content: JSONValue?
+        if !message.isRecalled {
+            text = MessageText.text(of: message.content)
+            if text == nil { content = try? JSONParser.parse(Array(MessageText.json(of: message.content).utf8)) }
+        }
+        return .members([
+            "message_id": .string(message.id.description),
+            "conversation_seq": .integer(message.conversationSeq),
+            "from_uid": .integer(message.sender.rawValue),
+            "from_nick_name": .string(message.senderName),
+            "sent_at_ms": .integer(message.sentAt.rawValue),
+            "recalled": .boolean(message.isRecalled),
+            "text": text.map(JSONValue.string),
+            "content": content,
+        ])
+    }
+}

@@ -1,0 +1,248 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import HTTPTypes
+import HermesCore
+import HermesGateways
+
+/// `POST /v1/push`.
+extension APICore {
+    private typealias Field = APISchema.Field
+
+    var pushRoutes: [APIRoute] {
+        [
+            APIRoute(
+                method: .post,
+                path: "/push",
+                id: "push",
+                summary: "Push to users, a device, a topic, a room or everyone. It is accepted at once; those who are "
+                    + "connected get it within moments, others when they connect.",
+                scope: .push,
+                body: Self.pushRequest,
+                isIdempotent: true,
+                success: .accepted,
+                answer: Self.pushAnswer,
+                failures: [.notFound],
+                handler: push
+            )
+        ]
+    }
+
+    private static let pushRequest = APISchema.named(
+        "PushRequest",
+        .object([
+            Field("to", pushTarget, required: true, "Whom it is for."),
+            Field("title", .string(length: 0...PushContent.maxTitleCharacters), "What it is about."),
+            Field("body", .string(length: 0...PushContent.maxBodyCharacters), "What it says."),
+            Field("data", .anyObject, "The application's own; at most 16 KiB as JSON."),
+            Field(
+                "collapse_key",
+                collapseKey,
+                "It takes the place of one with the same key that is not delivered yet."
+            ),
+            Field("ttl_seconds", .integer(1...315_360_000), "Not delivered any more after this long."),
+            Field(
+                "priority",
+                .choice(["normal", "high"]),
+                "How soon a device that sleeps is woken; normal if absent."
+            ),
+        ])
+    )
+
+    private static let collapseKey = APISchema.string(
+        length: 1...PushContent.maxCollapseKeyBytes,
+        APISchema.StringForm(pattern: "^[!-~]+$", meaning: "printable ASCII without blanks") { text in
+            text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        }
+    )
+
+    private static let pushTarget = APISchema.named(
+        "PushTarget",
+        .oneMember([
+            Field("user", .user, "All devices of one account."),
+            Field("users", .array(.user, count: 1...PushService.maxRecipients), "All devices of several accounts."),
+            Field(
+                "device",
+                .object([
+                    Field("user", .user, required: true, "Whose device."),
+                    Field("device_id", deviceID, required: true, "Which of them; the others show nothing."),
+                ]),
+                "One device of an account."
+            ),
+            Field(
+                "topic",
+                .object([
+                    Field("name", topicName, required: true, "The topic."),
+                    Field(
+                        "format",
+                        .choice(["json", "protobuf"]),
+                        "Of the payload, a hermes.v1.Push; json if absent."
+                    ),
+                    Field("retain", .boolean, "Whether it stays for those who subscribe later."),
+                ]),
+                "The subscribers of a topic."
+            ),
+            Field("room", roomName, "Who is in a room now; a notice, not kept."),
+            Field("everyone", .boolean, "Every account; must be true."),
+        ])
+    )
+
+    private static let pushAnswer = APISchema.named(
+        "PushAnswer",
+        .object([
+            Field("id", .string(length: 26...26), required: true, "The push's id."),
+            Field("recipients", .integer(0 ... .max), "How many accounts or members it is for, where that is known."),
+            Field(
+                "unknown",
+                .array(.string(length: 1...APIUserSelector.maxCharacters), count: 0...PushService.maxRecipients),
+                "Those of users who have no account."
+            ),
+        ])
+    )
+
+    private func push(_ call: APICall) async throws -> APIAnswer {
+        guard let to = call.body["to"], case .object(let members) = to, let target = members.first else {
+            throw APIProblem(.unprocessableContent, .invalidArgument, "to is missing.")
+        }
+        switch target.name {
+        case "user":
+            return try await push(call, toUsers: [target.value], mustExist: true)
+        case "users":
+            return try await push(call, toUsers: target.value.array ?? [], mustExist: false)
+        case "device":
+            guard let device = target.value["device_id"]?.string.flatMap({ DeviceID($0) }) else {
+                throw APIProblem(.unprocessableContent, .invalidArgument, "to.device.device_id is missing.")
+            }
+            return try await push(call, toUsers: [target.value["user"] ?? .null], mustExist: true, device: device)
+        case "everyone":
+            guard target.value.boolean == true else {
+                throw APIProblem(.unprocessableContent, .invalidArgument, "to.everyone must be true.")
+            }
+            let push = try pushDraft(call)
+            return try await send(push, to: .everyone, call, ["id": .string(push.id.description)])
+        case "room":
+            return try await push(call, toRoom: target.value.string ?? "")
+        default:
+            return try await push(call, toTopic: target.value)
+        }
+    }
+
+    private func pushDraft(_ call: APICall, device: DeviceID? = nil) throws(HermesError) -> Push {
+        let content = PushContent(
+            title: call.body["title"]?.string ?? "",
+            body: call.body["body"]?.string ?? "",
+            dataJSON: call.body["data"]?.text ?? "",
+            collapseKey: call.body["collapse_key"]?.string ?? ""
+        )
+        return try messenger.pushes.make(
+            content,
+            priority: call.body["priority"]?.string == "high" ? .high : .normal,
+            expiresAfter: call.body["ttl_seconds"]?.integer.map { .seconds($0) },
+            device: device
+        )
+    }
+
+    // MARK: Users
+
+    private func push(
+        _ call: APICall,
+        toUsers values: [JSONValue],
+        mustExist: Bool,
+        device: DeviceID? = nil
+    ) async throws -> APIAnswer {
+        let push = try pushDraft(call, device: device)
+        var users: [UserID] = []
+        var known: Set<UserID> = []
+        var unknown: [JSONValue] = []
+        for value in values {
+            guard let selector = APIUserSelector(value) else { throw Self.badSelector }
+            guard let key = selector.key, let account = try await messenger.accounts.account(key) else {
+                unknown.append(.string(selector.text))
+                continue
+            }
+            if known.insert(account.id).inserted { users.append(account.id) }
+        }
+        if let device, let user = users.first {
+            let devices = try await messenger.accounts.devices(of: user)
+            guard devices.contains(where: { $0.description.id == device }) else {
+                throw APIProblem(.notFound, .notFound, "The account has no device \"\(device)\".")
+            }
+        }
+        guard !users.isEmpty else {
+            if mustExist { _ = try await account(values.first.flatMap { APIUserSelector($0) }) }
+            throw APIProblem(.notFound, .notFound, "None of the users has an account.")
+        }
+        let answer = JSONValue.members([
+            "id": .string(push.id.description),
+            "recipients": .integer(users.count),
+            "unknown": unknown.isEmpty ? nil : .array(unknown),
+        ])
+        return try await send(push, to: .users(users), call, answer)
+    }
+
+    private func send(
+        _ push: Push,
+        to target: PushJob.Target,
+        _ call: APICall,
+        _ answer: JSONValue
+    ) async throws -> APIAnswer {
+        let claim = Self.claim(call, answer)
+        if let first = try await messenger.pushes.send(push, to: target, claim: claim) { return Self.repeated(first) }
+        return APIAnswer(answer)
+    }
+
+    // MARK: What is not stored
+
+    private func push(_ call: APICall, toRoom name: String) async throws -> APIAnswer {
+        guard let room = RoomName(name) else { throw APIProblem(.unprocessableContent, .invalidArgument, Self.badRoom) }
+        let push = try pushDraft(call)
+        let title = push.content.title.isEmpty ? "" : "[\(push.content.title)] "
+        let notice = try RoomAnnouncement.notice(title + push.content.body, to: room, at: messenger.time.now())
+        let members = await topics.subscriberCount(of: room.topic)
+        let answer: JSONValue = ["id": .string(push.id.description), "recipients": .integer(members)]
+        if let first = try await take(Self.claim(call, answer)) { return Self.repeated(first) }
+        guard topics.publish(notice) else { throw APIProblem(TopicPublisher.congested) }
+        return APIAnswer(answer)
+    }
+
+    private func push(_ call: APICall, toTopic target: JSONValue) async throws -> APIAnswer {
+        guard let topic = target["name"]?.string.flatMap({ TopicName($0) }) else {
+            throw APIProblem(.unprocessableContent, .invalidArgument, "to.topic.name is missing.")
+        }
+        let push = try pushDraft(call)
+        let answer: JSONValue = ["id": .string(push.id.description)]
+        if let first = try await take(Self.claim(call, answer)) { return Self.repeated(first) }
+        try await publisher.push(
+            push,
+            expires: call.body["ttl_seconds"] != nil,
+            to: topic,
+            isJSON: target["format"]?.string != "protobuf",
+            retains: target["retain"]?.boolean ?? false
+        )
+        return APIAnswer(answer)
+    }
+
+    private func take(_ claim: PushClaim?) async throws -> [UInt8]? {
+        guard let claim else { return nil }
+        return try await messenger.pushes.take(claim)
+    }
+
+    // MARK: Idempotency
+
+    private static func claim(_ call: APICall, _ answer: JSONValue) -> PushClaim? {
+        guard let key = call.idempotencyKey, let owner = call.key else { return nil }
+        return PushClaim(
+            owner: String(owner.id),
+            key: key,
+            contentHash: Array(SHA256.hash(data: call.bodyBytes)),
+            answer: Array(answer.text.utf8)
+        )
+    }
+
+    private static func repeated(_ first: [UInt8]) -> APIAnswer {
+        var answer = APIAnswer(text: String(decoding: first, as: UTF8.self))
+        answer.headers = [("Idempotency-Replayed", "true")]
+        return answer
+    }
+}

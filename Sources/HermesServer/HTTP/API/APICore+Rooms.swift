@@ -1,0 +1,123 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+import HermesGateways
+
+/// Rooms.
+extension APICore {
+    private typealias Field = APISchema.Field
+
+    static let badRoom = "A room's name is 1 to 64 letters, digits, '-', '_' or '.'."
+
+    static let roomName = APISchema.string(
+        length: 1...RoomName.maxBytes,
+        APISchema.StringForm(pattern: "^[A-Za-z0-9._-]+$", meaning: "letters, digits, '-', '_' or '.'") {
+            RoomName($0) != nil
+        }
+    )
+
+    private static let room = APIRoute.Parameter("room", roomName, required: true, "The room's name.")
+
+    var roomRoutes: [APIRoute] {
+        [
+            APIRoute(
+                method: .get,
+                path: "/rooms",
+                id: "listRooms",
+                summary: "The rooms that somebody is in now.",
+                scope: .roomsRead,
+                success: .ok,
+                answer: .object([
+                    Field(
+                        "rooms",
+                        .array(
+                            .object([
+                                Field("name", Self.roomName, required: true, "The room."),
+                                Field(
+                                    "members",
+                                    .integer(1 ... .max),
+                                    required: true,
+                                    "How many connections are in it."
+                                ),
+                            ]),
+                            count: 0...Int.max
+                        ),
+                        required: true,
+                        "By name."
+                    )
+                ]),
+                handler: listRooms
+            ),
+            APIRoute(
+                method: .post,
+                path: "/rooms/{room}/messages",
+                id: "sayInRoom",
+                summary: "Say something to everyone who is in a room now; nothing is kept.",
+                scope: .roomsWrite,
+                pathParameters: [Self.room],
+                body: .object([
+                    Field("text", .string(length: 1...1_024), required: true, "What is said."),
+                    Field("name", .string(length: 1...64), "Who says it; a notice of the server if absent."),
+                ]),
+                success: .accepted,
+                answer: .object([
+                    Field("members", .integer(0 ... .max), required: true, "How many connections are in the room.")
+                ]),
+                handler: sayInRoom
+            ),
+            APIRoute(
+                method: .delete,
+                path: "/rooms/{room}/members/{user}",
+                id: "removeFromRoom",
+                summary: "Remove an account's connections from a room; they may come back.",
+                scope: .roomsWrite,
+                pathParameters: [Self.room, APIRoute.user],
+                success: .noContent,
+                answer: nil,
+                failures: [.notFound],
+                handler: removeFromRoom
+            ),
+        ]
+    }
+
+    private func listRooms(_ call: APICall) async throws -> APIAnswer {
+        let counts = await topics.subscriberCounts(withPrefix: TopicName.roomPrefix)
+        let rooms = counts.compactMap { topic, count in topic.room.map { (name: $0.rawValue, members: count) } }
+            .filter { $0.members > 0 }.sorted { $0.name < $1.name }
+        return APIAnswer([
+            "rooms": .array(rooms.map { ["name": .string($0.name), "members": .integer($0.members)] })
+        ])
+    }
+
+    private func sayInRoom(_ call: APICall) async throws -> APIAnswer {
+        let room = try room(of: call)
+        let text = call.body["text"]?.string ?? ""
+        let publication =
+            if let name = call.body["name"]?.string {
+                try RoomAnnouncement.text(text, from: name, to: room)
+            } else {
+                try RoomAnnouncement.notice(text, to: room, at: messenger.time.now())
+            }
+        let members = await topics.subscriberCount(of: room.topic)
+        guard topics.publish(publication) else { throw APIProblem(TopicPublisher.congested) }
+        return APIAnswer(["members": .integer(members)])
+    }
+
+    private func removeFromRoom(_ call: APICall) async throws -> APIAnswer {
+        let room = try room(of: call)
+        let user = try await account(of: call).id
+        guard await loops.remove(user, from: room) > 0 else {
+            throw APIProblem(.notFound, .notFound, "The account is not in this room.")
+        }
+        return .empty
+    }
+
+    private func room(of call: APICall) throws(APIProblem) -> RoomName {
+        guard let room = call.pathParameters["room"].flatMap({ RoomName($0) }) else {
+            throw APIProblem(.badRequest, .invalidArgument, Self.badRoom)
+        }
+        return room
+    }
+}

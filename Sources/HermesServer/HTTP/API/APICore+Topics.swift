@@ -1,0 +1,157 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HTTPTypes
+import HermesCore
+import NIOCore
+
+/// Topics.
+extension APICore {
+    private typealias Field = APISchema.Field
+
+    private static let maxTopicCharacters = 1_024
+
+    static let topicName = APISchema.string(
+        length: 1...maxTopicCharacters,
+        APISchema.StringForm(
+            pattern: "^(?!\\$|hermes/)[^#+\\u0000]+$",
+            meaning: "a topic without + and #, that does not begin with $ or hermes/"
+        ) { text in
+            TopicName(text) != nil && !text.hasPrefix("$") && !text.hasPrefix("hermes/")
+        }
+    )
+
+    private static let topic = APIRoute.Parameter("topic", topicName, required: true, "The topic.")
+
+    var topicRoutes: [APIRoute] {
+        [
+            APIRoute(
+                method: .post,
+                path: "/topics/publish",
+                id: "publish",
+                summary: "Publish to a topic.",
+                scope: .topicsWrite,
+                body: .object([
+                    Field("topic", Self.topicName, required: true, "The topic."),
+                    Field(
+                        "payload",
+                        .oneMember([
+                            Field("text", .string(length: 0 ... .max), "As it is."),
+                            Field("base64", .string(length: 0 ... .max, Self.base64), "Any bytes."),
+                            Field("json", .any, "A JSON value."),
+                        ]),
+                        required: true,
+                        "The body; an empty text with retain removes what is retained."
+                    ),
+                    Field("qos", .integer(0...2), "How surely; 1 if absent."),
+                    Field("retain", .boolean, "Whether it stays for those who subscribe later."),
+                    Field("ttl_seconds", .integer(1...Int64(UInt32.max)), "Not delivered any more after this long."),
+                    Field("content_type", .string(length: 1...256), "For subscribers by MQTT 5."),
+                ]),
+                success: .accepted,
+                answer: nil,
+                handler: publish
+            ),
+            APIRoute(
+                method: .get,
+                path: "/topics/retained",
+                id: "getRetained",
+                summary: "What is retained for a topic.",
+                scope: .topicsRead,
+                query: [Self.topic],
+                success: .ok,
+                answer: .object([
+                    Field("topic", .string(length: 1 ... .max), required: true, "The topic."),
+                    Field("qos", .integer(0...2), required: true, "How surely it was published."),
+                    Field("text", .string(length: 0 ... .max), "The body, if it is text."),
+                    Field("base64", .string(length: 0 ... .max), "The body, if it is not."),
+                    Field("published_at_ms", Self.time, required: true, "In milliseconds since 1970."),
+                ]),
+                failures: [.notFound],
+                handler: getRetained
+            ),
+            APIRoute(
+                method: .delete,
+                path: "/topics/retained",
+                id: "deleteRetained",
+                summary: "Remove what is retained for a topic, if anything is.",
+                scope: .topicsWrite,
+                query: [Self.topic],
+                success: .noContent,
+                answer: nil,
+                handler: deleteRetained
+            ),
+        ]
+    }
+
+    private static let base64 = APISchema.StringForm(
+        pattern: "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+        meaning: "base64"
+    ) { Data(base64Encoded: $0) != nil }
+
+    private func publish(_ call: APICall) async throws -> APIAnswer {
+        guard let topic = call.body["topic"]?.string.flatMap({ TopicName($0) }), let payload = call.body["payload"]
+        else {
+            throw APIProblem(.unprocessableContent, .invalidArgument, "topic or payload is missing.")
+        }
+        let bytes =
+            if let text = payload["text"]?.string {
+                ByteBuffer(string: text)
+            } else if let text = payload["base64"]?.string {
+                ByteBuffer(bytes: Data(base64Encoded: text) ?? Data())
+            } else {
+                ByteBuffer(string: payload["json"]?.text ?? "")
+            }
+        let now = messenger.time.now()
+        let contentType = call.body["content_type"]?.string ?? (payload["json"] == nil ? nil : "application/json")
+        let expiresAt = call.body["ttl_seconds"]?.integer.map { now.advanced(by: .seconds($0)) }
+        let isText = payload["base64"] == nil
+        try await publisher.publish(
+            Publication(
+                topic: topic,
+                payload: bytes,
+                kind: Publication.plainKind,
+                qos: call.body["qos"]?.integer.flatMap { UInt8(exactly: $0) }.flatMap(QoS.init(rawValue:))
+                    ?? .atLeastOnce,
+                retain: call.body["retain"]?.boolean ?? false,
+                details: PublicationDetails(expiresAt: expiresAt, payloadIsUTF8: isText, contentType: contentType)
+            )
+        )
+        return .empty
+    }
+
+    private func getRetained(_ call: APICall) async throws -> APIAnswer {
+        guard let topic = call.query["topic"].flatMap({ TopicName($0) }),
+            let found = messenger.retained.publication(of: topic), !found.hasExpired(at: messenger.time.now())
+        else { throw APIProblem(.notFound, .notFound, "Nothing is retained for this topic.") }
+        let text = String(validating: found.payload.readableBytesView, as: UTF8.self)
+        return APIAnswer(
+            .members([
+                "topic": .string(topic.rawValue),
+                "qos": .integer(found.qos.rawValue),
+                "text": text.map(JSONValue.string),
+                "base64": text == nil ? .string(Data(found.payload.readableBytesView).base64EncodedString()) : nil,
+                "published_at_ms": .integer(found.publishedAt.rawValue),
+            ])
+        )
+    }
+
+    private func deleteRetained(_ call: APICall) async throws -> APIAnswer {
+        guard let topic = call.query["topic"].flatMap({ TopicName($0) }) else {
+            throw APIProblem(.badRequest, .invalidArgument, "The query parameter topic is missing.")
+        }
+        let empty = StoredPublication(
+            topic: topic,
+            payload: ByteBuffer(),
+            qos: .atLeastOnce,
+            retain: true,
+            publishedAt: messenger.time.now()
+        )
+        let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
+            messenger.durable.publish(empty, targets: [], retains: true) { continuation.resume(returning: $0) }
+        }
+        try result.get()
+        return .empty
+    }
+}

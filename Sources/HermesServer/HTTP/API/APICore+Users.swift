@@ -1,0 +1,146 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+
+/// Accounts.
+extension APICore {
+    private typealias Field = APISchema.Field
+
+    var userRoutes: [APIRoute] {
+        [
+            APIRoute(
+                method: .get,
+                path: "/users",
+                id: "listUsers",
+                summary: "Accounts by uid, page by page.",
+                scope: .usersRead,
+                query: [
+                    APIRoute.Parameter("after", .integer(0...Int64(Int32.max)), "Those with a uid above this."),
+                    Self.limitParameter,
+                ],
+                success: .ok,
+                answer: .object([
+                    Field("users", .array(Self.user, count: 0...Self.maxPage), required: true, "By uid, ascending.")
+                ]),
+                handler: listUsers
+            ),
+            APIRoute(
+                method: .post,
+                path: "/users",
+                id: "createUser",
+                summary: "Create an account, also where registration is closed.",
+                scope: .usersWrite,
+                body: .object([
+                    Field("nick_name", Self.nickName, required: true, "The name for people."),
+                    Field("password", Self.password, required: true, "6 to 256 bytes."),
+                ]),
+                success: .created,
+                answer: Self.user,
+                failures: [.conflict],
+                handler: createUser
+            ),
+            APIRoute(
+                method: .get,
+                path: "/users/{user}",
+                id: "getUser",
+                summary: "One account.",
+                scope: .usersRead,
+                pathParameters: [APIRoute.user],
+                success: .ok,
+                answer: Self.user,
+                failures: [.notFound],
+                handler: { APIAnswer(document(of: try await account(of: $0))) }
+            ),
+            APIRoute(
+                method: .patch,
+                path: "/users/{user}",
+                id: "changeUser",
+                summary: "Change an account; what is absent stays. A new password and disabling end all its sessions.",
+                scope: .usersWrite,
+                pathParameters: [APIRoute.user],
+                body: .object([
+                    Field("nick_name", Self.nickName, "The name for people."),
+                    Field("avatar_url", .string(length: 0...1_024), "Where its picture is."),
+                    Field("password", Self.password, "6 to 256 bytes."),
+                    Field("disabled", .boolean, "Whether it is locked out."),
+                ]),
+                success: .ok,
+                answer: Self.user,
+                failures: [.notFound, .conflict],
+                handler: changeUser
+            ),
+        ]
+    }
+
+    private static let nickName = APISchema.string(length: 1...NickName.maxCharacters)
+    private static let password = APISchema.string(length: 6...256)
+
+    private static let user = APISchema.named(
+        "User",
+        .object([
+            Field("uid", uid, required: true, "The account's number."),
+            Field("nick_name", nickName, required: true, "The name for people."),
+            Field("avatar_url", .string(length: 0...1_024), required: true, "Where its picture is."),
+            Field("disabled", .boolean, required: true, "It is locked out."),
+            Field("online", .boolean, required: true, "A device of it is connected."),
+            Field("created_at_ms", time, required: true, "In milliseconds since 1970."),
+        ])
+    )
+
+    private func document(of account: Account) -> JSONValue {
+        [
+            "uid": .integer(account.id.rawValue),
+            "nick_name": .string(account.nickName.rawValue),
+            "avatar_url": .string(account.avatarURL),
+            "disabled": .boolean(account.isDisabled),
+            "online": .boolean(messenger.sessions.isOnline(account.id)),
+            "created_at_ms": .integer(account.createdAt.rawValue),
+        ]
+    }
+
+    private func listUsers(_ call: APICall) async throws -> APIAnswer {
+        let after = call.number("after").flatMap { UserID($0) }
+        let accounts = try await messenger.accounts.accounts(after: after, limit: Self.limit(of: call))
+        return APIAnswer(["users": .array(accounts.map(document))])
+    }
+
+    private func createUser(_ call: APICall) async throws -> APIAnswer {
+        let account = try await messenger.accounts.createAccount(
+            nickName: call.body["nick_name"]?.string ?? "",
+            password: call.body["password"]?.string ?? ""
+        )
+        return APIAnswer(document(of: account))
+    }
+
+    private func changeUser(_ call: APICall) async throws -> APIAnswer {
+        let accounts = messenger.accounts
+        let user = try await account(of: call).id
+        // What can be refused comes first.
+        if call.body["nick_name"] != nil || call.body["avatar_url"] != nil {
+            _ = try await accounts.changeProfile(
+                of: user,
+                nickName: call.body["nick_name"]?.string,
+                avatarURL: call.body["avatar_url"]?.string
+            )
+        }
+        if let password = call.body["password"]?.string { try await accounts.setPassword(of: user, to: password) }
+        if let isDisabled = call.body["disabled"]?.boolean { try await accounts.setDisabled(user, isDisabled) }
+        return APIAnswer(document(of: try await account(of: APICall(user: user, call))))
+    }
+}
+
+extension APICall {
+    /// The same about an account whose name may have changed.
+    fileprivate init(user: UserID, _ call: APICall) {
+        self.init(
+            key: call.key,
+            pathParameters: [APIRoute.user.name: String(user.rawValue)],
+            query: call.query,
+            body: call.body,
+            bodyBytes: call.bodyBytes,
+            idempotencyKey: call.idempotencyKey
+        )
+    }
+}

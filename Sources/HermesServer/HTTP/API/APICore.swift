@@ -1,0 +1,70 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+import HermesGateways
+
+/// What the routes of the API work on. Each resource has a file of its own.
+struct APICore: Sendable {
+    /// The longest `Idempotency-Key`.
+    static let maxIdempotencyKeyBytes = 128
+    /// The most elements of one page.
+    static let maxPage = 1_000
+
+    let messenger: Messenger
+    let keys: APIKeyService
+    let topics: TopicPlane
+    let publisher: TopicPublisher
+    let loops: LoopContexts
+
+    init(messenger: Messenger, keys: APIKeyService, loops: LoopContexts) {
+        self.messenger = messenger
+        self.keys = keys
+        self.loops = loops
+        topics = loops.topicPlane
+        publisher = TopicPublisher(plane: loops.topicPlane, durable: messenger.durable, time: messenger.time)
+    }
+
+    /// All routes, in the order of the document.
+    var routes: [APIRoute] {
+        pushRoutes + userRoutes + deviceRoutes + tokenRoutes + messageRoutes + roomRoutes + topicRoutes
+    }
+
+    // MARK: What several resources need
+
+    /// The account that a request names.
+    /// - Throws: ``APIProblem`` 404.
+    func account(_ selector: APIUserSelector?) async throws -> Account {
+        guard let selector else { throw Self.noSuchAccount("") }
+        guard let key = selector.key, let account = try await messenger.accounts.account(key) else {
+            throw Self.noSuchAccount(selector.text)
+        }
+        return account
+    }
+
+    /// The account that the path names.
+    func account(of call: APICall) async throws -> Account {
+        try await account(call.pathParameters[APIRoute.user.name].flatMap { APIUserSelector($0) })
+    }
+
+    private static func noSuchAccount(_ name: String) -> APIProblem {
+        APIProblem(.notFound, .notFound, "There is no account \"\(name)\".")
+    }
+
+    static let badSelector = APIProblem(
+        .unprocessableContent,
+        .invalidArgument,
+        "The account is not named as it must be."
+    )
+
+    static let time = APISchema.integer(0 ... .max)
+    static let uid = APISchema.integer(1...Int64(Int32.max))
+    static let limitParameter = APIRoute.Parameter(
+        "limit",
+        .integer(1...Int64(maxPage)),
+        "The most elements; 100 if absent."
+    )
+
+    static func limit(of call: APICall) -> Int { Int(call.number("limit") ?? 100) }
+}

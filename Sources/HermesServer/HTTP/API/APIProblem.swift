@@ -1,0 +1,67 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+
+/// Why a request was not carried out, as RFC 9457 has it, with the number of docs/errors.md beside it.
+struct APIProblem: Error, Sendable {
+    let status: HTTPResponse.Status
+    /// A number of docs/errors.md.
+    let code: HermesError.Code
+    /// What was wrong with this request, and what helps.
+    let detail: String
+    /// When trying again makes sense.
+    let retryAfter: Duration?
+    /// For 405.
+    var allow: String?
+
+    init(_ status: HTTPResponse.Status, _ code: HermesError.Code, _ detail: String, retryAfter: Duration? = nil) {
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.retryAfter = retryAfter
+    }
+
+    /// An error of the core.
+    init(_ error: HermesError) {
+        self.init(Self.status(of: error.code), error.code, error.message, retryAfter: error.retryAfter)
+    }
+
+    private static func status(of code: HermesError.Code) -> HTTPResponse.Status {
+        switch code {
+        case .notAuthenticated, .invalidToken: .unauthorized
+        case .forbidden, .accountDisabled: .forbidden
+        case .notFound: .notFound
+        case .nameTaken, .clientIDConflict: .conflict
+        case .tooLarge: .contentTooLarge
+        case .invalidArgument, .unsupported: .unprocessableContent
+        case .rateLimited, .loginDelayed: .tooManyRequests
+        case .overloaded, .storageUnavailable, .shuttingDown: .serviceUnavailable
+        default: .internalServerError
+        }
+    }
+
+    /// The body of the answer.
+    var document: JSONValue {
+        [
+            "type": .string("urn:hermes:error:\(code.rawValue)"),
+            "title": .string(status.reasonPhrase),
+            "status": .integer(status.code),
+            "detail": .string(detail),
+            "code": .integer(code.rawValue),
+        ]
+    }
+
+    /// What ``document`` looks like.
+    static let schema = APISchema.named(
+        "Problem",
+        .object([
+            APISchema.Field("type", .string(length: 1 ... .max), required: true, "The code as a URN."),
+            APISchema.Field("title", .string(length: 0 ... .max), required: true, "The status in words."),
+            APISchema.Field("status", .integer(400...599), required: true, "The status."),
+            APISchema.Field("detail", .string(length: 0 ... .max), required: true, "What is wrong, and what helps."),
+            APISchema.Field("code", .integer(1...9999), required: true, "A number of docs/errors.md."),
+        ])
+    )
+}

@@ -1,0 +1,61 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// How many requests a key may make: tokens that come back with time, one bucket a key.
+///
+/// State: a `Mutex` around the buckets.
+final class APIRateLimit: Sendable {
+    /// What became of a request.
+    struct Decision: Sendable, Hashable {
+        let isAllowed: Bool
+        /// The most requests at once.
+        let limit: Int
+        /// How many more are allowed now.
+        let remaining: Int
+        /// Until all of them are back.
+        let secondsToReset: Int
+        /// Until one is back.
+        let secondsToRetry: Int
+    }
+
+    private struct Bucket {
+        var tokens: Double
+        var filledAt: Duration
+    }
+
+    private let rate: Double
+    private let burst: Int
+    private let buckets = Mutex<[Int64: Bucket]>([:])
+
+    /// - Parameters:
+    ///   - rate: requests per second.
+    ///   - burst: the most at once.
+    init(rate: Int, burst: Int) {
+        self.rate = Double(max(1, rate))
+        self.burst = max(1, burst)
+    }
+
+    /// Takes a token of a key, if there is one.
+    ///
+    /// - Parameter now: of a clock that never goes back.
+    func request(of key: Int64, now: Duration) -> Decision {
+        let (isAllowed, tokens) = buckets.withLock { buckets in
+            var bucket = buckets[key] ?? Bucket(tokens: Double(burst), filledAt: now)
+            bucket.tokens = min(Double(burst), bucket.tokens + max(0, (now - bucket.filledAt) / .seconds(1)) * rate)
+            bucket.filledAt = now
+            let isAllowed = bucket.tokens >= 1
+            if isAllowed { bucket.tokens -= 1 }
+            buckets[key] = bucket
+            return (isAllowed, bucket.tokens)
+        }
+        return Decision(
+            isAllowed: isAllowed,
+            limit: burst,
+            remaining: Int(tokens),
+            secondsToReset: Int(((Double(burst) - tokens) / rate).rounded(.up)),
+            secondsToRetry: max(1, Int(((1 - tokens) / rate).rounded(.up)))
+        )
+    }
+}

@@ -1,0 +1,113 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a JSON value must look like: the OpenAPI document is written from it, and requests are checked against it.
+indirect enum APISchema: Sendable {
+    /// - length: in characters (Unicode scalars).
+    case string(length: ClosedRange<Int>, StringForm? = nil)
+    case choice([String])
+    case integer(ClosedRange<Int64>)
+    case boolean
+    /// Any JSON value.
+    case any
+    /// Any JSON object.
+    case anyObject
+    case array(APISchema, count: ClosedRange<Int>)
+    case object([Field])
+    /// An object with exactly one of these members.
+    case oneMember([Field])
+    /// A uid or a name.
+    case user
+    /// One of the document's named schemas.
+    case named(String, APISchema)
+
+    /// A member of an object.
+    struct Field: Sendable {
+        let name: String
+        let schema: APISchema
+        let isRequired: Bool
+        let summary: String
+
+        init(_ name: String, _ schema: APISchema, required: Bool = false, _ summary: String) {
+            self.name = name
+            self.schema = schema
+            isRequired = required
+            self.summary = summary
+        }
+    }
+
+    /// A rule for texts beside their length, for the document and for the check.
+    struct StringForm: Sendable {
+        /// As ECMA-262 has it, anchored.
+        let pattern: String
+        /// Continues "must be …".
+        let meaning: String
+        let isMet: @Sendable (String) -> Bool
+    }
+
+    /// Its place in the OpenAPI document (JSON Schema 2020-12).
+    var document: JSONValue {
+        switch self {
+        case .string(let length, let form):
+            .members([
+                "type": "string", "minLength": length.lowerBound > 0 ? .integer(length.lowerBound) : nil,
+                "maxLength": length.upperBound < .max ? .integer(length.upperBound) : nil,
+                "pattern": form.map { .string($0.pattern) },
+            ])
+        case .choice(let values):
+            ["type": "string", "enum": .array(values.map(JSONValue.string))]
+        case .integer(let range):
+            .members([
+                "type": "integer", "format": "int64",
+                "minimum": range.lowerBound > .min ? .integer(range.lowerBound) : nil,
+                "maximum": range.upperBound < .max ? .integer(range.upperBound) : nil,
+            ])
+        case .boolean: ["type": "boolean"]
+        case .any: [:]
+        case .anyObject: ["type": "object"]
+        case .array(let element, let count):
+            .members([
+                "type": "array", "items": element.document,
+                "minItems": count.lowerBound > 0 ? .integer(count.lowerBound) : nil,
+                "maxItems": count.upperBound < .max ? .integer(count.upperBound) : nil,
+            ])
+        case .object(let fields):
+            Self.object(fields, isOneMember: false)
+        case .oneMember(let fields):
+            Self.object(fields, isOneMember: true)
+        case .user:
+            [
+                "oneOf": [
+                    ["type": "integer", "format": "int64", "minimum": 1, "maximum": .integer(Int32.max)],
+                    ["type": "string", "minLength": 1, "maxLength": .integer(APIUserSelector.maxCharacters)],
+                ]
+            ]
+        case .named(let name, _): ["$ref": .string("#/components/schemas/\(name)")]
+        }
+    }
+
+    private static func object(_ fields: [Field], isOneMember: Bool) -> JSONValue {
+        let properties = fields.map { field in
+            var members: [JSONValue.Member] = []
+            if case .object(let schema) = field.schema.document { members = schema }
+            members.append(JSONValue.Member(name: "description", value: .string(field.summary)))
+            return JSONValue.Member(name: field.name, value: .object(members))
+        }
+        let required = fields.filter(\.isRequired).map { JSONValue.string($0.name) }
+        return .members([
+            "type": "object", "properties": .object(properties), "required": required.isEmpty ? nil : .array(required),
+            "minProperties": isOneMember ? 1 : nil, "maxProperties": isOneMember ? 1 : nil,
+            "additionalProperties": false,
+        ])
+    }
+
+    /// The named schemas in it, itself included.
+    var names: [(name: String, schema: APISchema)] {
+        switch self {
+        case .string, .choice, .integer, .boolean, .any, .anyObject, .user: []
+        case .array(let element, _): element.names
+        case .object(let fields), .oneMember(let fields): fields.flatMap(\.schema.names)
+        case .named(let name, let schema): [(name, schema)] + schema.names
+        }
+    }
+}

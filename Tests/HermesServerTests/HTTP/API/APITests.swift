@@ -1,0 +1,231 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+import HermesTestKit
+import Testing
+
+@testable import HermesServer
+
+@Suite("The HTTP API")
+struct APITests {
+    // MARK: What all routes share
+
+    @Test("Every route asks for a key, and for its scope")
+    func authorization() async throws {
+        try await withServer { server in
+            var client = try await APIClient(server, scopes: [.statsRead])
+            for route in client.routes where route.scope != nil {
+                let path =
+                    "/v1"
+                    + route.path.replacing("{user}", with: "1").replacing("{device_id}", with: "d")
+                    .replacing("{room}", with: "lobby")
+                let forbidden = try await client.send(route.method.rawValue, path)
+                #expect(forbidden.status == (route.scope == .statsRead ? forbidden.status : 403), "\(route.id)")
+            }
+            let key = client.key
+            for wrong in ["", "hk_", "hk_nonsense", String(key.dropLast()), key + "A", key.lowercased()] {
+                client.key = wrong
+                let answer = try await client.send("POST", "/v1/push", "{}")
+                #expect(answer.status == 401)
+                #expect(answer.headers["www-authenticate"] != nil)
+            }
+        }
+    }
+
+    @Test("A key that was revoked does nothing more")
+    func revoked() async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            #expect(try await client.send("GET", "/v1/users").status == 200)
+            let keys = try #require(try server.assembly().api).core.keys
+            let key = try #require(try await keys.keys().first)
+            #expect(key.lastUsedAt != nil)
+            try await keys.revoke(name: key.name)
+            #expect(try await client.send("GET", "/v1/users").status == 401)
+        }
+    }
+
+    @Test("Unknown paths are 404, other methods 405 with Allow")
+    func paths() async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            #expect(try await client.send("GET", "/v1/nothing").body["code"]?.integer == 2002)
+            #expect(try await client.send("GET", "/v1/users/1/nothing").status == 404)
+            let answer = try await client.send("DELETE", "/v1/users")
+            #expect(answer.status == 405)
+            #expect(answer.headers["allow"] == "GET, POST")
+        }
+    }
+
+    @Test("What is not JSON, not what the document says, or too large is refused with words that help")
+    func badBodies() async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            let cases: [(String, Int, String)] = [
+                ("", 400, "not JSON"), ("{", 400, "not JSON"), (#"{"to":1,"to":2}"#, 400, "twice"),
+                ("[1]", 422, "must be an object"), ("{}", 422, "to is missing"),
+                (#"{"to":{"user":"a"},"titel":"x"}"#, 422, "titel is not known"),
+                (#"{"to":{"user":"a","room":"b"}}"#, 422, "exactly one of"),
+                (#"{"to":{"user":0}}"#, 422, "to.user must be"),
+                (#"{"to":{"everyone":false},"title":"a"}"#, 422, "must be true"),
+                (#"{"to":{"everyone":true},"title":7}"#, 422, "title must be a text, and is a number"),
+                (#"{"to":{"everyone":true},"title":"a","ttl_seconds":0}"#, 422, "ttl_seconds must be"),
+                (#"{"to":{"everyone":true}}"#, 422, "says nothing"),
+                (#"{"to":{"topic":{"name":"a/#"}},"title":"a"}"#, 422, "to.topic.name must be"),
+            ]
+            for (body, status, words) in cases {
+                let answer = try await client.send("POST", "/v1/push", body)
+                #expect(answer.status == status, "\(body)")
+                #expect(answer.body["detail"]?.string?.contains(words) == true, "\(body): \(answer.body.text)")
+            }
+            let plain = try await client.send("POST", "/v1/push", "{}", headers: [("Content-Type", "text/plain")])
+            #expect(plain.status == 415)
+            let data = String(repeating: "x", count: 17_000)
+            let large = try await client.send("POST", "/v1/push", #"{"to":{"everyone":true},"data":{"a":"\#(data)"}}"#)
+            #expect(large.status == 413)
+            #expect(try await client.send("GET", "/v1/users?limit=0").status == 400)
+            #expect(try await client.send("GET", "/v1/users?wrong=1").status == 400)
+            #expect(try await client.send("GET", "/v1/users?limit=1&limit=2").status == 400)
+        }
+    }
+
+    @Test("A key that asks too often is told when to come back")
+    func rateLimit() async throws {
+        let limited: (inout ServerSettings) -> Void = { $0.api = APISettings(requestsPerSecond: 1, burst: 2) }
+        try await withServer(configure: limited) { server in
+            let client = try await APIClient(server)
+            let first = try await client.send("GET", "/v1/rooms")
+            #expect(first.headers["ratelimit-limit"] == "2")
+            #expect(first.headers["ratelimit-remaining"] == "1")
+            var last = first
+            for _ in 0..<5 where last.status == 200 { last = try await client.send("GET", "/v1/rooms") }
+            #expect(last.status == 429)
+            #expect(last.headers["retry-after"] == "1")
+        }
+    }
+
+    @Test("The API can be switched off")
+    func switchedOff() async throws {
+        let off: (inout ServerSettings) -> Void = { $0.api.isEnabled = false }
+        try await withServer(configure: off) { server in
+            let status = try await HTTPProbe.get("/v1/openapi.json", port: server.port("http")).status
+            #expect(status == 404)
+        }
+    }
+
+    @Test("The document names every route, its statuses and what it takes")
+    func document() async throws {
+        try await withServer { server in
+            var client = try await APIClient(server)
+            client.key = ""
+            let document = try await client.send("GET", "/v1/openapi.json").body
+            #expect(document["openapi"]?.string == "3.1.0")
+            for route in client.routes {
+                let operation = document["paths"]?["/v1" + route.path]?[route.method.rawValue.lowercased()]
+                #expect(operation?["operationId"]?.string == route.id)
+                for status in route.allFailures + [route.success] {
+                    #expect(operation?["responses"]?[String(status.code)] != nil, "\(route.id) \(status)")
+                }
+                #expect((operation?["requestBody"] != nil) == (route.body != nil))
+            }
+            #expect(Set(client.routes.map(\.id)).count == client.routes.count)
+        }
+    }
+
+    // MARK: Resources
+
+    @Test("Accounts are made, read, changed and listed", arguments: TestStore.allCases)
+    func users(_ store: TestStore) async throws {
+        try await withServer(store: store) { server in
+            let client = try await APIClient(server)
+            let made = try await client.send("POST", "/v1/users", #"{"nick_name":"Änne","password":"secret1"}"#)
+            #expect(made.status == 201)
+            let uid = try #require(made.body["uid"]?.integer)
+            let again = try await client.send("POST", "/v1/users", #"{"nick_name":"änne","password":"secret1"}"#)
+            #expect(again.status == 409)
+            #expect(again.body["code"]?.integer == 1006)
+            #expect(try await client.send("GET", "/v1/users/%C3%84nne").body["uid"]?.integer == uid)
+            #expect(try await client.send("GET", "/v1/users/@%C3%84nne").body["uid"]?.integer == uid)
+            #expect(try await client.send("GET", "/v1/users/\(uid)").body["nick_name"]?.string == "Änne")
+            #expect(try await client.send("GET", "/v1/users/nobody").status == 404)
+            let changed = try await client.send("PATCH", "/v1/users/\(uid)", #"{"nick_name":"Anna","disabled":true}"#)
+            #expect(changed.body["nick_name"]?.string == "Anna")
+            #expect(changed.body["disabled"]?.boolean == true)
+            #expect(try await client.send("PATCH", "/v1/users/\(uid)", #"{"password":"x"}"#).status == 422)
+            let listed = try await client.send("GET", "/v1/users?limit=1&after=0").body["users"]?.array
+            #expect(listed?.count == 1)
+            let token = try await client.send("POST", "/v1/users/Anna/tokens", #"{"device_id":"tv"}"#)
+            #expect(token.status == 403, "the account is disabled")
+        }
+    }
+
+    @Test("A token lets a device in until it is revoked")
+    func tokens() async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            try await client.send("POST", "/v1/users", #"{"nick_name":"ann","password":"secret1"}"#)
+            let issued = try await client.send(
+                "POST",
+                "/v1/users/ann/tokens",
+                #"{"device_id":"tv","device_name":"TV"}"#
+            )
+            #expect(issued.status == 201)
+            let token = try #require(issued.body["token"]?.string)
+            let device = try #require(DeviceID("tv"))
+            let accounts = try server.messenger().accounts
+            let description = DeviceDescription(id: device)
+            _ = try await accounts.logIn(.token(token), device: description, address: nil)
+            let devices = try await client.send("GET", "/v1/users/ann/devices").body["devices"]?.array
+            #expect(devices?.compactMap { $0["device_id"]?.string } == ["tv"])
+            #expect(try await client.send("DELETE", "/v1/users/ann/tokens").status == 204)
+            await #expect(throws: HermesError.self) {
+                try await accounts.logIn(.token(token), device: description, address: nil)
+            }
+            #expect(try await client.send("DELETE", "/v1/users/ann/devices/tv").status == 204)
+            #expect(try await client.send("DELETE", "/v1/users/ann/devices/tv").status == 404)
+        }
+    }
+
+    @Test("Messages are sent and read as one of those who take part")
+    func messages() async throws {
+        let keeping: (inout ServerSettings) -> Void = { $0.historyDays = 1 }
+        try await withServer(store: .sqlite, configure: keeping) { server in
+            let client = try await APIClient(server)
+            for name in ["ann", "bob"] {
+                try await client.send("POST", "/v1/users", #"{"nick_name":"\#(name)","password":"secret1"}"#)
+            }
+            let body = #"{"to":{"user":"bob"},"text":"hi \ud83d\ude00","client_id":"c1"}"#
+            let sent = try await client.send("POST", "/v1/users/ann/messages", body)
+            #expect(sent.status == 201)
+            let again = try await client.send("POST", "/v1/users/ann/messages", body)
+            #expect(again.body["duplicate"]?.boolean == true)
+            let other = #"{"to":{"user":"bob"},"text":"other","client_id":"c1"}"#
+            #expect(try await client.send("POST", "/v1/users/ann/messages", other).status == 409)
+            let group = #"{"to":{"group":7},"text":"x"}"#
+            #expect(try await client.send("POST", "/v1/users/ann/messages", group).status == 403)
+            let read = try await client.send("GET", "/v1/users/bob/messages?with=ann").body["messages"]?.array
+            #expect(read?.compactMap { $0["text"]?.string } == ["hi 😀"])
+            #expect(try await client.send("GET", "/v1/users/bob/messages").status == 400)
+        }
+    }
+
+    @Test("What is published with retain can be read and removed")
+    func topics() async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            let body = #"{"topic":"a/b","payload":{"json":{"t":21.50}},"retain":true}"#
+            #expect(try await client.send("POST", "/v1/topics/publish", body).status == 202)
+            let read = try await client.send("GET", "/v1/topics/retained?topic=a/b")
+            #expect(read.body["text"]?.string == #"{"t":21.50}"#)
+            #expect(try await client.send("DELETE", "/v1/topics/retained?topic=a%2Fb").status == 204)
+            #expect(try await client.send("GET", "/v1/topics/retained?topic=a/b").status == 404)
+            let bytes = #"{"topic":"a/b","payload":{"base64":"/w=="},"retain":true,"qos":2}"#
+            #expect(try await client.send("POST", "/v1/topics/publish", bytes).status == 202)
+            #expect(try await client.send("GET", "/v1/topics/retained?topic=a/b").body["base64"]?.string == "/w==")
+            let reserved = #"{"topic":"hermes/v1/down","payload":{"text":""}}"#
+            #expect(try await client.send("POST", "/v1/topics/publish", reserved).status == 422)
+        }
+    }
+}
