@@ -57,6 +57,7 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
@@ -75,6 +76,7 @@ let package = Package(
             dependencies: [
                 nio("NIOCore"),
                 .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "HeapModule", package: "swift-collections"),
                 .product(name: "Logging", package: "swift-log"),
                 server("Crypto", "swift-crypto"),
                 server("CryptoExtras", "swift-crypto"),
@@ -90,6 +92,23 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 server("GRDB", "GRDB.swift"),
                 server("GRDBSQLite", "GRDB.swift"),
+            ],
+            swiftSettings: strict
+        ),
+        // L2: senders to the push services, and of webhooks.
+        .target(
+            name: "HermesPush",
+            dependencies: [
+                "HermesCore",
+                nio("NIOCore"),
+                nio("NIOFoundationCompat"),
+                nio("NIOHTTP1"),
+                nio("NIOPosix"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "Logging", package: "swift-log"),
+                server("AsyncHTTPClient", "async-http-client"),
+                server("Crypto", "swift-crypto"),
+                server("JWTKit", "jwt-kit"),
             ],
             swiftSettings: strict
         ),
@@ -119,6 +138,7 @@ let package = Package(
             dependencies: [
                 "HermesCore",
                 "HermesGateways",
+                "HermesPush",
                 "HermesSQLite",
                 nio("NIOCore"),
                 nio("NIOPosix"),
@@ -176,6 +196,7 @@ let package = Package(
                 "HermesWire",
                 nio("NIOCore"),
                 nio("NIOEmbedded"),
+                nio("NIOHTTP1"),
                 nio("NIOPosix"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -211,6 +232,13 @@ let package = Package(
             [
                 .target(name: "HermesCore"), server("GRDB", "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        test(
+            "HermesPush",
+            [
+                .target(name: "HermesCore"), nio("NIOCore"), nio("NIOPosix"), server("Crypto", "swift-crypto"),
+                server("CryptoExtras", "swift-crypto"),
             ]
         ),
         test(

@@ -13,8 +13,9 @@ LAYERS = {
     "HermesWire": set(),
     "HermesCore": set(),
     "HermesSQLite": {"HermesCore"},
+    "HermesPush": {"HermesCore"},
     "HermesGateways": {"HermesCore", "HermesWire"},
-    "HermesServer": {"HermesCore", "HermesGateways", "HermesSQLite"},
+    "HermesServer": {"HermesCore", "HermesGateways", "HermesPush", "HermesSQLite"},
     "HermesClient": {"HermesWire"},
     "HermesTestKit": {"HermesClient", "HermesCore", "HermesGateways", "HermesServer", "HermesSQLite", "HermesWire"},
     "HermesCLI": {"HermesClient", "HermesServer", "HermesWire"},
@@ -23,6 +24,7 @@ LAYERS = {
 FORBIDDEN_MODULES = {
     "HermesWire": {"Foundation", "Logging", "NIOPosix", "Dispatch"},
     "HermesCore": {"NIOPosix", "GRDB", "Configuration", "HermesWire"},
+    "HermesPush": {"GRDB", "Configuration", "Hummingbird"},
     "HermesGateways": {"GRDB", "Hummingbird"},
     "HermesClient": {"GRDB", "Hummingbird", "ServiceLifecycle", "Configuration"},
 }

@@ -39,6 +39,7 @@ final class Broker {
             messageStore: store,
             socialStore: store,
             sessionStore: store,
+            pushTokenStore: store,
             durableSettings: DurableSettings(
                 maxSessions: Self.maxSessions,
                 maxRetainedMessages: Self.maxRetained,

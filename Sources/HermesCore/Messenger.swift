@@ -9,6 +9,10 @@ package final class Messenger: Sendable {
     package let contacts: ContactService
     package let groups: GroupService
     package let sessions: SessionRegistry
+    /// Where devices can be pushed to when they are not connected.
+    package let pushTokens: PushTokenService
+    /// Where somebody may stand who has to know what is committed and acknowledged.
+    package var watch: DeliveryWatch { messages.committer.watch }
     /// Sessions that outlive their connections, and what is retained.
     package let durable: DurableSessions
     /// What is retained; the same as `durable.retained`.
@@ -26,6 +30,7 @@ package final class Messenger: Sendable {
     ///   - messageStore: keeps inboxes and conversations; usually the same object.
     ///   - socialStore: tells about contacts and groups; must be the same object as `messageStore`, or look into it.
     ///   - sessionStore: keeps durable sessions and retained publications.
+    ///   - pushTokenStore: keeps push tokens; must be the same object as `accountStore`, or look into it.
     ///   - accountSettings: the rules for accounts and logins.
     ///   - messageSettings: the limits and times of messages.
     ///   - durableSettings: the limits of durable sessions.
@@ -35,6 +40,7 @@ package final class Messenger: Sendable {
         messageStore: any MessageStore,
         socialStore: any SocialStore,
         sessionStore: any SessionStore,
+        pushTokenStore: any PushTokenStore,
         accountSettings: AccountSettings = AccountSettings(),
         messageSettings: MessageSettings = MessageSettings(),
         durableSettings: DurableSettings = DurableSettings(),
@@ -44,6 +50,7 @@ package final class Messenger: Sendable {
         self.messageStore = messageStore
         self.sessionStore = sessionStore
         sessions = SessionRegistry(time: time)
+        pushTokens = PushTokenService(store: pushTokenStore, time: time)
         messages = MessageService(
             store: messageStore,
             social: socialStore,
@@ -74,6 +81,7 @@ package final class Messenger: Sendable {
     package func load() async throws(HermesError) {
         try await durable.load()
         try await pushes.load()
+        try await pushTokens.load()
     }
 
     /// Ends sessions whose time is over and deletes what is delivered or expired; to be called about once a second.

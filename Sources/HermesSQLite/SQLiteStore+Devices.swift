@@ -73,15 +73,28 @@ extension SQLiteStore {
         try await write { (db, users) in
             switch scope {
             case .token(let token):
+                try db.execute(
+                    sql: """
+                        DELETE FROM push_token WHERE (user, device_id) IN (SELECT user, device_id FROM token WHERE hash = ?)
+                        """,
+                    arguments: [Self.blob(token)]
+                )
                 try db.execute(sql: "DELETE FROM token WHERE hash = ?", arguments: [Self.blob(token)])
             case .allTokens(let user, let kept):
+                try db.execute(
+                    sql: """
+                        DELETE FROM push_token WHERE user = ?1
+                            AND device_id IS NOT (SELECT device_id FROM token WHERE hash = ?2 AND user = ?1)
+                        """,
+                    arguments: [user.rawValue, kept.map { Self.blob($0) }]
+                )
                 try db.execute(
                     sql: "DELETE FROM token WHERE user = ? AND hash IS NOT ?",
                     arguments: [user.rawValue, kept.map { Self.blob($0) }]
                 )
             case .device(let device, let user):
                 users.append(user)
-                for table in ["token", "device"] {
+                for table in ["token", "push_token", "device"] {
                     try db.execute(
                         sql: "DELETE FROM \(table) WHERE user = ? AND device_id = ?",
                         arguments: [user.rawValue, device.rawValue]

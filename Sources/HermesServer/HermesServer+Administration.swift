@@ -45,6 +45,7 @@ extension HermesServer {
             messageStore: store.messages,
             socialStore: store.social,
             sessionStore: store.sessions,
+            pushTokenStore: store.pushTokens,
             accountSettings: AccountSettings(settings)
         )
         let keys = APIKeyService(store: store.apiKeys, time: SystemTime())

@@ -37,6 +37,12 @@ struct SQLiteStoreConformanceTests {
         try await conformanceCase.run { try directory.openStore(settings: $0) }
     }
 
+    @Test(arguments: PushTokenStoreConformance.cases + WebhookStoreConformance.cases)
+    func push(_ conformanceCase: ConformanceCase) async throws {
+        let directory = try TemporaryDirectory()
+        try await conformanceCase.run { try directory.openStore(settings: $0) }
+    }
+
     @Test(arguments: AccountStoreConformance.cases)
     func accounts(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()

@@ -112,6 +112,8 @@ package final class GroupCommitter: Sendable {
     private let time: any TimeSource
     private let limits: Limits
     private let monitor = Monitor(State())
+    /// Told of everything that is committed and acknowledged.
+    let watch = DeliveryWatch()
 
     /// Creates the committer and starts its thread, which ends with ``shutdown()``.
     package init(
@@ -164,6 +166,7 @@ package final class GroupCommitter: Sendable {
 
     /// Notes how far a device has come; committed with what comes next, or after a short while.
     func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
+        watch.acknowledged(user, device, upTo: seq)
         let key = DeviceKey(user: user, device: device)
         let mustSignal = monitor.withLock { state in
             guard !state.isStopping else { return false }
@@ -282,6 +285,7 @@ package final class GroupCommitter: Sendable {
         for (user, entries) in deliveries {
             for attachment in sessions.attachments(of: user) { attachment.inboxAdvanced(entries) }
         }
+        watch.committed(deliveries)
     }
 
     private func failed(

@@ -79,12 +79,18 @@ extension MemoryState {
         try checkRoom(for: 0)
         switch scope {
         case .token(let token):
+            if let owner = tokens[token]?.owner { forgetPushToken(owner.device, of: owner.user) }
             tokens[token] = nil
         case .allTokens(let user, let kept):
+            let own = kept.flatMap { tokens[$0]?.owner }
+            for device in records[user]?.devices.map(\.description.id) ?? [] where device != own?.device {
+                forgetPushToken(device, of: user)
+            }
             tokens = tokens.filter { $0.value.owner.user != user || $0.key == kept }
         case .device(let device, let user):
             tokens = tokens.filter { $0.value.owner != TokenOwner(user: user, device: device) }
             records[user]?.devices.removeAll { $0.description.id == device }
+            forgetPushToken(device, of: user)
         }
     }
 

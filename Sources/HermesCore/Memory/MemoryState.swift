@@ -94,6 +94,8 @@ struct MemoryState {
     var durableKeys: [SessionKey: DurableSessionID] = [:]
     var lastDurable: Int64 = 0
     var retained: [TopicName: StoredPublication] = [:]
+    var pushRows: [UserID: [DeviceID: PushRow]] = [:]
+    var webhooks = WebhookQueue()
 
     init(epoch: UInt64, settings: StoreSettings) {
         self.epoch = epoch

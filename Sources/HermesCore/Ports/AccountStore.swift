@@ -36,7 +36,8 @@ package protocol AccountStore: Sendable {
     /// Whose token this is; nil if unknown or revoked.
     func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner?
 
-    /// Revokes tokens, and removes the device where that is asked.
+    /// Revokes tokens, and removes the device where that is asked. A device whose token is revoked is not pushed to any
+    /// more (``PushTokenStore``), for whoever holds it has logged out or was locked out.
     func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError)
 }
 

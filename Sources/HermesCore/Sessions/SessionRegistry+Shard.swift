@@ -15,6 +15,8 @@ extension SessionRegistry {
         private struct Record: Sendable {
             var attachments: [any Attachment] = []
             var watchers: [any Attachment] = []
+            /// Devices whose apps are not in front of their users, as they said over their present connection.
+            var resting: Set<DeviceID> = []
             /// Of the last change between online and offline.
             var version: UInt64 = 0
 
@@ -47,6 +49,7 @@ extension SessionRegistry {
                 var attachments = state.records[principal.user]?.attachments ?? []
                 if attachments.contains(where: { $0 === attachment }) { return (nil, false) }
                 let isFirst = attachments.isEmpty
+                state.records[principal.user]?.resting.remove(principal.device)
                 var replaced: (any Attachment)?
                 if let index = attachments.firstIndex(where: { $0.principal.device == principal.device }) {
                     replaced = attachments[index]
@@ -67,6 +70,7 @@ extension SessionRegistry {
                     return false
                 }
                 state.records[user]?.attachments.remove(at: index)
+                state.records[user]?.resting.remove(attachment.principal.device)
                 return Self.settle(user, &state)
             }
         }
@@ -102,6 +106,26 @@ extension SessionRegistry {
 
         func attachments(of user: UserID) -> [any Attachment] {
             state.withLock { $0.records[user]?.attachments ?? [] }
+        }
+
+        func setResting(_ isResting: Bool, _ attachment: any Attachment, _ principal: Principal) {
+            state.withLock { state in
+                guard state.records[principal.user]?.attachments.contains(where: { $0 === attachment }) == true else {
+                    return
+                }
+                if isResting {
+                    state.records[principal.user]?.resting.insert(principal.device)
+                } else {
+                    state.records[principal.user]?.resting.remove(principal.device)
+                }
+            }
+        }
+
+        func awakeDevices(of user: UserID) -> [DeviceID] {
+            let (attachments, resting) = state.withLock { state in
+                (state.records[user]?.attachments ?? [], state.records[user]?.resting ?? [])
+            }
+            return attachments.map(\.principal.device).filter { !resting.contains($0) }
         }
 
         var count: Int {

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// Who is connected: the attachments of each user, by device. Also presence, which follows from it.
 ///
 /// State: ``Shard``s by user, each a `Mutex` around a struct. No attachment is called under a lock, and no lock is taken
@@ -12,6 +14,7 @@ package final class SessionRegistry: Sendable {
     private let shards: [Shard]
     private let ends = RecentEnds()
     private let time: any TimeSource
+    private let observer = Mutex<(@Sendable (UserID, Bool) -> Void)?>(nil)
 
     /// Creates an empty registry.
     ///
@@ -61,11 +64,25 @@ package final class SessionRegistry: Sendable {
     /// The devices of the user that are connected.
     package func attachedDevices(of user: UserID) -> [DeviceID] { attachments(of: user).map(\.principal.device) }
 
+    /// Notes whether the app behind an attachment is in front of its user; it is until it says otherwise.
+    package func setResting(_ isResting: Bool, _ attachment: any Attachment) {
+        let principal = attachment.principal
+        shard(of: principal.user).setResting(isResting, attachment, principal)
+    }
+
+    /// The devices of the user that are connected and whose apps are in front of the user.
+    package func awakeDevices(of user: UserID) -> [DeviceID] { shard(of: user).awakeDevices(of: user) }
+
     /// All connections of the user.
     package func attachments(of user: UserID) -> [any Attachment] { shard(of: user).attachments(of: user) }
 
     /// How many connections there are in total.
     package var count: Int { shards.reduce(0) { $0 + $1.count } }
+
+    /// From now on `observer` learns when somebody comes online (true) or goes offline; it must not block.
+    package func observePresence(_ observer: @escaping @Sendable (UserID, Bool) -> Void) {
+        self.observer.withLock { $0 = observer }
+    }
 
     // MARK: Ending
 
@@ -140,6 +157,7 @@ package final class SessionRegistry: Sendable {
             let lastSeen = presence.isOnline ? nil : time.now()
             let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
             for watcher in presence.watchers { watcher.ephemeralArrived(event) }
+            observer.withLock { $0 }?(user, presence.isOnline)
             let latest = shard.presence(of: user)
             if latest.version == presence.version { return }
             presence = latest

@@ -185,10 +185,41 @@ extension DelimitedSession {
             } then: { [self] result in
                 answer(id, result)
             }
-        case .setPushToken, .clearPushToken_p:
-            fail(id, HermesError(.unsupported, "device push is not in this version of the server"))
+        case .setPushToken(let request):
+            setPushToken(request, id: id, of: principal)
+        case .clearPushToken_p:
+            let tokens = messenger.pushTokens
+            connection.ask { () async throws(HermesError) in
+                try await tokens.set(nil, of: principal)
+            } then: { [self] result in
+                answer(id, result)
+            }
         case nil:
             fail(id, HermesError(.unsupported, "the server does not know this device request"))
+        }
+    }
+
+    private func setPushToken(_ request: Hermes_V1_PushToken, id: UInt64, of principal: Principal) {
+        let service: PushToken.Service
+        switch request.service {
+        case .apns: service = .apns
+        case .apnsSandbox: service = .apnsSandbox
+        case .fcm: service = .fcm
+        case .webPush: service = .webPush
+        case .unspecified, .UNRECOGNIZED:
+            return fail(id, HermesError(.invalidArgument, "the server does not know this push service"))
+        }
+        let token: PushToken
+        do throws(HermesError) {
+            token = try PushToken(service, text: request.token, appID: request.appID)
+        } catch {
+            return fail(id, error)
+        }
+        let tokens = messenger.pushTokens
+        connection.ask { () async throws(HermesError) in
+            try await tokens.set(token, of: principal)
+        } then: { [self] result in
+            answer(id, result)
         }
     }
 }

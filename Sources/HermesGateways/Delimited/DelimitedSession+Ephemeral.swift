@@ -36,6 +36,13 @@ extension DelimitedSession {
             return fail(id, HermesError(.invalidArgument, "name at most 1,000 uids, each 1 to 2^31-1"))
         }
         let sessions = messenger.sessions
+        if request.hasAppState {
+            switch request.appState {
+            case .background, .suspended: sessions.setResting(true, sender.link.attachment)
+            case .foreground: sessions.setResting(false, sender.link.attachment)
+            case .unspecified, .UNRECOGNIZED: break
+            }
+        }
         if !unwatched.isEmpty { sessions.unwatch(unwatched, by: sender.link.attachment) }
         if !watched.isEmpty { sessions.watch(watched, by: sender.link.attachment) }
         var list = Hermes_V1_PresenceList()

@@ -14,6 +14,7 @@ enum StoreSchema {
         ("002 contacts and groups", createSocialTables),
         ("003 durable sessions and retained publications", createSessionTables),
         ("004 pushes and API keys", createPushTables),
+        ("005 push tokens and webhooks", createPushTokenTables),
     ]
 
     static var version: Int { migrations.count }

@@ -12,8 +12,26 @@ struct OpenStore: Sendable {
     let social: any SocialStore
     let sessions: any SessionStore
     let apiKeys: any APIKeyStore
+    let pushTokens: any PushTokenStore
+    let webhooks: any WebhookStore
     /// Writes everything back and lets go of the data directory.
     let close: @Sendable () throws -> Void
+
+    /// One object that is all of them.
+    private init(
+        _ store: some AccountStore & MessageStore & SocialStore & SessionStore & PushTokenStore & WebhookStore
+            & APIKeyStore,
+        close: @escaping @Sendable () throws -> Void
+    ) {
+        accounts = store
+        messages = store
+        social = store
+        sessions = store
+        pushTokens = store
+        webhooks = store
+        apiKeys = store
+        self.close = close
+    }
 
     /// Opens the data directory, or makes a store in memory.
     ///
@@ -27,14 +45,7 @@ struct OpenStore: Sendable {
         switch settings.store {
         case .memory:
             let store = memory ?? MemoryStore(settings: kept)
-            return OpenStore(
-                accounts: store,
-                messages: store,
-                social: store,
-                sessions: store,
-                apiKeys: store,
-                close: {}
-            )
+            return OpenStore(store, close: {})
         case .sqlite:
             do throws(StoreOpenError) {
                 let store = try SQLiteStore.open(
@@ -43,14 +54,7 @@ struct OpenStore: Sendable {
                     settings: kept,
                     logger: logger
                 )
-                return OpenStore(
-                    accounts: store,
-                    messages: store,
-                    social: store,
-                    sessions: store,
-                    apiKeys: store,
-                    close: { try store.close() }
-                )
+                return OpenStore(store, close: { try store.close() })
             } catch {
                 throw ServerFailure(error)
             }

@@ -22,6 +22,7 @@ package final class ServerAssembly: Sendable {
     private let control: ControlSocket?
     private let files: AccessFiles
     let api: API?
+    private let outbound: OutboundServices
     private let health = HealthState()
     private let logger: Logger
 
@@ -36,10 +37,12 @@ package final class ServerAssembly: Sendable {
         control: ControlSocket?,
         files: AccessFiles,
         api: API?,
+        outbound: OutboundServices,
         logger: Logger
     ) {
         self.files = files
         self.api = api
+        self.outbound = outbound
         self.settings = settings
         self.messenger = messenger
         self.store = store
@@ -74,6 +77,7 @@ package final class ServerAssembly: Sendable {
             messageStore: store.messages,
             socialStore: store.social,
             sessionStore: store.sessions,
+            pushTokenStore: store.pushTokens,
             accountSettings: AccountSettings(settings),
             messageSettings: MessageSettings(settings),
             durableSettings: DurableSettings(settings),
@@ -94,25 +98,38 @@ package final class ServerAssembly: Sendable {
             let keys = APIKeyService(store: store.apiKeys, time: time)
             let administration = Administration(messenger: messenger, store: store.messages, keys: keys)
             let control = await Self.control(settings, administration, group, logger)
-            let opened = try await GatewaysService.listen(environment, group: group)
-            return ServerAssembly(
-                settings: settings,
+            let outbound = try await OutboundServices.start(
+                settings,
                 messenger: messenger,
                 store: store,
                 group: group,
-                listeners: opened.listeners,
-                webSockets: settings.webSocket.isEnabled ? opened.webSockets : [],
-                stun: try await STUNService.listen(settings.gateways.stun, group: group, logger: logger),
-                control: control,
-                files: files,
-                api: settings.api.isEnabled
-                    ? API(
-                        settings.api,
-                        core: APICore(messenger: messenger, keys: keys, loops: environment.loops),
-                        logger: logger
-                    ) : nil,
                 logger: logger
             )
+            do throws(ServerFailure) {
+                let opened = try await GatewaysService.listen(environment, group: group)
+                return ServerAssembly(
+                    settings: settings,
+                    messenger: messenger,
+                    store: store,
+                    group: group,
+                    listeners: opened.listeners,
+                    webSockets: settings.webSocket.isEnabled ? opened.webSockets : [],
+                    stun: try await STUNService.listen(settings.gateways.stun, group: group, logger: logger),
+                    control: control,
+                    files: files,
+                    api: settings.api.isEnabled
+                        ? API(
+                            settings.api,
+                            core: APICore(messenger: messenger, keys: keys, loops: environment.loops),
+                            logger: logger
+                        ) : nil,
+                    outbound: outbound,
+                    logger: logger
+                )
+            } catch {
+                await outbound.close()
+                throw error
+            }
         } catch {
             await messenger.shutdown()
             try? store.close()
@@ -175,6 +192,7 @@ package final class ServerAssembly: Sendable {
         var services: [any Service] = [
             StoreService(messenger: messenger, store: store, logger: logger),
             HousekeepingService(messenger: messenger, logger: logger),
+            outbound,
         ]
         if let control { services.append(control) }
         if settings.http.isEnabled {
@@ -183,8 +201,12 @@ package final class ServerAssembly: Sendable {
                     settings: settings.http,
                     health: health,
                     store: store.messages,
-                    gauges: StateGauges(listeners: listeners, webSockets: webSockets, messenger: messenger),
-                    api: api,
+                    gauges: StateGauges(
+                        listeners: listeners,
+                        webSockets: webSockets,
+                        messenger: messenger,
+                        outbound: outbound
+                    ),
                     webSockets: webSockets,
                     origins: WebSocketOrigins(settings.webSocket.origins),
                     maxWebSockets: webSockets.isEmpty ? 0 : settings.gateways.limits.connections,

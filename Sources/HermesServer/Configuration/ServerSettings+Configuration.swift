@@ -117,6 +117,7 @@ extension ServerSettings {
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
         }
         + [webSocketEnabled.descriptor, webSocketOrigins.descriptor] + APISettings.all
+        + PushSettings.settings + WebhookSettings.settings
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
 
     /// - Throws: values that are not allowed, and combinations of them.
@@ -140,6 +141,8 @@ extension ServerSettings {
             ),
             api: try APISettings(values),
             gateways: try GatewaySettings(values),
+            push: try PushSettings(values),
+            webhooks: try WebhookSettings(values),
             logLevel: try values.value(of: Self.logLevel),
             logFormat: try values.value(of: Self.logFormat),
             shutdownDeadline: try values.value(of: Self.shutdownDeadline),

@@ -61,6 +61,8 @@ package struct ServerSettings: Sendable {
     package var webSocket: WebSocketSettings
     package var api: APISettings
     package var gateways: GatewaySettings
+    package var push = PushSettings()
+    package var webhooks = WebhookSettings()
     package var logLevel: Logger.Level
     package var logFormat: LogFormat
     package var shutdownDeadline: Duration

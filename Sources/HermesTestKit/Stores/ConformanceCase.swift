@@ -4,7 +4,8 @@
 package import HermesCore
 
 /// What all ports together are to a test.
-package typealias Store = APIKeyStore & AccountStore & MessageStore & SessionStore & SocialStore
+package typealias Store = APIKeyStore & AccountStore & MessageStore & PushTokenStore & SessionStore & SocialStore
+    & WebhookStore
 
 /// Makes an empty store.
 package typealias StoreMaker = @Sendable (StoreSettings) async throws -> any Store

@@ -13,6 +13,7 @@ import Testing
             messageStore: store,
             socialStore: store,
             sessionStore: store,
+            pushTokenStore: store,
             accountSettings: AccountSettings(passwordParameters: PasswordTests.cheap),
             messageSettings: MessageSettings(commit: GroupCommitter.Limits(acknowledgementDelay: .seconds(3600))),
             time: ManualTime()

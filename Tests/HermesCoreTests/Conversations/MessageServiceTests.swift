@@ -15,6 +15,7 @@ import Testing
             messageStore: store,
             socialStore: store.base,
             sessionStore: store.base,
+            pushTokenStore: store.base,
             time: time
         )
         try await addAccounts(3, to: store.base)

@@ -29,6 +29,11 @@ struct MemoryStoreTests {
         try await conformanceCase.run(Self.makeStore)
     }
 
+    @Test(arguments: PushTokenStoreConformance.cases + WebhookStoreConformance.cases)
+    func push(_ conformanceCase: ConformanceCase) async throws {
+        try await conformanceCase.run(Self.makeStore)
+    }
+
     @Test(arguments: AccountStoreConformance.cases)
     func accounts(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)

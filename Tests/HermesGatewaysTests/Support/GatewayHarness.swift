@@ -33,6 +33,7 @@ struct GatewayHarness {
             messageStore: store,
             socialStore: store,
             sessionStore: sessionStore ?? store,
+            pushTokenStore: store,
             accountSettings: accounts
         )
         let environment = GatewayEnvironment(

@@ -27,6 +27,7 @@ struct GatewayTestServer {
             messageStore: store,
             socialStore: store,
             sessionStore: store,
+            pushTokenStore: store,
             accountSettings: AccountSettings(passwordParameters: .init(ln: 1, r: 1, p: 1))
         )
         let environment = GatewayEnvironment(

@@ -1,0 +1,163 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension MemoryState {
+    /// A device's token.
+    struct PushRow {
+        var token: PushToken
+        var setAt: Timestamp
+        var pushedUpTo: UInt64
+    }
+
+    /// The queue of webhooks.
+    struct WebhookQueue {
+        struct Item {
+            let number: Int64
+            let event: WebhookEvent
+            var attempts: Int
+            var due: Timestamp
+        }
+
+        /// Ascending by number.
+        var items: [Item] = []
+        var lastNumber: Int64 = 0
+        var marks: [UserID: UInt64] = [:]
+    }
+
+    // MARK: Push tokens
+
+    mutating func setPushToken(
+        _ token: PushToken?,
+        of device: DeviceID,
+        _ user: UserID,
+        now: Timestamp
+    ) throws(HermesError) {
+        try checkRoom(for: 0)
+        guard let record = records[user], record.devices.contains(where: { $0.description.id == device }) else {
+            throw HermesError(.notFound, "There is no such device.")
+        }
+        guard let token else {
+            pushRows[user]?[device] = nil
+            return
+        }
+        let last = pushRows[user]?[device]
+        for owner in pushRows.keys { pushRows[owner] = pushRows[owner]?.filter { $0.value.token != token } }
+        let isSame = last?.token == token
+        pushRows[user, default: [:]][device] = PushRow(
+            token: token,
+            setAt: now,
+            pushedUpTo: isSame ? last?.pushedUpTo ?? 0 : record.inbox.head
+        )
+    }
+
+    func pushTargets(of user: UserID) -> [PushTarget] {
+        guard let record = records[user], let rows = pushRows[user] else { return [] }
+        let targets = record.devices.compactMap { device in
+            rows[device.description.id].map { row in
+                PushTarget(
+                    device: device.description.id,
+                    token: row.token,
+                    setAt: row.setAt,
+                    cursor: device.cursor,
+                    pushedUpTo: row.pushedUpTo
+                )
+            }
+        }
+        return targets.sorted { $0.device.rawValue < $1.device.rawValue }
+    }
+
+    mutating func settlePushes(_ settlements: [PushSettlement]) throws(HermesError) {
+        try checkRoom(for: 0)
+        for settlement in settlements {
+            switch settlement {
+            case .pushed(let user, let device, let seq):
+                guard let row = pushRows[user]?[device] else { continue }
+                pushRows[user]?[device]?.pushedUpTo = max(row.pushedUpTo, seq)
+            case .gone(let user, let device, let token, let since):
+                guard let row = pushRows[user]?[device], row.token.service == token.service,
+                    row.token.text == token.text, since.map({ row.setAt <= $0 }) ?? true
+                else { continue }
+                pushRows[user]?[device] = nil
+            }
+        }
+    }
+
+    func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) -> [TokenOwner] {
+        func isBefore(_ left: TokenOwner, _ right: TokenOwner) -> Bool {
+            (left.user.rawValue, left.device.rawValue) < (right.user.rawValue, right.device.rawValue)
+        }
+        let owners = pushRows.flatMap { user, rows in rows.keys.map { TokenOwner(user: user, device: $0) } }
+        let later = owners.filter { candidate in owner.map { isBefore($0, candidate) } ?? true }.sorted(by: isBefore)
+        return Array(later.prefix(min(max(limit, 0), StoreSettings.maxPageEntries)))
+    }
+
+    func usersToPush(after user: UserID?, limit: Int) -> [UserID] {
+        let users = pushRows.keys.filter { user in
+            pushTargets(of: user).contains { (records[user]?.inbox.head ?? 0) > max($0.cursor, $0.pushedUpTo) }
+        }
+        return page(users, after: user, limit: limit)
+    }
+
+    /// Tokens that are revoked take the pushes to their devices with them.
+    mutating func forgetPushToken(_ device: DeviceID, of user: UserID) { pushRows[user]?[device] = nil }
+
+    // MARK: Webhooks
+
+    mutating func appendWebhooks(
+        _ events: [WebhookEvent],
+        marks: [UserID: UInt64],
+        limit: Int
+    ) throws(HermesError) -> Int {
+        try checkRoom(for: 0)
+        for event in events {
+            webhooks.lastNumber += 1
+            webhooks.items.append(
+                .init(number: webhooks.lastNumber, event: event, attempts: 0, due: event.createdAt)
+            )
+        }
+        webhooks.marks.merge(marks, uniquingKeysWith: max)
+        let dropped = max(0, webhooks.items.count - max(0, limit))
+        webhooks.items.removeFirst(dropped)
+        return dropped
+    }
+
+    func dueWebhooks(now: Timestamp, limit: Int) -> [StoredWebhook] {
+        var held: Set<UserID> = []
+        var due: [StoredWebhook] = []
+        for item in webhooks.items where due.count < min(max(limit, 0), StoreSettings.maxPageEntries) {
+            if item.due > now {
+                if let user = item.event.user, item.attempts < WebhookEvent.attemptsInOrder { held.insert(user) }
+            } else if item.event.user.map({ !held.contains($0) }) ?? true {
+                due.append(StoredWebhook(number: item.number, event: item.event, attempts: item.attempts))
+            }
+        }
+        return due
+    }
+
+    mutating func settleWebhooks(_ settlements: [WebhookSettlement]) throws(HermesError) {
+        try checkRoom(for: 0)
+        for settlement in settlements {
+            switch settlement {
+            case .done(let number):
+                webhooks.items.removeAll { $0.number == number }
+            case .again(let number, let attempts, let due):
+                guard let index = webhooks.items.firstIndex(where: { $0.number == number }) else { continue }
+                webhooks.items[index].attempts = attempts
+                webhooks.items[index].due = due
+            }
+        }
+    }
+
+    func usersWithUndelivered(after user: UserID?, limit: Int) -> [UserID] {
+        let users = records.filter { user, record in
+            let taken = record.devices.map(\.cursor).max() ?? 0
+            return record.inbox.head > max(taken, webhooks.marks[user] ?? 0)
+        }
+        return page(users.keys, after: user, limit: limit)
+    }
+
+    private func page(_ users: some Sequence<UserID>, after user: UserID?, limit: Int) -> [UserID] {
+        let later = users.filter { candidate in user.map { candidate > $0 } ?? true }.sorted()
+        return Array(later.prefix(min(max(limit, 0), StoreSettings.maxPageEntries)))
+    }
+}

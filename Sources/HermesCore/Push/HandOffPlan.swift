@@ -1,0 +1,174 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Foundation
+
+/// What is to be pushed to one device, out of what waits for it. Pure.
+///
+/// Push-worthy is a message to the user by somebody else that was neither recalled nor read on another device, and a
+/// back end's push. There is one notification for each conversation, or for each collapse key: the newest entry's.
+package struct HandOffPlan: Sendable {
+    /// A notification and what it stands for.
+    package struct Item: Sendable, Hashable {
+        package var notification: PushNotification
+        /// The oldest entry that it stands for.
+        package let firstSeq: UInt64
+        package let lastSeq: UInt64
+    }
+
+    /// The most notifications of one round; those with the newest entries. The badge counts all.
+    package static let maxItems = 20
+
+    /// In the order of their newest entries.
+    package let items: [Item]
+    /// All entries up to here were considered.
+    package let upTo: UInt64
+
+    /// Makes the plan.
+    ///
+    /// - Parameters:
+    ///   - user: whose inbox it is.
+    ///   - device: who is to be pushed to.
+    ///   - entries: what the device has not acknowledged, ascending; without what has expired.
+    ///   - seq: what is up to here was pushed; it still counts for the badge.
+    ///   - text: what a message says to people, for the notification.
+    package init(
+        for user: UserID,
+        _ device: DeviceID,
+        entries: [InboxEntry],
+        pushedUpTo seq: UInt64,
+        text: (Message) -> PushText
+    ) {
+        upTo = entries.last?.lastSeq ?? seq
+        let worthy = Self.pushWorthy(entries, for: user, device)
+        var first: [String: UInt64] = [:]
+        var last: [String: InboxEntry] = [:]
+        for entry in worthy where entry.seq > seq {
+            let key = Self.collapseKey(entry)
+            first[key] = first[key] ?? entry.seq
+            last[key] = entry
+        }
+        let newest = last.sorted { $0.value.seq < $1.value.seq }.suffix(Self.maxItems)
+        items = newest.map { key, entry in
+            Item(
+                notification: Self.notification(entry, for: user, device, badge: worthy.count, key: key, text: text),
+                firstSeq: first[key] ?? entry.seq,
+                lastSeq: entry.seq
+            )
+        }
+    }
+
+    /// Those of the entries that are worth waking a device.
+    ///
+    /// - Parameter device: nil: any device of the user.
+    package static func pushWorthy(_ entries: [InboxEntry], for user: UserID, _ device: DeviceID?) -> [InboxEntry] {
+        var read: [ConversationID: UInt64] = [:]
+        for case .readMark(let conversation, user, let seq) in entries.map(\.event) {
+            read[conversation] = max(read[conversation] ?? 0, seq)
+        }
+        return entries.filter { entry in
+            switch entry.event {
+            case .message(let message):
+                message.sender != user && !message.isRecalled
+                    && message.conversationSeq > read[message.conversation] ?? 0
+            case .push(let push):
+                device.map { push.isFor($0) } ?? true
+            case .readMark, .recalled, .contact, .group, .expired:
+                false
+            }
+        }
+    }
+
+    private static func collapseKey(_ entry: InboxEntry) -> String {
+        switch entry.event {
+        case .message(let message):
+            switch message.conversation {
+            case .direct(let low, let high): "direct/\(low.rawValue)-\(high.rawValue)"
+            case .group(let group): "group/\(group.rawValue)"
+            }
+        case .push(let push):
+            // Never that of a conversation, whatever key the back end chooses.
+            push.content.collapseKey.isEmpty ? "push/\(push.id)" : "key/\(push.content.collapseKey)"
+        case .readMark, .recalled, .contact, .group, .expired: "entry/\(entry.seq)"
+        }
+    }
+
+    /// How a user's app and back end name a conversation: `direct/<the other's uid>` or `group/<id>`.
+    static func name(of conversation: ConversationID, for user: UserID) -> String {
+        switch conversation {
+        case .direct(let low, _): "direct/\((conversation.peer(of: user) ?? low).rawValue)"
+        case .group(let group): "group/\(group.rawValue)"
+        }
+    }
+
+    private static func notification(
+        _ entry: InboxEntry,
+        for user: UserID,
+        _ device: DeviceID,
+        badge: Int,
+        key: String,
+        text: (Message) -> PushText
+    ) -> PushNotification {
+        let id = id(of: entry.seq, user, device)
+        switch entry.event {
+        case .message(let message):
+            let text = text(message)
+            return PushNotification(
+                id: id,
+                title: text.title,
+                body: text.body,
+                badge: badge,
+                reference: .init(
+                    conversation: name(of: message.conversation, for: user),
+                    inboxSeq: entry.seq,
+                    messageID: String(describing: message.id)
+                ),
+                collapseKey: key,
+                expiresAt: message.expiresAt
+            )
+        case .push(let push):
+            return PushNotification(
+                id: id,
+                title: push.content.title,
+                body: push.content.body,
+                badge: badge,
+                reference: .init(conversation: nil, inboxSeq: entry.seq, messageID: String(describing: push.id)),
+                data: push.content.dataJSON.isEmpty ? nil : push.content.dataJSON,
+                collapseKey: key,
+                expiresAt: push.expiresAt,
+                priority: push.priority == .high ? .high : .normal
+            )
+        case .readMark, .recalled, .contact, .group, .expired:
+            // Not push-worthy, so never asked for.
+            return PushNotification(
+                id: id,
+                title: "",
+                body: "",
+                reference: .init(conversation: nil, inboxSeq: entry.seq),
+                collapseKey: key,
+                expiresAt: entry.committedAt
+            )
+        }
+    }
+
+    /// The same for the same entry and device: a UUID of version 8 (RFC 9562, section 5.8) out of a hash.
+    static func id(of seq: UInt64, _ user: UserID, _ device: DeviceID) -> String {
+        var bytes = Array(SHA256.hash(data: Data("\(user.rawValue) \(device.rawValue) \(seq)".utf8)).prefix(16))
+        bytes[6] = bytes[6] & 0x0F | 0x80
+        bytes[8] = bytes[8] & 0x3F | 0x80
+        let digits = bytes.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }
+        return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }.joined(separator: "-")
+    }
+}
+
+/// What a notification of a message says.
+package struct PushText: Sendable, Hashable {
+    package var title: String
+    package var body: String
+
+    package init(title: String, body: String) {
+        self.title = title
+        self.body = body
+    }
+}

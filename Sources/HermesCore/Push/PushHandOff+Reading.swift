@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+extension PushHandOff {
+    /// A device that something may have to be pushed to.
+    struct Candidate: Sendable {
+        let key: HandOffKey
+        let target: PushTarget
+        let plan: HandOffPlan
+        /// More waits behind what was read.
+        let hasMore: Bool
+    }
+
+    /// Reads what waits for a device; nil: nothing, or it has no token any more.
+    func candidate(_ user: UserID, _ device: DeviceID) async throws(HermesError) -> Candidate? {
+        let targets = try await tokens.store.pushTargets(of: user)
+        guard let target = targets.first(where: { $0.device == device }) else { return nil }
+        let taken = max(target.cursor, acknowledged(user, device))
+        var page = try await store.entries(of: user, after: taken, limit: MessageService.maxPageSize)
+        var entries = page.withoutExpired(at: time.now()).entries
+        var last = page.entries.last?.lastSeq ?? taken
+        // What was pushed before fills more than a page: the badge then counts only so far.
+        if last < target.pushedUpTo, last < page.position.head {
+            page = try await store.entries(of: user, after: target.pushedUpTo, limit: MessageService.maxPageSize)
+            entries += page.withoutExpired(at: time.now()).entries
+            last = page.entries.last?.lastSeq ?? target.pushedUpTo
+        }
+        guard last > target.pushedUpTo else { return nil }
+        let plan = HandOffPlan(for: user, device, entries: entries, pushedUpTo: target.pushedUpTo, text: text)
+        return Candidate(
+            key: HandOffKey(user, device),
+            target: target,
+            plan: plan,
+            hasMore: last < page.position.head && !page.entries.isEmpty
+        )
+    }
+
+    /// Tells the webhook about messages that no device of the user has acknowledged.
+    ///
+    /// - Returns: whether there are more.
+    func reportUndelivered(of user: UserID) async throws(HermesError) -> Bool {
+        guard let webhooks else { return false }
+        let devices = try await accounts.devices(of: user)
+        let taken = devices.map { max($0.cursor, acknowledged(user, $0.description.id)) }.max() ?? 0
+        let start = max(taken, try await webhooks.store.undeliveredMark(of: user))
+        let page = try await store.entries(of: user, after: start, limit: MessageService.maxPageSize)
+        guard let last = page.entries.last?.lastSeq else { return false }
+        let now = time.now()
+        let oldest = now.advanced(by: .zero - settings.reportedAge)
+        let worthy = HandOffPlan.pushWorthy(page.withoutExpired(at: now).entries, for: user, nil)
+        let notices = worthy.filter { $0.committedAt >= oldest }.map { WebhookNotice.messageUndelivered(user, $0) }
+        try await webhooks.append(notices, marks: [user: last])
+        return last < page.position.head
+    }
+}

@@ -1,0 +1,332 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Hands what a device does not acknowledge in time to its push service. Safe to call from anywhere; works while
+/// ``run()`` does.
+///
+/// What has to be pushed is never kept here alone: it is what the inbox has behind a device's cursor and behind what was
+/// pushed to it (``PushTarget``), so a killed server goes on where it was. Here is only when to look
+/// (``HandOffSchedule``) and which service rests (``ServiceHealth``).
+///
+/// State: one `Mutex` around ``State``; nothing is called under it.
+package final class PushHandOff: DeliveryObserver {
+    package struct Settings: Sendable, Hashable {
+        /// How long a connected device has for its acknowledgement.
+        package var deadline: Duration
+        /// How many devices are looked at together; their notifications go out together.
+        package var batch: Int
+        /// How many such batches run at once.
+        package var lanes: Int
+        /// How long to wait before something that did not go through is tried again.
+        package var backoff: Backoff
+        /// Messages older than this are not reported as undelivered any more.
+        package var reportedAge: Duration
+
+        package init(
+            deadline: Duration = .seconds(10),
+            batch: Int = 256,
+            lanes: Int = 4,
+            backoff: Backoff = Backoff(base: .seconds(2), limit: .seconds(1800)),
+            reportedAge: Duration = .seconds(24 * 3600)
+        ) {
+            self.deadline = deadline
+            self.batch = max(1, batch)
+            self.lanes = max(1, lanes)
+            self.backoff = backoff
+            self.reportedAge = reportedAge
+        }
+    }
+
+    private struct State {
+        var schedule = HandOffSchedule()
+        var health = ServiceHealth()
+        var running = 0
+    }
+
+    let settings: Settings
+    let tokens: PushTokenService
+    let store: any MessageStore
+    let accounts: any AccountStore
+    let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
+    let sessions: SessionRegistry
+    let sender: any PushSender
+    let webhooks: WebhookOutbox?
+    let time: any TimeSource
+    let text: @Sendable (Message) -> PushText
+    let report: @Sendable (Report) -> Void
+    private let state = Mutex(State())
+    private let wakeUp = WakeUp()
+
+    /// What happened, for metrics and logs.
+    package enum Report: Sendable {
+        case sent(PushToken.Service, PushSendOutcome)
+        /// The store did not answer; tried again.
+        case failed(HermesError)
+    }
+
+    /// Creates it; nothing happens before it is installed at ``Messenger/watch`` and ``run()`` runs.
+    ///
+    /// - Parameters:
+    ///   - messenger: whose inboxes and sessions.
+    ///   - store: where the inboxes are; the messenger's.
+    ///   - accounts: where the devices are; the messenger's.
+    ///   - sender: the push services; if none is configured, one that refuses.
+    ///   - webhooks: who is told about undelivered messages and results.
+    ///   - text: what a notification of a message says.
+    ///   - report: gets what happened; called on any thread.
+    package init(
+        _ messenger: Messenger,
+        store: any MessageStore,
+        accounts: any AccountStore,
+        sender: any PushSender,
+        webhooks: WebhookOutbox? = nil,
+        settings: Settings = Settings(),
+        text: @escaping @Sendable (Message) -> PushText,
+        report: @escaping @Sendable (Report) -> Void = { _ in }
+    ) {
+        self.settings = settings
+        tokens = messenger.pushTokens
+        self.store = store
+        self.accounts = accounts
+        acknowledged = { [messages = messenger.messages] in messages.acknowledged($0, $1) }
+        sessions = messenger.sessions
+        self.sender = sender
+        self.webhooks = webhooks
+        time = messenger.time
+        self.text = text
+        self.report = report
+    }
+
+    private var reportsUndelivered: Bool { webhooks?.wants(.messageUndelivered) == true }
+
+    /// How many devices and users wait to be looked at.
+    package var waiting: Int { state.withLock { $0.schedule.count } }
+
+    // MARK: What comes in
+
+    package func committed(_ entries: [UserID: [InboxEntry]]) {
+        let devices = tokens.devices(of: entries.keys)
+        let reportsUndelivered = reportsUndelivered
+        guard reportsUndelivered || !devices.isEmpty else { return }
+        var news: [(key: HandOffKey, seq: UInt64, wait: Duration)] = []
+        for (user, entries) in entries {
+            guard let last = HandOffPlan.pushWorthy(entries, for: user, nil).last else { continue }
+            if reportsUndelivered { news.append((HandOffKey(user, nil), last.seq, settings.deadline)) }
+            guard let devices = devices[user] else { continue }
+            let awake = sessions.awakeDevices(of: user)
+            for device in devices {
+                let wait = awake.contains(device) ? settings.deadline : .zero
+                news.append((HandOffKey(user, device), last.seq, wait))
+            }
+        }
+        guard !news.isEmpty else { return }
+        let now = time.uptime()
+        state.withLock { state in
+            for (key, seq, wait) in news { state.schedule.committed(key, upTo: seq, due: now + wait) }
+        }
+        wakeUp.signal()
+    }
+
+    package func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
+        state.withLock { $0.schedule.acknowledged(user, device, upTo: seq) }
+    }
+
+    /// Derives from the store whose inboxes have to be looked at: after a start, and when there was no room for all.
+    /// Devices get the time of one deadline to come back by themselves.
+    package func recover() async throws(HermesError) {
+        state.withLock { $0.schedule.clearOverflow() }
+        try await recover { (last) throws(HermesError) in
+            let users = try await tokens.store.usersToPush(after: last, limit: StoreSettings.maxPageEntries)
+            let devices = tokens.devices(of: users)
+            return (users.last, users.flatMap { user in devices[user, default: []].map { HandOffKey(user, $0) } })
+        }
+        guard reportsUndelivered, let webhooks else { return }
+        try await recover { (last) throws(HermesError) in
+            let users = try await webhooks.store.usersWithUndelivered(after: last, limit: StoreSettings.maxPageEntries)
+            return (users.last, users.map { HandOffKey($0, nil) })
+        }
+    }
+
+    private func recover(
+        _ page: (UserID?) async throws(HermesError) -> (last: UserID?, keys: [HandOffKey])
+    ) async throws(HermesError) {
+        var last: UserID?
+        while true {
+            let found = try await page(last)
+            guard let end = found.last else { return }
+            last = end
+            let due = time.uptime() + settings.deadline
+            let isFull = state.withLock { state in
+                for key in found.keys { state.schedule.committed(key, upTo: .max, due: due) }
+                return state.schedule.hasOverflowed
+            }
+            // The rest when there is room again.
+            if isFull { return }
+        }
+    }
+
+    // MARK: Working
+
+    /// Works until the task is cancelled.
+    package func run() async {
+        await recoverReporting()
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                if state.withLock({ $0.schedule.hasOverflowed && $0.schedule.count < 1_000 }) {
+                    await recoverReporting()
+                }
+                let batch = takeBatch()
+                guard batch.isEmpty else {
+                    group.addTask { [self] in
+                        await look(at: batch)
+                        state.withLock { $0.running -= 1 }
+                        wakeUp.signal()
+                    }
+                    continue
+                }
+                let now = time.uptime()
+                let (isBusy, nextDue) = state.withLock { ($0.running >= settings.lanes, $0.schedule.nextDue) }
+                await wakeUp.wait(atMost: isBusy ? nil : nextDue.map { max($0 - now, .milliseconds(1)) })
+            }
+            group.cancelAll()
+        }
+    }
+
+    /// Looks at everything that is due now, once; for tests.
+    package func runDue() async {
+        while true {
+            let batch = takeBatch()
+            guard !batch.isEmpty else { return }
+            await look(at: batch)
+            state.withLock { $0.running -= 1 }
+        }
+    }
+
+    private func recoverReporting() async {
+        do throws(HermesError) { try await recover() } catch { report(.failed(error)) }
+    }
+
+    private func takeBatch() -> [HandOffKey] {
+        let now = time.uptime()
+        return state.withLock { state in
+            guard state.running < settings.lanes else { return [] }
+            let keys = state.schedule.takeDue(now: now, limit: settings.batch)
+            if !keys.isEmpty { state.running += 1 }
+            return keys
+        }
+    }
+
+    private func look(at keys: [HandOffKey]) async {
+        var candidates: [Candidate] = []
+        for key in keys {
+            do throws(HermesError) {
+                if let device = key.device {
+                    if let candidate = try await candidate(key.user, device) {
+                        candidates.append(candidate)
+                    } else {
+                        settle(key, retryAt: nil)
+                    }
+                } else {
+                    settle(key, retryAt: try await reportUndelivered(of: key.user) ? time.uptime() : nil)
+                }
+            } catch {
+                retry(key, error)
+            }
+        }
+        await send(candidates)
+    }
+
+    /// Sends what the candidates wait for, and settles all of them in one commit.
+    private func send(_ candidates: [Candidate]) async {
+        let now = time.uptime()
+        var deliveries: [PushDelivery] = []
+        var ready: [(candidate: Candidate, range: Range<Int>)] = []
+        for candidate in candidates {
+            let service = candidate.target.token.service
+            // Nothing to send is settled at once, whether or not the service rests.
+            if let until = state.withLock({ $0.health.pausedUntil(service, now: now) }), !candidate.plan.items.isEmpty {
+                settle(candidate.key, retryAt: until + .milliseconds(Int64.random(in: 0...1_000)))
+                continue
+            }
+            let start = deliveries.count
+            deliveries += candidate.plan.items.map { PushDelivery($0.notification, to: candidate.target.token) }
+            ready.append((candidate, start..<deliveries.count))
+        }
+        guard !ready.isEmpty else { return }
+        let outcomes = deliveries.isEmpty ? [] : await sender.send(deliveries)
+        var settlements: [PushSettlement] = []
+        var notices: [WebhookNotice] = []
+        var retries: [HandOffKey: Duration?] = [:]
+        for (candidate, range) in ready {
+            let found = note(Array(outcomes[range]), for: candidate)
+            settlements += found.settlements
+            notices += found.notices
+            retries[candidate.key] = found.retryAt
+        }
+        do throws(HermesError) {
+            // First what is told, then what is not pushed again: rather twice than never.
+            try await webhooks?.append(notices, marks: [:])
+            try await tokens.store.settlePushes(settlements)
+            for (candidate, _) in ready { settle(candidate.key, retryAt: retries[candidate.key] ?? nil) }
+        } catch {
+            for (candidate, _) in ready { retry(candidate.key, error) }
+        }
+    }
+
+    /// What follows from the answers for one device.
+    private func note(
+        _ outcomes: [PushSendOutcome],
+        for candidate: Candidate
+    ) -> (settlements: [PushSettlement], notices: [WebhookNotice], retryAt: Duration?) {
+        let key = candidate.key
+        let service = candidate.target.token.service
+        let now = time.uptime()
+        var notices: [WebhookNotice] = []
+        var upTo = candidate.plan.upTo
+        var wait: Duration?
+        var isGone: (since: Timestamp?, Bool)?
+        for (outcome, item) in zip(outcomes, candidate.plan.items) {
+            report(.sent(service, outcome))
+            switch outcome {
+            case .delivered:
+                state.withLock { $0.health.succeeded(service) }
+            case .refused:
+                break
+            case .tokenGone(let since):
+                isGone = (since, true)
+            case .retry(let asked, let isService, _):
+                if isService { state.withLock { $0.health.failed(service, asked: asked, now: now) } }
+                upTo = min(upTo, item.firstSeq - 1)
+                let attempts = state.withLock { $0.schedule.attempts(of: key) }
+                let delay = settings.backoff.delay(failures: attempts + 1, asked: asked)
+                wait = max(wait ?? .zero, delay)
+                continue
+            }
+            if webhooks?.wants(.pushResult) == true {
+                notices.append(.pushResult(key.user, candidate.target.device, service, item.notification, outcome))
+            }
+        }
+        let user = key.user
+        let device = candidate.target.device
+        var settlements: [PushSettlement] = []
+        if upTo > candidate.target.pushedUpTo { settlements.append(.pushed(user, device, upTo: upTo)) }
+        if let isGone {
+            settlements.append(.gone(user, device, candidate.target.token, since: isGone.since))
+            wait = nil
+        }
+        return (settlements, notices, wait.map { now + $0 } ?? (candidate.hasMore && isGone == nil ? now : nil))
+    }
+
+    private func settle(_ key: HandOffKey, retryAt: Duration?) {
+        let now = time.uptime()
+        state.withLock { $0.schedule.settled(key, now: now, retryAt: retryAt) }
+    }
+
+    private func retry(_ key: HandOffKey, _ error: HermesError) {
+        report(.failed(error))
+        let attempts = state.withLock { $0.schedule.attempts(of: key) }
+        settle(key, retryAt: time.uptime() + settings.backoff.delay(failures: attempts + 1, asked: error.retryAfter))
+    }
+}

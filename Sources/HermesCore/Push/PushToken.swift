@@ -1,0 +1,93 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Where a push service reaches one device, as that service gave it to the app.
+package struct PushToken: Sendable, Hashable {
+    /// Who delivers. The numbers are stored and are those of `hermes.v1.PushToken.Service`.
+    package enum Service: UInt8, Sendable, CaseIterable {
+        /// Apple's, production.
+        case apns = 1
+        /// Apple's, sandbox.
+        case apnsSandbox = 2
+        /// Google's Firebase Cloud Messaging.
+        case fcm = 3
+        /// Web Push (RFC 8030).
+        case webPush = 4
+    }
+
+    /// The longest token, in bytes.
+    package static let maxBytes = 4_096
+    /// The longest app identifier, in bytes.
+    package static let maxAppIDBytes = 128
+
+    package let service: Service
+    /// Of Apple: hexadecimal. Of Web Push: the subscription as JSON.
+    package let text: String
+    /// The app's bundle or package identifier; empty: the one of the configuration.
+    package let appID: String
+
+    /// A token as it was stored.
+    package init(stored service: Service, text: String, appID: String) {
+        self.service = service
+        self.text = text
+        self.appID = appID
+    }
+
+    /// Checks a token that a client gives: its length, its alphabet, and for Web Push that the subscription is whole and
+    /// leads to a public host.
+    ///
+    /// - Throws: `.invalidArgument`, `.tooLarge`.
+    package init(_ service: Service, text: String, appID: String) throws(HermesError) {
+        guard text.utf8.count <= Self.maxBytes else {
+            throw HermesError(.tooLarge, "a push token is at most \(Self.maxBytes) bytes")
+        }
+        guard appID.utf8.count <= Self.maxAppIDBytes, appID.utf8.allSatisfy(Self.isIdentifier) else {
+            throw HermesError(.invalidArgument, "app_id is letters, digits, dots, hyphens and underscores, 128 at most")
+        }
+        switch service {
+        case .apns, .apnsSandbox:
+            guard (32...200).contains(text.utf8.count), text.utf8.allSatisfy(\.isHexadecimal) else {
+                throw HermesError(.invalidArgument, "an APNs token is written in hexadecimal")
+            }
+        case .fcm:
+            guard !text.isEmpty, text.utf8.allSatisfy({ Self.isIdentifier($0) || $0 == UInt8(ascii: ":") }) else {
+                throw HermesError(.invalidArgument, "an FCM token is letters, digits and : . - _")
+            }
+        case .webPush:
+            _ = try WebPushSubscription(parsing: text)
+        }
+        self.init(stored: service, text: text, appID: appID)
+    }
+
+    private static func isIdentifier(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}
+
+extension UInt8 {
+    fileprivate var isHexadecimal: Bool {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+            UInt8(ascii: "A")...UInt8(ascii: "F"):
+            true
+        default: false
+        }
+    }
+}
+
+extension PushToken.Service {
+    /// For metrics and webhooks.
+    package var name: String {
+        switch self {
+        case .apns: "apns"
+        case .apnsSandbox: "apns_sandbox"
+        case .fcm: "fcm"
+        case .webPush: "web_push"
+        }
+    }
+}

@@ -1,0 +1,56 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Where devices can be pushed to: stores what they say, and knows at once whose devices have said something.
+///
+/// State: a `Mutex` around the devices with tokens. It may name devices whose tokens are gone; the store decides.
+package final class PushTokenService: Sendable {
+    let store: any PushTokenStore
+    private let time: any TimeSource
+    private let devices = Mutex<[UserID: [DeviceID]]>([:])
+
+    package init(store: any PushTokenStore, time: any TimeSource) {
+        self.store = store
+        self.time = time
+    }
+
+    /// Stores the token of a device, or (nil) takes it away.
+    ///
+    /// - Throws: `.notFound`, `.storageUnavailable`.
+    package func set(_ token: PushToken?, of principal: Principal) async throws(HermesError) {
+        try await store.setPushToken(token, of: principal.device, principal.user, now: time.now())
+        devices.withLock { devices in
+            var own = devices[principal.user] ?? []
+            own.removeAll { $0 == principal.device }
+            if token != nil { own.append(principal.device) }
+            devices[principal.user] = own.isEmpty ? nil : own
+        }
+    }
+
+    /// Reads which devices have tokens.
+    package func load() async throws(HermesError) {
+        var last: TokenOwner?
+        while true {
+            let page = try await store.devicesWithPushTokens(after: last, limit: StoreSettings.maxPageEntries)
+            guard let end = page.last else { return }
+            last = end
+            devices.withLock { devices in
+                for owner in page where devices[owner.user]?.contains(owner.device) != true {
+                    devices[owner.user, default: []].append(owner.device)
+                }
+            }
+        }
+    }
+
+    /// The devices with tokens of each of these users; users without are left out.
+    func devices(of users: some Sequence<UserID>) -> [UserID: [DeviceID]] {
+        devices.withLock { devices in
+            var found: [UserID: [DeviceID]] = [:]
+            guard !devices.isEmpty else { return found }
+            for user in users { found[user] = devices[user] }
+            return found
+        }
+    }
+}

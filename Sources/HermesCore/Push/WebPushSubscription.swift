@@ -1,0 +1,88 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import Foundation
+
+/// A browser's push subscription (`PushSubscription.toJSON()`), taken apart.
+package struct WebPushSubscription: Sendable, Hashable {
+    /// Where to post: https, at a host by name.
+    package let endpoint: String
+    /// In lower case.
+    package let host: String
+    /// `https://host[:port]`, which the signed token is for (RFC 8292, section 2).
+    package let origin: String
+    /// The browser's P-256 key: 65 bytes, uncompressed.
+    package let publicKey: Data
+    /// The shared secret: 16 bytes.
+    package let secret: Data
+
+    private struct JSON: Decodable {
+        struct Keys: Decodable {
+            let p256dh: String
+            let auth: String
+        }
+
+        let endpoint: String
+        let keys: Keys
+    }
+
+    /// Reads what a client gave. Its endpoint is what the server will connect to, so it must be https and must not name
+    /// an address or a host of the server's own network.
+    ///
+    /// - Throws: `.invalidArgument`.
+    package init(parsing text: String) throws(HermesError) {
+        guard let json = try? JSONDecoder().decode(JSON.self, from: Data(text.utf8)) else {
+            throw HermesError(.invalidArgument, "a Web Push token is the subscription as JSON: endpoint, keys")
+        }
+        guard let key = Data(base64URL: json.keys.p256dh), key.count == 65, key.first == 4,
+            let secret = Data(base64URL: json.keys.auth), secret.count == 16
+        else {
+            throw HermesError(.invalidArgument, "keys.p256dh has 65 bytes and keys.auth 16, in base64url")
+        }
+        guard json.endpoint.utf8.count <= 2_048, json.endpoint.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+            let parts = URLComponents(string: json.endpoint), parts.scheme == "https", parts.user == nil,
+            parts.password == nil, parts.fragment == nil, let host = parts.host?.lowercased()
+        else {
+            throw HermesError(.invalidArgument, "the endpoint must be an https URL without a user")
+        }
+        guard Self.isPublicName(host) else {
+            throw HermesError(.invalidArgument, "the endpoint must name a public host")
+        }
+        endpoint = json.endpoint
+        self.host = host
+        origin = "https://\(host)" + (parts.port.map { $0 == 443 ? "" : ":\($0)" } ?? "")
+        publicKey = key
+        self.secret = secret
+    }
+
+    /// A name with a dot that is no address and no name of a local network.
+    private static func isPublicName(_ host: String) -> Bool {
+        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+        guard labels.count > 1, host.utf8.count <= 253, let last = labels.last else { return false }
+        let areLabels = labels.allSatisfy { label in
+            (1...63).contains(label.utf8.count)
+                && label.utf8.allSatisfy { byte in
+                    byte == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                        || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                }
+        }
+        // The last label of an address is a number, decimal or hexadecimal; that of a name never is.
+        let isNumber = last.utf8.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? true
+        return areLabels && !isNumber
+            && !["local", "localhost", "internal", "lan", "home", "arpa"].contains(String(last))
+    }
+}
+
+extension Data {
+    /// Reads base64url, with padding or without.
+    package init?(base64URL text: String) {
+        var base64 = text.replacing("-", with: "+").replacing("_", with: "/").replacing("=", with: "")
+        while base64.utf8.count % 4 != 0 { base64 += "=" }
+        self.init(base64Encoded: base64)
+    }
+
+    /// base64url without padding.
+    package var base64URL: String {
+        base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+}

@@ -1,0 +1,63 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Wakes one waiting task. A signal that comes while nobody waits is kept, one of them.
+///
+/// State: a `Mutex`; the waiter is resumed outside of it.
+package final class WakeUp: Sendable {
+    private struct State {
+        var isSignalled = false
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// Wakes who waits, or who waits next.
+    package func signal() {
+        let waiter = state.withLock { state in
+            defer { state.waiter = nil }
+            state.isSignalled = state.waiter == nil
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    /// Returns at a signal, or when the task is cancelled. One task at a time may wait.
+    package func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mustWait = state.withLock { state in
+                    guard !state.isSignalled, !Task.isCancelled else {
+                        state.isSignalled = false
+                        return false
+                    }
+                    state.waiter = continuation
+                    return true
+                }
+                if !mustWait { continuation.resume() }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state in
+                defer { state.waiter = nil }
+                return state.waiter
+            }
+            waiter?.resume()
+        }
+    }
+
+    /// Returns at a signal, after a time (nil: never), or when the task is cancelled.
+    package func wait(atMost duration: Duration?) async {
+        guard let duration else { return await wait() }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.wait() }
+            // Throws when it is no longer needed.
+            group.addTask { try? await Task.sleep(for: duration) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+}

@@ -1,0 +1,120 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// What the operator's back end can be told.
+package enum WebhookNotice: Sendable, Hashable {
+    /// The kinds, by the names of the setting `webhooks.events` and of the field `type`.
+    package enum Kind: String, Sendable, CaseIterable {
+        case online
+        case offline
+        case messageUndelivered = "message.undelivered"
+        case pushResult = "push.result"
+    }
+
+    /// The user's first device has connected.
+    case online(UserID)
+    /// The user's last device has gone.
+    case offline(UserID)
+    /// No device of the user has acknowledged the entry within the hand-off deadline.
+    case messageUndelivered(UserID, InboxEntry)
+    /// A push service has taken or refused a notification.
+    case pushResult(UserID, DeviceID, PushToken.Service, PushNotification, PushSendOutcome)
+
+    package var kind: Kind {
+        switch self {
+        case .online: .online
+        case .offline: .offline
+        case .messageUndelivered: .messageUndelivered
+        case .pushResult: .pushResult
+        }
+    }
+
+    package var user: UserID {
+        switch self {
+        case .online(let user), .offline(let user), .messageUndelivered(let user, _),
+            .pushResult(let user, _, _, _, _):
+            user
+        }
+    }
+
+    /// The event as it is stored and posted.
+    func event(id: String, now: Timestamp) -> WebhookEvent {
+        let body = Body(
+            id: id,
+            type: kind.rawValue,
+            time: now.rawValue,
+            user: user.rawValue,
+            message: message,
+            push: push
+        )
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Numbers and texts alone: it cannot fail.
+        let bytes = (try? encoder.encode(body)).map { Array($0) } ?? []
+        return WebhookEvent(id: id, user: user, createdAt: now, body: bytes)
+    }
+
+    private struct Body: Encodable {
+        let id: String
+        let type: String
+        let time: Int64
+        let user: Int32
+        let message: Entry?
+        let push: Push?
+    }
+
+    private struct Entry: Encodable {
+        let seq: UInt64
+        let id: String?
+        let conversation: String?
+        let from: Int32?
+        let sentAt: Int64
+    }
+
+    private struct Push: Encodable {
+        let device: String
+        let service: String
+        let seq: UInt64
+        let notification: String
+        let result: String
+        let detail: String?
+    }
+
+    private var message: Entry? {
+        guard case .messageUndelivered(let user, let entry) = self else { return nil }
+        guard case .message(let message) = entry.event else {
+            // A push of the back end's own.
+            var id: String?
+            if case .push(let push) = entry.event { id = String(describing: push.id) }
+            return Entry(seq: entry.seq, id: id, conversation: nil, from: nil, sentAt: entry.committedAt.rawValue)
+        }
+        return Entry(
+            seq: entry.seq,
+            id: String(describing: message.id),
+            conversation: HandOffPlan.name(of: message.conversation, for: user),
+            from: message.sender.rawValue,
+            sentAt: message.sentAt.rawValue
+        )
+    }
+
+    private var push: Push? {
+        guard case .pushResult(_, let device, let service, let notification, let outcome) = self else { return nil }
+        let (result, detail): (String, String?) =
+            switch outcome {
+            case .delivered(let id): ("delivered", id)
+            case .tokenGone: ("token_gone", nil)
+            case .refused(let reason): ("refused", reason)
+            case .retry(_, _, let reason): ("retry", reason)
+            }
+        return Push(
+            device: device.rawValue,
+            service: service.name,
+            seq: notification.reference.inboxSeq,
+            notification: notification.id,
+            result: result,
+            detail: detail
+        )
+    }
+}

@@ -1,0 +1,116 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Puts what the operator's back end is to be told into the durable queue. Safe to call from anywhere.
+///
+/// State: one `Mutex` around the notices that are not stored yet and the counts.
+package final class WebhookOutbox: Sendable {
+    /// What was done so far.
+    package struct Statistics: Sendable, Hashable {
+        package internal(set) var queued: UInt64 = 0
+        /// Because too many waited, in the store or on their way into it.
+        package internal(set) var dropped: UInt64 = 0
+
+        package init() {}
+    }
+
+    private struct State {
+        var waiting: [WebhookNotice] = []
+        var ids = MessageIDGenerator()
+        var statistics = Statistics()
+    }
+
+    /// The most that wait to be stored.
+    private static let maxWaiting = 20_000
+
+    package let store: any WebhookStore
+    /// Signalled when something was stored.
+    package let stored = WakeUp()
+    private let kinds: Set<WebhookNotice.Kind>
+    private let limit: Int
+    private let time: any TimeSource
+    private let state = Mutex(State())
+    private let noted = WakeUp()
+
+    /// - Parameters:
+    ///   - kinds: what is to be told; the rest is left out.
+    ///   - limit: how many events may wait in the store.
+    package init(store: any WebhookStore, kinds: Set<WebhookNotice.Kind>, limit: Int, time: any TimeSource) {
+        self.store = store
+        self.kinds = kinds
+        self.limit = limit
+        self.time = time
+    }
+
+    /// Whether this kind is to be told.
+    package func wants(_ kind: WebhookNotice.Kind) -> Bool { kinds.contains(kind) }
+
+    package var statistics: Statistics { state.withLock { $0.statistics } }
+
+    /// Takes a notice and returns at once; it is stored shortly after, by ``run()``.
+    package func note(_ notice: WebhookNotice) {
+        guard wants(notice.kind) else { return }
+        let isFirst = state.withLock { state in
+            guard state.waiting.count < Self.maxWaiting else {
+                state.statistics.dropped += 1
+                return false
+            }
+            state.waiting.append(notice)
+            return state.waiting.count == 1
+        }
+        if isFirst { noted.signal() }
+    }
+
+    /// Stores notices; they are in the queue when it returns.
+    ///
+    /// - Parameter marks: see ``WebhookStore/appendWebhooks(_:marks:limit:)``.
+    package func append(_ notices: [WebhookNotice], marks: [UserID: UInt64]) async throws(HermesError) {
+        let now = time.now()
+        let events = state.withLock { state in
+            notices.filter { wants($0.kind) }.map {
+                $0.event(id: String(describing: state.ids.next(now: now)), now: now)
+            }
+        }
+        guard !events.isEmpty || !marks.isEmpty else { return }
+        let dropped = try await store.appendWebhooks(events, marks: marks, limit: limit)
+        state.withLock { state in
+            state.statistics.queued += UInt64(events.count)
+            state.statistics.dropped += UInt64(dropped)
+        }
+        if !events.isEmpty { stored.signal() }
+    }
+
+    /// Stores what is noted, until the task is cancelled; ``flush()`` then stores the rest.
+    package func run() async {
+        while !Task.isCancelled {
+            await noted.wait()
+            await flush()
+        }
+    }
+
+    /// Stores what is noted by now. What cannot be stored is counted as dropped, for the disk is full or gone.
+    package func flush() async {
+        while !Task.isCancelled {
+            let batch = state.withLock { state in
+                let batch = Array(state.waiting.prefix(1_000))
+                state.waiting.removeFirst(batch.count)
+                return batch
+            }
+            guard !batch.isEmpty else { return }
+            do throws(HermesError) {
+                try await append(batch, marks: [:])
+            } catch {
+                let isCutOff = error.code == .shuttingDown
+                state.withLock { state in
+                    if isCutOff {
+                        state.waiting.insert(contentsOf: batch, at: 0)
+                    } else {
+                        state.statistics.dropped += UInt64(batch.count)
+                    }
+                }
+            }
+        }
+    }
+}

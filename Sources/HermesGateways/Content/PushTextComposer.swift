@@ -1,0 +1,42 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+
+/// What a notification of a message says to people.
+package enum PushTextComposer {
+    /// How much of a message leaves this server for the push services.
+    package enum Preview: String, Sendable, CaseIterable {
+        /// Who, and what.
+        case full
+        /// Who alone.
+        case sender
+        /// That there is something.
+        case none
+    }
+
+    /// The longest text, in characters: more no screen shows.
+    private static let maxCharacters = 500
+
+    /// Title and body.
+    package static func text(of message: Message, preview: Preview) -> PushText {
+        switch preview {
+        case .full: PushText(title: message.senderName, body: body(of: message))
+        case .sender: PushText(title: message.senderName, body: "New message")
+        case .none: PushText(title: "", body: "New message")
+        }
+    }
+
+    private static func body(of message: Message) -> String {
+        switch CanonicalContent.parsed(message.content).kind {
+        case .text(let text): String(text.prefix(maxCharacters))
+        case .image: "🖼 Picture"
+        case .sound: "🎤 Voice message"
+        case .location(let location): location.label.isEmpty ? "📍 Location" : "📍 \(location.label)"
+        case .video: "🎬 Video"
+        case .expression(let expression): expression.name.isEmpty ? "New message" : "[\(expression.name)]"
+        case .custom, nil: "New message"
+        }
+    }
+}

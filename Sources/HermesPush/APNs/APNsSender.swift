@@ -1,0 +1,190 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Foundation
+package import HermesCore
+import JWTKit
+
+/// Sends to the Apple Push Notification service: HTTP/2, a token signed with ES256 as authentication.
+///
+/// https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns
+package final class APNsSender: PushSender {
+    /// What Apple gave the operator.
+    package struct Configuration: Sendable {
+        /// The key (.p8), PEM.
+        package var keyFile: String
+        package var keyID: String
+        package var teamID: String
+        /// The app's bundle id, for tokens that name none.
+        package var topic: String
+        /// Whether tokens that do not say otherwise are of Apple's sandbox.
+        package var isSandbox: Bool
+        /// In place of Apple's hosts; empty: those.
+        package var endpoint: String
+
+        package init(
+            keyFile: String,
+            keyID: String,
+            teamID: String,
+            topic: String,
+            isSandbox: Bool = false,
+            endpoint: String = ""
+        ) {
+            self.keyFile = keyFile
+            self.keyID = keyID
+            self.teamID = teamID
+            self.topic = topic
+            self.isSandbox = isSandbox
+            self.endpoint = endpoint
+        }
+    }
+
+    /// The largest payload (Apple: 4 KB), in bytes.
+    static let maxPayloadBytes = 4_096
+    /// The longest collapse id (Apple), in bytes.
+    static let maxCollapseBytes = 64
+    /// Apple takes a token for an hour and refuses new ones more often than every 20 minutes.
+    private static let tokenLifetime = Duration.seconds(45 * 60)
+    private static let tokenMinimumAge = Duration.seconds(20 * 60)
+
+    private let configuration: Configuration
+    private let http: PushHTTPClient
+    private let credential: CachedCredential
+    private let concurrency: Int
+
+    /// Reads the key.
+    ///
+    /// - Parameter concurrency: how many requests run at once.
+    /// - Throws: ``PushConfigurationError``.
+    package init(
+        _ configuration: Configuration,
+        http: PushHTTPClient,
+        time: any TimeSource,
+        concurrency: Int = 100
+    ) async throws(PushConfigurationError) {
+        let pem = try KeyFile.read(configuration.keyFile, setting: "push.apns.keyFile")
+        guard let key = try? ES256PrivateKey(pem: pem) else {
+            throw PushConfigurationError("push.apns.keyFile", "\"\(configuration.keyFile)\" holds no P-256 key (.p8)")
+        }
+        self.configuration = configuration
+        self.http = http
+        self.concurrency = concurrency
+        let keys = await JWTKeyCollection().add(ecdsa: key)
+        let header = JWTHeader(fields: ["kid": .string(configuration.keyID)])
+        let team = configuration.teamID
+        credential = CachedCredential(time: time) {
+            let payload = ProviderToken(iss: team, iat: Int64(time.now().rawValue / 1000))
+            return .init(text: try await keys.sign(payload, header: header), lifetime: Self.tokenLifetime)
+        }
+    }
+
+    private struct ProviderToken: JWTPayload {
+        let iss: String
+        let iat: Int64
+
+        func verify(using algorithm: some JWTAlgorithm) async throws {}
+    }
+
+    package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
+        await concurrentMap(deliveries, limit: concurrency) { [self] delivery in
+            await send(delivery, isSecondTry: false)
+        }
+    }
+
+    private func send(_ delivery: PushDelivery, isSecondTry: Bool) async -> PushSendOutcome {
+        let answer: PushHTTPClient.Answer
+        let token: String
+        do {
+            token = try await credential.text()
+            answer = try await http.post(
+                "\(host(of: delivery.token))/3/device/\(delivery.token.text)",
+                headers: headers(of: delivery, authorization: token),
+                body: Self.payload(of: delivery.notification)
+            )
+        } catch {
+            return .retry(after: nil, isService: true, reason: "\(error)")
+        }
+        let reason =
+            (try? JSONDecoder().decode(Refusal.self, from: answer.body)) ?? Refusal(reason: nil, timestamp: nil)
+        if answer.status == 403, reason.reason == "ExpiredProviderToken" {
+            let mayTry = await credential.refused(token, minimumAge: Self.tokenMinimumAge)
+            if mayTry, !isSecondTry { return await send(delivery, isSecondTry: true) }
+        }
+        return Self.outcome(answer, reason, id: delivery.notification.id)
+    }
+
+    private struct Refusal: Decodable {
+        let reason: String?
+        /// Milliseconds since 1970.
+        let timestamp: Int64?
+    }
+
+    private static func outcome(_ answer: PushHTTPClient.Answer, _ refusal: Refusal, id: String) -> PushSendOutcome {
+        let reason = refusal.reason ?? "status \(answer.status)"
+        switch (answer.status, refusal.reason) {
+        case (200, _):
+            return .delivered(id: answer.headers["apns-id"] ?? id)
+        case (410, _):
+            return .tokenGone(since: refusal.timestamp.map(Timestamp.init(rawValue:)))
+        case (400, "BadDeviceToken"):
+            return .tokenGone(since: nil)
+        case (429, "TooManyRequests"):
+            // Too many to this one device.
+            return .retry(after: answer.retryAfter, isService: false, reason: reason)
+        case (403, _):
+            // The key, the team or the clock: an operator has to look, and then it goes on.
+            return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: reason)
+        case (429, _), (500..., _):
+            return .retry(after: answer.retryAfter, isService: true, reason: reason)
+        default:
+            return .refused(reason: reason)
+        }
+    }
+
+    private func host(of token: PushToken) -> String {
+        if !configuration.endpoint.isEmpty { return configuration.endpoint }
+        let isSandbox = token.service == .apnsSandbox || configuration.isSandbox
+        return isSandbox ? "https://api.sandbox.push.apple.com" : "https://api.push.apple.com"
+    }
+
+    private func headers(of delivery: PushDelivery, authorization: String) -> [(String, String)] {
+        let notification = delivery.notification
+        return [
+            ("authorization", "bearer \(authorization)"),
+            ("apns-id", notification.id),
+            ("apns-topic", delivery.token.appID.isEmpty ? configuration.topic : delivery.token.appID),
+            ("apns-push-type", "alert"),
+            ("apns-priority", notification.priority == .high ? "10" : "5"),
+            ("apns-expiration", String(max(1, notification.expiresAt.rawValue / 1000))),
+            ("apns-collapse-id", Self.collapseID(notification.collapseKey)),
+            ("content-type", "application/json"),
+        ]
+    }
+
+    /// The key itself, or its hash where it is too long or not ASCII.
+    static func collapseID(_ key: String) -> String {
+        let isPlain = key.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+        if isPlain, (1...maxCollapseBytes).contains(key.utf8.count) { return key }
+        return Data(SHA256.hash(data: Data(key.utf8))).base64URL
+    }
+
+    /// The payload of a notification, at most ``maxPayloadBytes``.
+    static func payload(of notification: PushNotification) -> Data {
+        PayloadFitting.fit(notification, limit: maxPayloadBytes) { notification, isTruncated in
+            var alert: [String: JSONValue] = ["body": .text(notification.body)]
+            if !notification.title.isEmpty { alert["title"] = .text(notification.title) }
+            // So that an extension of the app can fetch the message and show the whole.
+            var aps: [String: JSONValue] = ["alert": .object(alert), "mutable-content": .number(1)]
+            if let badge = notification.badge { aps["badge"] = .number(Int64(badge)) }
+            if notification.hasSound { aps["sound"] = .text("default") }
+            if let conversation = notification.reference.conversation { aps["thread-id"] = .text(conversation) }
+            var fields: [String: JSONValue] = [
+                "aps": .object(aps),
+                "hermes": .object(PayloadFitting.reference(notification, isTruncated: isTruncated)),
+            ]
+            if let data = JSONValue(object: notification.data) { fields["data"] = data }
+            return JSONValue.object(fields).data
+        }
+    }
+}

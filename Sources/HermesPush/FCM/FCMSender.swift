@@ -1,0 +1,248 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+package import HermesCore
+import JWTKit
+
+/// Sends through Firebase Cloud Messaging, HTTP v1: a service account signs a request for an access token (RFC 7523),
+/// which is used until it is nearly old.
+///
+/// https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages
+package final class FCMSender: PushSender {
+    /// What a message may hold beside its token (Google: 4,096 bytes).
+    static let maxPayloadBytes = 4_000
+    private static let scope = "https://www.googleapis.com/auth/firebase.messaging"
+
+    /// The parts of a service account's file that matter.
+    private struct ServiceAccount: Decodable {
+        let project_id: String
+        let private_key: String
+        let private_key_id: String?
+        let client_email: String
+        let token_uri: String
+    }
+
+    private struct AccessToken: Decodable {
+        let access_token: String
+        let expires_in: Int
+    }
+
+    private struct Assertion: JWTPayload {
+        let iss: String
+        let scope: String
+        let aud: String
+        let iat: Int64
+        let exp: Int64
+
+        func verify(using algorithm: some JWTAlgorithm) async throws {}
+    }
+
+    /// The token endpoint did not give one.
+    private struct TokenRefused: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private let url: String
+    private let http: PushHTTPClient
+    private let credential: CachedCredential
+    private let time: any TimeSource
+    private let concurrency: Int
+
+    /// Reads the service account.
+    ///
+    /// - Parameters:
+    ///   - endpoint: in place of Google's host; empty: that.
+    ///   - concurrency: how many requests run at once.
+    /// - Throws: ``PushConfigurationError``.
+    package init(
+        serviceAccountFile path: String,
+        endpoint: String = "",
+        http: PushHTTPClient,
+        time: any TimeSource,
+        concurrency: Int = 100
+    ) async throws(PushConfigurationError) {
+        let setting = "push.fcm.serviceAccountFile"
+        let data = try KeyFile.read(path, setting: setting)
+        guard let account = try? JSONDecoder().decode(ServiceAccount.self, from: data) else {
+            throw PushConfigurationError(setting, "\"\(path)\" is not a service account's JSON file")
+        }
+        guard let key = try? Insecure.RSA.PrivateKey(pem: account.private_key) else {
+            throw PushConfigurationError(setting, "\"\(path)\" holds no RSA key of 2048 bits or more (private_key)")
+        }
+        let project = account.project_id
+        guard (1...64).contains(project.utf8.count),
+            project.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-.:".contains($0)) })
+        else {
+            throw PushConfigurationError(setting, "\"\(path)\" names no project (project_id)")
+        }
+        self.http = http
+        self.time = time
+        self.concurrency = concurrency
+        let host = endpoint.isEmpty ? "https://fcm.googleapis.com" : endpoint
+        url = "\(host)/v1/projects/\(account.project_id)/messages:send"
+        let keys = await JWTKeyCollection().add(rsa: key, digestAlgorithm: .sha256)
+        credential = CachedCredential(time: time) {
+            try await Self.fetch(account, keys, http, now: time.now())
+        }
+    }
+
+    private static func fetch(
+        _ account: ServiceAccount,
+        _ keys: JWTKeyCollection,
+        _ http: PushHTTPClient,
+        now: Timestamp
+    ) async throws -> CachedCredential.Fresh {
+        let seconds = now.rawValue / 1000
+        let assertion = Assertion(
+            iss: account.client_email,
+            scope: scope,
+            aud: account.token_uri,
+            iat: seconds,
+            exp: seconds + 3600
+        )
+        var header = JWTHeader()
+        if let id = account.private_key_id { header.kid = id }
+        let text = try await keys.sign(assertion, header: header)
+        let form = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=\(text)"
+        let answer = try await http.post(
+            account.token_uri,
+            headers: [("content-type", "application/x-www-form-urlencoded")],
+            body: Data(form.utf8)
+        )
+        guard answer.status == 200, let token = try? JSONDecoder().decode(AccessToken.self, from: answer.body) else {
+            throw TokenRefused(description: "no access token: status \(answer.status), \(answer.excerpt)")
+        }
+        // A little less than what it lives, so that none expires on its way.
+        return .init(text: token.access_token, lifetime: .seconds(max(30, token.expires_in - 120)))
+    }
+
+    package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
+        await concurrentMap(deliveries, limit: concurrency) { [self] delivery in
+            await send(delivery, isSecondTry: false)
+        }
+    }
+
+    private func send(_ delivery: PushDelivery, isSecondTry: Bool) async -> PushSendOutcome {
+        let answer: PushHTTPClient.Answer
+        let token: String
+        do {
+            token = try await credential.text()
+            answer = try await http.post(
+                url,
+                headers: [("authorization", "Bearer \(token)"), ("content-type", "application/json")],
+                body: Self.payload(of: delivery, now: time.now())
+            )
+        } catch {
+            return .retry(after: nil, isService: true, reason: "\(error)")
+        }
+        if answer.status == 401 {
+            if await credential.refused(token), !isSecondTry { return await send(delivery, isSecondTry: true) }
+        }
+        return Self.outcome(answer)
+    }
+
+    private struct Sent: Decodable {
+        let name: String
+    }
+
+    private static func outcome(_ answer: PushHTTPClient.Answer) -> PushSendOutcome {
+        if answer.status == 200 {
+            let sent = try? JSONDecoder().decode(Sent.self, from: answer.body)
+            return .delivered(id: sent?.name ?? "")
+        }
+        let error = (try? JSONDecoder().decode(JSONValue.self, from: answer.body))?["error"]
+        var code = error?["status"]?.string ?? "status \(answer.status)"
+        if case .list(let details) = error?["details"] {
+            code = details.compactMap { $0["errorCode"]?.string }.first ?? code
+        }
+        switch (answer.status, code) {
+        case (404, "UNREGISTERED"):
+            return .tokenGone(since: nil)
+        case (401, _), (403, "PERMISSION_DENIED"), (403, "THIRD_PARTY_AUTH_ERROR"):
+            // The service account: an operator has to look, and then it goes on.
+            return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: code)
+        case (429, _), (500..., _):
+            return .retry(after: answer.retryAfter, isService: true, reason: code)
+        default:
+            return .refused(reason: code)
+        }
+    }
+
+    /// The request's body. The data of an FCM message are texts, so what is JSON travels as one.
+    static func payload(of delivery: PushDelivery, now: Timestamp) -> Data {
+        let fixed = message(
+            delivery.notification,
+            token: delivery.token.text,
+            now: now,
+            data: [:],
+            title: "",
+            body: ""
+        ).data.count
+        let limit = fixed + maxPayloadBytes
+        return PayloadFitting.fit(delivery.notification, limit: limit) { notification, isTruncated in
+            var data: [String: JSONValue] = [
+                "hermes": .text(
+                    String(
+                        decoding: JSONValue.object(
+                            PayloadFitting.reference(notification, isTruncated: isTruncated)
+                        ).data,
+                        as: UTF8.self
+                    )
+                )
+            ]
+            if JSONValue(object: notification.data) != nil, let text = notification.data { data["data"] = .text(text) }
+            return message(
+                notification,
+                token: delivery.token.text,
+                now: now,
+                data: data,
+                title: notification.title,
+                body: notification.body
+            ).data
+        }
+    }
+
+    private static func message(
+        _ notification: PushNotification,
+        token: String,
+        now: Timestamp,
+        data: [String: JSONValue],
+        title: String,
+        body: String
+    ) -> JSONValue {
+        let collapse = APNsSender.collapseID(notification.collapseKey)
+        // At most four weeks (Google).
+        let lifetime = min(max(0, (notification.expiresAt.rawValue &- now.rawValue) / 1000), 28 * 86_400)
+        var shown: [String: JSONValue] = ["tag": .text(collapse)]
+        var aps: [String: JSONValue] = ["mutable-content": .number(1)]
+        if let badge = notification.badge {
+            shown["notification_count"] = .number(Int64(badge))
+            aps["badge"] = .number(Int64(badge))
+        }
+        if notification.hasSound {
+            shown["default_sound"] = .flag(true)
+            aps["sound"] = .text("default")
+        }
+        let message: [String: JSONValue] = [
+            "token": .text(token),
+            "notification": .object(["title": .text(title), "body": .text(body)]),
+            "data": .object(data),
+            "android": .object([
+                "priority": .text(notification.priority == .high ? "HIGH" : "NORMAL"),
+                "ttl": .text("\(lifetime)s"),
+                "collapse_key": .text(collapse),
+                "notification": .object(shown),
+            ]),
+            "apns": .object([
+                "headers": .object([
+                    "apns-collapse-id": .text(collapse),
+                    "apns-priority": .text(notification.priority == .high ? "10" : "5"),
+                    "apns-expiration": .text(String(max(1, notification.expiresAt.rawValue / 1000))),
+                ]),
+                "payload": .object(["aps": .object(aps)]),
+            ]),
+        ]
+        return .object(["message": .object(message)])
+    }
+}

@@ -1,0 +1,37 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import Foundation
+
+/// Why a push service cannot be used as it is configured; for people.
+package struct PushConfigurationError: Error, CustomStringConvertible {
+    /// The setting.
+    package let key: String
+    package let reason: String
+
+    package init(_ key: String, _ reason: String) {
+        self.key = key
+        self.reason = reason
+    }
+
+    package var description: String { "\(key): \(reason)" }
+}
+
+/// Reads files with keys.
+package enum KeyFile {
+    /// The largest, in bytes.
+    private static let maxBytes = 64 * 1024
+
+    /// The content of a file.
+    ///
+    /// - Throws: ``PushConfigurationError`` that names the setting and the file.
+    package static func read(_ path: String, setting: String) throws(PushConfigurationError) -> Data {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw PushConfigurationError(setting, "\"\(path)\" cannot be read; check the path and its permissions")
+        }
+        guard !data.isEmpty, data.count <= maxBytes else {
+            throw PushConfigurationError(setting, "\"\(path)\" is empty or larger than \(maxBytes) bytes")
+        }
+        return data
+    }
+}

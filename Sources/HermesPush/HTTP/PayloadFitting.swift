@@ -1,0 +1,56 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+
+/// Makes a notification small enough for a service, by one rule for all: first the data goes, then the body is cut, then
+/// the title. `hermes.truncated` tells the app to fetch the whole from its inbox.
+enum PayloadFitting {
+    /// The fullest payload that has at most `limit` bytes.
+    ///
+    /// - Parameter encode: the payload of a notification; its second argument says whether something was left out.
+    static func fit(
+        _ notification: PushNotification,
+        limit: Int,
+        encode: (PushNotification, Bool) -> Data
+    ) -> Data {
+        var payload = encode(notification, false)
+        guard payload.count > limit else { return payload }
+        var cut = notification
+        cut.data = nil
+        payload = encode(cut, true)
+        for field in [\PushNotification.body, \PushNotification.title] {
+            // JSON writes some characters longer than they are, so one cut may not be enough.
+            while payload.count > limit, !cut[keyPath: field].isEmpty {
+                let excess = payload.count - limit
+                let text = cut[keyPath: field]
+                let room = min(text.utf8.count - 1, max(0, text.utf8.count - excess - 3))
+                cut[keyPath: field] = prefix(of: text, bytes: room)
+                payload = encode(cut, true)
+            }
+        }
+        return payload
+    }
+
+    /// As much of a text as fits, an ellipsis at its end; empty if not even that fits.
+    static func prefix(of text: String, bytes: Int) -> String {
+        var result = ""
+        var count = 3
+        for character in text {
+            count += character.utf8.count
+            if count > bytes { break }
+            result.append(character)
+        }
+        return result.isEmpty ? "" : result + "…"
+    }
+
+    /// What the app reads to find the entry in its inbox.
+    static func reference(_ notification: PushNotification, isTruncated: Bool) -> [String: JSONValue] {
+        var fields: [String: JSONValue] = ["seq": .number(Int64(clamping: notification.reference.inboxSeq))]
+        if let conversation = notification.reference.conversation { fields["conversation"] = .text(conversation) }
+        if let message = notification.reference.messageID { fields["message"] = .text(message) }
+        if isTruncated { fields["truncated"] = .flag(true) }
+        return fields
+    }
+}

@@ -1,0 +1,50 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+
+/// The push services that are configured, as one: each notification goes to the one its token is of.
+package struct PushServices: PushSender {
+    package var apns: (any PushSender)?
+    package var fcm: (any PushSender)?
+    package var webPush: (any PushSender)?
+
+    package init(apns: (any PushSender)? = nil, fcm: (any PushSender)? = nil, webPush: (any PushSender)? = nil) {
+        self.apns = apns
+        self.fcm = fcm
+        self.webPush = webPush
+    }
+
+    /// Whether none is configured.
+    package var isEmpty: Bool { apns == nil && fcm == nil && webPush == nil }
+
+    private func sender(of service: PushToken.Service) -> (any PushSender)? {
+        switch service {
+        case .apns, .apnsSandbox: apns
+        case .fcm: fcm
+        case .webPush: webPush
+        }
+    }
+
+    package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
+        var indexes: [PushToken.Service: [Int]] = [:]
+        for (index, delivery) in deliveries.enumerated() { indexes[delivery.token.service, default: []].append(index) }
+        return await withTaskGroup(of: [(Int, PushSendOutcome)].self) { group in
+            for (service, indexes) in indexes {
+                guard let sender = sender(of: service) else {
+                    group.addTask { indexes.map { ($0, .refused(reason: "\(service.name) is not configured")) } }
+                    continue
+                }
+                group.addTask { Array(zip(indexes, await sender.send(indexes.map { deliveries[$0] }))) }
+            }
+            var outcomes: [PushSendOutcome] = Array(
+                repeating: .refused(reason: "the sender gave no answer"),
+                count: deliveries.count
+            )
+            for await part in group {
+                for (index, outcome) in part { outcomes[index] = outcome }
+            }
+            return outcomes
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
+
+/// Tells addresses of the Internet from those of a private network.
+enum PublicAddress {
+    private struct Unresolved: Error {}
+
+    /// All addresses of a host, 4 or 16 bytes each. Blocks.
+    static func resolve(_ host: String) throws -> [[UInt8]] {
+        var found: UnsafeMutablePointer<addrinfo>?
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        guard getaddrinfo(host, nil, &hints, &found) == 0 else { throw Unresolved() }
+        defer { freeaddrinfo(found) }
+        var addresses: [[UInt8]] = []
+        var next = found
+        while let entry = next {
+            next = entry.pointee.ai_next
+            guard let address = entry.pointee.ai_addr else { continue }
+            switch entry.pointee.ai_family {
+            case AF_INET:
+                address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { pointer in
+                    withUnsafeBytes(of: pointer.pointee.sin_addr) { addresses.append(Array($0)) }
+                }
+            case AF_INET6:
+                address.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { pointer in
+                    withUnsafeBytes(of: pointer.pointee.sin6_addr) { addresses.append(Array($0)) }
+                }
+            default:
+                break
+            }
+        }
+        return addresses
+    }
+
+    /// Whether an address can be one of the Internet (the registries of RFC 6890).
+    static func isPublic(_ address: [UInt8]) -> Bool {
+        switch address.count {
+        case 4: return isPublic4(address[...])
+        case 16:
+            // IPv4 in IPv6, and 64:ff9b::/96, which leads back to it.
+            if address.prefix(10).allSatisfy({ $0 == 0 }), address[10] == 0xFF, address[11] == 0xFF {
+                return isPublic4(address.suffix(4))
+            }
+            if address.prefix(12) == [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0] {
+                return isPublic4(address.suffix(4))
+            }
+            // 2000::/3 is all that is routed, less documentation (2001:db8::/32) and 6to4 (2002::/16).
+            let isDocumentation = address.prefix(4) == [0x20, 0x01, 0x0D, 0xB8]
+            return address[0] & 0xE0 == 0x20 && !isDocumentation && address.prefix(2) != [0x20, 0x02]
+        default: return false
+        }
+    }
+
+    private static func isPublic4(_ address: ArraySlice<UInt8>) -> Bool {
+        guard let first = address.first else { return false }
+        let second = address[address.startIndex + 1]
+        switch (first, second) {
+        case (0, _), (10, _), (127, _), (224..., _): return false
+        case (100, 64...127), (169, 254), (172, 16...31), (192, 168), (198, 18...19): return false
+        case (192, 0), (198, 51), (203, 0):
+            // 192.0.0.0/24, 192.0.2.0/24, 198.51.100.0/24, 203.0.113.0/24.
+            let third = address[address.startIndex + 2]
+            return ![192: [0, 2], 198: [100], 203: [113]][first, default: []].contains(third)
+        default: return true
+        }
+    }
+}

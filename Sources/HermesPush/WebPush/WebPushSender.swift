@@ -1,0 +1,231 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Foundation
+package import HermesCore
+import JWTKit
+import NIOCore
+import NIOPosix
+import Synchronization
+
+/// Sends to browsers (RFC 8030): encrypted (RFC 8291), identified by a signed token (VAPID, RFC 8292).
+///
+/// Where to connect comes from clients. So endpoints must be https at a public name (``WebPushSubscription``) of a host
+/// that the configuration lists, and the name must not lead to an address of a private network.
+/// State: a `Mutex` around the tokens by origin.
+package final class WebPushSender: PushSender {
+    package struct Configuration: Sendable {
+        /// The public key as browsers get it (`applicationServerKey`): 65 bytes in base64url.
+        package var publicKey: String
+        /// The private key that belongs to it: PEM, or 32 bytes in base64url.
+        package var privateKeyFile: String
+        /// `mailto:` or `https:`, for the push service to complain to.
+        package var subject: String
+        /// The hosts of push services, `*.` before a name for all below it; `*`: any.
+        package var hosts: [String]
+        /// In place of the endpoint's origin, whatever it is; empty: that. For tests.
+        package var endpoint: String
+
+        package init(
+            publicKey: String,
+            privateKeyFile: String,
+            subject: String,
+            hosts: [String] = WebPushSender.knownHosts,
+            endpoint: String = ""
+        ) {
+            self.publicKey = publicKey
+            self.privateKeyFile = privateKeyFile
+            self.subject = subject
+            self.hosts = hosts
+            self.endpoint = endpoint
+        }
+    }
+
+    /// Where today's browsers subscribe: Chrome, Firefox, Edge, Safari.
+    package static let knownHosts = [
+        "fcm.googleapis.com", "*.push.services.mozilla.com", "*.notify.windows.com", "*.push.apple.com",
+    ]
+    /// A token is good for a day at most (RFC 8292, section 2).
+    private static let tokenLifetime: Int64 = 12 * 3600
+    private static let maxTokens = 1_000
+
+    private struct SignedToken: Sendable {
+        let text: String
+        let expiresAt: Int64
+    }
+
+    private struct Claims: JWTPayload {
+        let aud: String
+        let exp: Int64
+        let sub: String
+
+        func verify(using algorithm: some JWTAlgorithm) async throws {}
+    }
+
+    private let configuration: Configuration
+    private let publicKey: String
+    private let keys: JWTKeyCollection
+    private let http: PushHTTPClient
+    private let time: any TimeSource
+    private let concurrency: Int
+    private let tokens = Mutex<[String: SignedToken]>([:])
+
+    /// Reads the key.
+    ///
+    /// - Throws: ``PushConfigurationError``.
+    package init(
+        _ configuration: Configuration,
+        http: PushHTTPClient,
+        time: any TimeSource,
+        concurrency: Int = 100
+    ) async throws(PushConfigurationError) {
+        let setting = "push.webPush.privateKeyFile"
+        let file = try KeyFile.read(configuration.privateKeyFile, setting: setting)
+        guard let key = Self.privateKey(file) else {
+            throw PushConfigurationError(setting, "\"\(configuration.privateKeyFile)\" holds no P-256 key")
+        }
+        let own = key.publicKey.x963Representation
+        guard Data(base64URL: configuration.publicKey) == own else {
+            throw PushConfigurationError(
+                "push.webPush.publicKey",
+                "it does not belong to the private key, whose public key is \(own.base64URL)"
+            )
+        }
+        guard configuration.subject.hasPrefix("mailto:") || configuration.subject.hasPrefix("https:") else {
+            throw PushConfigurationError("push.webPush.subject", "it begins with mailto: or https:")
+        }
+        guard let signing = try? ES256PrivateKey(pem: key.pemRepresentation) else {
+            throw PushConfigurationError(setting, "the key cannot sign")
+        }
+        self.configuration = configuration
+        publicKey = own.base64URL
+        keys = await JWTKeyCollection().add(ecdsa: signing)
+        self.http = http
+        self.time = time
+        self.concurrency = concurrency
+    }
+
+    private static func privateKey(_ file: Data) -> P256.Signing.PrivateKey? {
+        let text = String(decoding: file, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        if let key = try? P256.Signing.PrivateKey(pemRepresentation: text) { return key }
+        return Data(base64URL: text).flatMap { try? P256.Signing.PrivateKey(rawRepresentation: $0) }
+    }
+
+    package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
+        await concurrentMap(deliveries, limit: concurrency) { [self] delivery in await send(delivery) }
+    }
+
+    private func send(_ delivery: PushDelivery) async -> PushSendOutcome {
+        let subscription: WebPushSubscription
+        do throws(HermesError) {
+            subscription = try WebPushSubscription(parsing: delivery.token.text)
+        } catch {
+            return .tokenGone(since: nil)
+        }
+        guard isAllowed(subscription.host) else {
+            return .refused(reason: "\(subscription.host) is not among push.webPush.hosts")
+        }
+        guard await leadsOutside(subscription) else {
+            return .refused(reason: "\(subscription.host) leads to a private address, or nowhere")
+        }
+        let notification = delivery.notification
+        let answer: PushHTTPClient.Answer
+        do {
+            let body: Data
+            do {
+                body = try WebPushEncryption.encrypt(
+                    Self.payload(of: notification),
+                    for: subscription.publicKey,
+                    secret: subscription.secret
+                )
+            } catch {
+                // The browser's key is no point of the curve: nothing can ever be sent to it.
+                return .tokenGone(since: nil)
+            }
+            let lifetime = max(0, (notification.expiresAt.rawValue &- time.now().rawValue) / 1000)
+            answer = try await http.post(
+                url(of: subscription),
+                headers: [
+                    ("authorization", "vapid t=\(try await token(for: subscription.origin)), k=\(publicKey)"),
+                    ("content-encoding", "aes128gcm"),
+                    ("content-type", "application/octet-stream"),
+                    ("ttl", String(min(lifetime, 28 * 86_400))),
+                    ("urgency", notification.priority == .high ? "high" : "normal"),
+                    ("topic", Self.topic(notification.collapseKey)),
+                ],
+                body: body
+            )
+        } catch {
+            return .retry(after: nil, isService: false, reason: "\(error)")
+        }
+        switch answer.status {
+        case 200..<300: return .delivered(id: answer.headers["location"] ?? "")
+        case 404, 410: return .tokenGone(since: nil)
+        case 429, 500...:
+            // Several services stand behind Web Push; one that is down does not hold up the others.
+            return .retry(after: answer.retryAfter, isService: false, reason: "status \(answer.status)")
+        default: return .refused(reason: "status \(answer.status): \(answer.excerpt)")
+        }
+    }
+
+    /// At most 32 characters of base64url (RFC 8030, section 5.4).
+    static func topic(_ key: String) -> String {
+        Data(SHA256.hash(data: Data(key.utf8)).prefix(24)).base64URL
+    }
+
+    static func payload(of notification: PushNotification) -> Data {
+        PayloadFitting.fit(notification, limit: WebPushEncryption.maxMessageBytes) { notification, isTruncated in
+            var fields: [String: JSONValue] = [
+                "title": .text(notification.title),
+                "body": .text(notification.body),
+                "tag": .text(APNsSender.collapseID(notification.collapseKey)),
+                "hermes": .object(PayloadFitting.reference(notification, isTruncated: isTruncated)),
+            ]
+            if let badge = notification.badge { fields["badge"] = .number(Int64(badge)) }
+            if let data = JSONValue(object: notification.data) { fields["data"] = data }
+            return JSONValue.object(fields).data
+        }
+    }
+
+    private func token(for origin: String) async throws -> String {
+        let now = time.now().rawValue / 1000
+        if let token = tokens.withLock({ $0[origin] }), token.expiresAt - now > Self.tokenLifetime / 2 {
+            return token.text
+        }
+        let claims = Claims(aud: origin, exp: now + Self.tokenLifetime, sub: configuration.subject)
+        let token = SignedToken(text: try await keys.sign(claims), expiresAt: claims.exp)
+        tokens.withLock { tokens in
+            if tokens.count >= Self.maxTokens { tokens.removeAll() }
+            tokens[origin] = token
+        }
+        return token.text
+    }
+
+    // MARK: Where to connect
+
+    private func url(of subscription: WebPushSubscription) -> String {
+        guard !configuration.endpoint.isEmpty, let parts = URLComponents(string: subscription.endpoint) else {
+            return subscription.endpoint
+        }
+        return configuration.endpoint + parts.percentEncodedPath
+    }
+
+    private func isAllowed(_ host: String) -> Bool {
+        configuration.hosts.contains { pattern in
+            if pattern == "*" { return true }
+            if pattern.hasPrefix("*.") { return host.hasSuffix(pattern.dropFirst()) }
+            return host == pattern
+        }
+    }
+
+    /// Whether all addresses of the host are public ones.
+    private func leadsOutside(_ subscription: WebPushSubscription) async -> Bool {
+        guard configuration.endpoint.isEmpty else { return true }
+        let host = subscription.host
+        // Resolving blocks, so it is done on NIO's threads for that.
+        let addresses = try? await NIOThreadPool.singleton.runIfActive { try PublicAddress.resolve(host) }
+        guard let addresses, !addresses.isEmpty else { return false }
+        return addresses.allSatisfy(PublicAddress.isPublic)
+    }
+}

@@ -1,0 +1,203 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Foundation
+package import HermesCore
+import Synchronization
+
+/// Posts what is in the queue of webhooks to the operator's back end: each event at least once, those of one user in their
+/// order where possible, several users' at once, with longer and longer waits where it fails, for a day.
+///
+/// State: a `Mutex` around the counts; the rest is in the store.
+package final class WebhookPoster: Sendable {
+    package struct Configuration: Sendable {
+        /// http or https; the operator's word is taken for where it leads.
+        package var url: String
+        /// The file with the secret of the signatures; empty: none are made.
+        package var secretFile: String
+        /// How many requests run at once.
+        package var concurrency: Int
+        /// Events older than this are given up.
+        package var maxAge: Duration
+        package var backoff: Backoff
+
+        package init(
+            url: String,
+            secretFile: String,
+            concurrency: Int = 16,
+            maxAge: Duration = .seconds(24 * 3600),
+            backoff: Backoff = Backoff(base: .seconds(2), limit: .seconds(3600))
+        ) {
+            self.url = url
+            self.secretFile = secretFile
+            self.concurrency = max(1, concurrency)
+            self.maxAge = maxAge
+            self.backoff = backoff
+        }
+    }
+
+    /// What was done so far.
+    package struct Statistics: Sendable, Hashable {
+        package fileprivate(set) var posted: UInt64 = 0
+        package fileprivate(set) var failed: UInt64 = 0
+        /// Too old.
+        package fileprivate(set) var givenUp: UInt64 = 0
+        /// Wait in the queue, when it was last looked at.
+        package fileprivate(set) var waiting = 0
+
+        package init() {}
+    }
+
+    /// How many events are taken from the queue in one go.
+    private static let batch = 256
+    /// How often the queue is looked at when nothing is known to come.
+    private static let maxSleep = Duration.seconds(60)
+
+    private let configuration: Configuration
+    private let secret: SymmetricKey?
+    private let outbox: WebhookOutbox
+    private let http: PushHTTPClient
+    private let time: any TimeSource
+    private let report: @Sendable (String) -> Void
+    private let statisticsState = Mutex(Statistics())
+
+    /// Reads the secret.
+    ///
+    /// - Parameter report: gets what went wrong, once each time everything of a round failed.
+    /// - Throws: ``PushConfigurationError``.
+    package init(
+        _ configuration: Configuration,
+        outbox: WebhookOutbox,
+        http: PushHTTPClient,
+        time: any TimeSource,
+        report: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(PushConfigurationError) {
+        guard let url = URLComponents(string: configuration.url), url.scheme == "http" || url.scheme == "https",
+            url.host?.isEmpty == false
+        else { throw PushConfigurationError("webhooks.url", "it is an http or https URL with a host") }
+        if configuration.secretFile.isEmpty {
+            secret = nil
+        } else {
+            let data = try KeyFile.read(configuration.secretFile, setting: "webhooks.secretFile")
+            let text = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            guard text.utf8.count >= WebhookSignature.minSecretBytes else {
+                throw PushConfigurationError(
+                    "webhooks.secretFile",
+                    "\"\(configuration.secretFile)\" has fewer than \(WebhookSignature.minSecretBytes) bytes"
+                )
+            }
+            secret = SymmetricKey(data: Data(text.utf8))
+        }
+        self.configuration = configuration
+        self.outbox = outbox
+        self.http = http
+        self.time = time
+        self.report = report
+    }
+
+    package var statistics: Statistics { statisticsState.withLock { $0 } }
+
+    /// Posts until the task is cancelled.
+    package func run() async {
+        var failures = 0
+        while !Task.isCancelled {
+            let round: Round
+            do throws(HermesError) { round = try await postDue() } catch { round = Round(posted: 0, failed: 1) }
+            if round.failed > 0, round.posted == 0 {
+                // Nobody is there: no sense in trying the rest at full speed.
+                failures += 1
+                await outbox.stored.wait(atMost: configuration.backoff.delay(failures: failures))
+            } else {
+                failures = 0
+                if round.posted == 0 { await outbox.stored.wait(atMost: await sleep()) }
+            }
+        }
+    }
+
+    /// What became of one look into the queue.
+    package struct Round: Sendable, Hashable {
+        package var posted: Int
+        package var failed: Int
+    }
+
+    /// Posts what is due, at most one batch of it.
+    package func postDue() async throws(HermesError) -> Round {
+        let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
+        guard !due.isEmpty else { return Round(posted: 0, failed: 0) }
+        // One line for each user, and one for each event of nobody.
+        var lines: [[StoredWebhook]] = []
+        var places: [UserID: Int] = [:]
+        for webhook in due {
+            if let user = webhook.event.user, let place = places[user] {
+                lines[place].append(webhook)
+            } else {
+                if let user = webhook.event.user { places[user] = lines.count }
+                lines.append([webhook])
+            }
+        }
+        let settlements = await concurrentMap(lines, limit: configuration.concurrency) { [self] in await post($0) }
+            .flatMap { $0 }
+        try await outbox.store.settleWebhooks(settlements)
+        let failed = settlements.count { if case .again = $0 { true } else { false } }
+        return Round(posted: settlements.count - failed, failed: failed)
+    }
+
+    private func sleep() async -> Duration {
+        let queue = try? await outbox.store.webhookQueue()
+        statisticsState.withLock { $0.waiting = queue?.count ?? 0 }
+        guard let next = queue?.nextDue else { return Self.maxSleep }
+        let wait = Duration.milliseconds(max(10, next.rawValue &- time.now().rawValue))
+        return min(wait, Self.maxSleep)
+    }
+
+    /// Posts events in their order, up to the first that fails: the others wait for it, for a while.
+    private func post(_ line: [StoredWebhook]) async -> [WebhookSettlement] {
+        var settlements: [WebhookSettlement] = []
+        for webhook in line {
+            if Task.isCancelled { break }
+            let now = time.now()
+            guard webhook.event.createdAt.advanced(by: configuration.maxAge) > now else {
+                statisticsState.withLock { $0.givenUp += 1 }
+                settlements.append(.done(webhook.number))
+                continue
+            }
+            let failure = await post(webhook.event, now: now)
+            guard let failure else {
+                statisticsState.withLock { $0.posted += 1 }
+                settlements.append(.done(webhook.number))
+                continue
+            }
+            // Cut off because the server stops: no fault of the receiver's.
+            if Task.isCancelled { break }
+            statisticsState.withLock { $0.failed += 1 }
+            report(failure.reason)
+            let attempts = webhook.attempts + 1
+            let delay = configuration.backoff.delay(failures: attempts, asked: failure.retryAfter)
+            settlements.append(.again(webhook.number, attempts: attempts, due: now.advanced(by: delay)))
+            if attempts < WebhookEvent.attemptsInOrder { break }
+        }
+        return settlements
+    }
+
+    private struct Failure {
+        let reason: String
+        let retryAfter: Duration?
+    }
+
+    private func post(_ event: WebhookEvent, now: Timestamp) async -> Failure? {
+        var headers = [
+            ("content-type", "application/json"), ("user-agent", "hermes-webhooks"), ("hermes-event-id", event.id),
+        ]
+        if let secret {
+            headers.append((WebhookSignature.header, WebhookSignature.value(event.body, secret: secret, now: now)))
+        }
+        do {
+            let answer = try await http.post(configuration.url, headers: headers, body: Data(event.body))
+            if (200..<300).contains(answer.status) { return nil }
+            return Failure(reason: "status \(answer.status)", retryAfter: answer.retryAfter)
+        } catch {
+            return Failure(reason: "\(error)", retryAfter: nil)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+package import HermesCore
+
+extension SQLiteStore: PushTokenStore {
+    package func setPushToken(
+        _ token: PushToken?,
+        of device: DeviceID,
+        _ user: UserID,
+        now: Timestamp
+    ) async throws(HermesError) {
+        try await write { (db, _) in
+            let isKnown = try Bool.fetchOne(
+                db,
+                sql: "SELECT EXISTS (SELECT 1 FROM device WHERE user = ? AND device_id = ?)",
+                arguments: [user.rawValue, device.rawValue]
+            )
+            guard isKnown == true else { throw Refusals.noSuchDevice }
+            guard let token else {
+                return try db.execute(
+                    sql: "DELETE FROM push_token WHERE user = ? AND device_id = ?",
+                    arguments: [user.rawValue, device.rawValue]
+                )
+            }
+            try db.execute(
+                sql: """
+                    DELETE FROM push_token WHERE token = ? AND service = ? AND app_id = ?
+                        AND NOT (user = ? AND device_id = ?)
+                    """,
+                arguments: [token.text, token.service.rawValue, token.appID, user.rawValue, device.rawValue]
+            )
+            try db.execute(
+                sql: """
+                    INSERT INTO push_token (user, device_id, service, token, app_id, set_at, pushed_up_to)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce((SELECT head FROM inbox_head WHERE user = ?1), 0))
+                    ON CONFLICT (user, device_id) DO UPDATE SET set_at = excluded.set_at,
+                        pushed_up_to = CASE WHEN service = excluded.service AND token = excluded.token
+                            AND app_id = excluded.app_id THEN pushed_up_to ELSE excluded.pushed_up_to END,
+                        service = excluded.service, token = excluded.token, app_id = excluded.app_id
+                    """,
+                arguments: [
+                    user.rawValue, device.rawValue, token.service.rawValue, token.text, token.appID, now.rawValue,
+                ]
+            )
+        }
+    }
+
+    package func pushTargets(of user: UserID) async throws(HermesError) -> [PushTarget] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT t.device_id, t.service, t.token, t.app_id, t.set_at, t.pushed_up_to, d.cursor
+                    FROM push_token t JOIN device d ON d.user = t.user AND d.device_id = t.device_id
+                    WHERE t.user = ? ORDER BY t.device_id
+                    """,
+                arguments: [user.rawValue]
+            ).map { row in
+                guard let device = DeviceID(row["device_id"] as String),
+                    let service = PushToken.Service(rawValue: row["service"])
+                else { throw StoreFailure.damagedRow }
+                return PushTarget(
+                    device: device,
+                    token: PushToken(stored: service, text: row["token"], appID: row["app_id"]),
+                    setAt: Timestamp(rawValue: row["set_at"]),
+                    cursor: UInt64(bitPattern: row["cursor"] as Int64),
+                    pushedUpTo: UInt64(bitPattern: row["pushed_up_to"] as Int64)
+                )
+            }
+        }
+    }
+
+    package func settlePushes(_ settlements: [PushSettlement]) async throws(HermesError) {
+        try await write { (db, _) in
+            for settlement in settlements {
+                switch settlement {
+                case .pushed(let user, let device, let seq):
+                    try db.execute(
+                        sql: """
+                            UPDATE push_token SET pushed_up_to = max(pushed_up_to, ?) WHERE user = ? AND device_id = ?
+                            """,
+                        arguments: [Int64(clamping: seq), user.rawValue, device.rawValue]
+                    )
+                case .gone(let user, let device, let token, let since):
+                    try db.execute(
+                        sql: """
+                            DELETE FROM push_token WHERE user = ? AND device_id = ? AND service = ? AND token = ?
+                                AND set_at <= ?
+                            """,
+                        arguments: [
+                            user.rawValue, device.rawValue, token.service.rawValue, token.text,
+                            since?.rawValue ?? Int64.max,
+                        ]
+                    )
+                }
+            }
+        }
+    }
+
+    package func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT user, device_id FROM push_token WHERE (user, device_id) > (?, ?)
+                    ORDER BY user, device_id LIMIT ?
+                    """,
+                arguments: [
+                    owner?.user.rawValue ?? 0, owner?.device.rawValue ?? "",
+                    min(max(limit, 0), StoreSettings.maxPageEntries),
+                ]
+            ).map { row in
+                guard let user = UserID(row["user"] as Int64), let device = DeviceID(row["device_id"] as String) else {
+                    throw StoreFailure.damagedRow
+                }
+                return TokenOwner(user: user, device: device)
+            }
+        }
+    }
+
+    package func usersToPush(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID] {
+        try await users(
+            """
+            SELECT DISTINCT t.user FROM push_token t JOIN inbox_head h ON h.user = t.user
+                JOIN device d ON d.user = t.user AND d.device_id = t.device_id
+            WHERE t.user > ? AND h.head > max(t.pushed_up_to, d.cursor) ORDER BY t.user LIMIT ?
+            """,
+            after: user,
+            limit: limit
+        )
+    }
+
+    /// A page of users.
+    func users(_ sql: String, after user: UserID?, limit: Int) async throws(HermesError) -> [UserID] {
+        try await read { db in
+            try Int64.fetchAll(
+                db,
+                sql: sql,
+                arguments: [user?.rawValue ?? 0, min(max(limit, 0), StoreSettings.maxPageEntries)]
+            ).map { id in
+                guard let user = UserID(id) else { throw StoreFailure.damagedRow }
+                return user
+            }
+        }
+    }
+}

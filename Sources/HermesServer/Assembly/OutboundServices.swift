@@ -1,0 +1,202 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import HermesPush
+import Logging
+import Metrics
+import NIOCore
+import ServiceLifecycle
+import Synchronization
+
+/// What this server sends by itself: notifications through push services, and webhooks. Does nothing where nothing is
+/// configured.
+struct OutboundServices: Service {
+    let handOff: PushHandOff?
+    let outbox: WebhookOutbox?
+    let poster: WebhookPoster?
+    private let http: PushHTTPClient?
+
+    /// Reads the keys, and lets the core tell about what is committed and who comes and goes.
+    ///
+    /// - Throws: what is wrong with the configuration, and where.
+    static func start(
+        _ settings: ServerSettings,
+        messenger: Messenger,
+        store: OpenStore,
+        group: any EventLoopGroup,
+        logger: Logger
+    ) async throws(ServerFailure) -> OutboundServices {
+        let push = settings.push
+        let hasPush = push.apns != nil || push.fcm != nil || push.webPush != nil
+        guard hasPush || !settings.webhooks.url.isEmpty else {
+            return OutboundServices(handOff: nil, outbox: nil, poster: nil, http: nil)
+        }
+        let http: PushHTTPClient
+        do {
+            http = try PushHTTPClient(
+                group: group,
+                authority: push.certificateAuthority.isEmpty ? nil : push.certificateAuthority
+            )
+        } catch {
+            throw ServerFailure(
+                .badConfiguration,
+                "push.certificateAuthority: \"\(push.certificateAuthority)\" cannot be used: \(error)"
+            )
+        }
+        do throws(PushConfigurationError) {
+            let (outbox, poster) = try webhooks(settings.webhooks, messenger, store, http, logger)
+            let senders = try await senders(push, http, messenger.time)
+            var handOff: PushHandOff?
+            if !senders.isEmpty || outbox?.wants(.messageUndelivered) == true {
+                let preview = push.preview
+                let metrics = PushMetrics(logger: logger)
+                let made = PushHandOff(
+                    messenger,
+                    store: store.messages,
+                    accounts: store.accounts,
+                    sender: senders,
+                    webhooks: outbox,
+                    settings: PushHandOff.Settings(deadline: push.handOff),
+                    text: { PushTextComposer.text(of: $0, preview: preview) },
+                    report: { metrics.note($0) }
+                )
+                messenger.watch.install(made)
+                handOff = made
+            }
+            return OutboundServices(handOff: handOff, outbox: outbox, poster: poster, http: http)
+        } catch {
+            await http.shutdown()
+            throw ServerFailure(.badConfiguration, error.description)
+        }
+    }
+
+    private static func senders(
+        _ settings: PushSettings,
+        _ http: PushHTTPClient,
+        _ time: any TimeSource
+    ) async throws(PushConfigurationError) -> PushServices {
+        var services = PushServices()
+        if let apns = settings.apns { services.apns = try await APNsSender(apns, http: http, time: time) }
+        if let fcm = settings.fcm {
+            services.fcm = try await FCMSender(
+                serviceAccountFile: fcm.serviceAccountFile,
+                endpoint: fcm.endpoint,
+                http: http,
+                time: time
+            )
+        }
+        if let webPush = settings.webPush {
+            services.webPush = try await WebPushSender(webPush, http: http, time: time)
+        }
+        return services
+    }
+
+    private static func webhooks(
+        _ settings: WebhookSettings,
+        _ messenger: Messenger,
+        _ store: OpenStore,
+        _ http: PushHTTPClient,
+        _ logger: Logger
+    ) throws(PushConfigurationError) -> (WebhookOutbox?, WebhookPoster?) {
+        guard !settings.url.isEmpty else { return (nil, nil) }
+        let outbox = WebhookOutbox(
+            store: store.webhooks,
+            kinds: settings.kinds,
+            limit: settings.queue,
+            time: messenger.time
+        )
+        let poster = try WebhookPoster(
+            .init(url: settings.url, secretFile: settings.secretFile),
+            outbox: outbox,
+            http: http,
+            time: messenger.time,
+            report: { logger.debug("webhook not taken", metadata: ["reason": "\($0)"]) }
+        )
+        if outbox.wants(.online) || outbox.wants(.offline) {
+            messenger.sessions.observePresence { user, isOnline in
+                outbox.note(isOnline ? .online(user) : .offline(user))
+            }
+        }
+        return (outbox, poster)
+    }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            await withDiscardingTaskGroup { group in
+                if let handOff { group.addTask { await handOff.run() } }
+                if let outbox { group.addTask { await outbox.run() } }
+                if let poster { group.addTask { await poster.run() } }
+                try? await gracefulShutdown()
+            }
+        }
+        // Outside of what was cancelled: what was noted until now must get into the store.
+        await outbox?.flush()
+        await http?.shutdown()
+    }
+
+    /// Closes what a start that failed later has opened.
+    func close() async { await http?.shutdown() }
+}
+
+/// Counts what push services say.
+private struct PushMetrics: Sendable {
+    let logger: Logger
+
+    func note(_ report: PushHandOff.Report) {
+        switch report {
+        case .sent(let service, let outcome):
+            let (result, reason): (String, String?) =
+                switch outcome {
+                case .delivered: ("delivered", nil)
+                case .tokenGone: ("token_gone", nil)
+                case .retry(_, _, let reason): ("retry", reason)
+                case .refused(let reason): ("refused", reason)
+                }
+            Counter(
+                label: "hermes_push_notifications_total",
+                dimensions: [("service", service.name), ("result", result)]
+            ).increment()
+            guard let reason else { return }
+            logger.warning(
+                "notification not taken",
+                metadata: ["service": "\(service.name)", "result": "\(result)", "reason": "\(reason)"]
+            )
+        case .failed(let error):
+            logger.warning("hand-off delayed", metadata: ["error": "\(error.message)"])
+        }
+    }
+}
+
+/// What the queues hold, read when somebody asks for the metrics.
+///
+/// State: one `Mutex` around what was read last.
+final class OutboundGauges: Sendable {
+    private let services: OutboundServices
+    private let handOff = Gauge(label: "hermes_push_waiting")
+    private let queue = Gauge(label: "hermes_webhooks_waiting")
+    private let queued = Counter(label: "hermes_webhooks_queued_total")
+    private let dropped = Counter(label: "hermes_webhooks_dropped_total")
+    private let posted = Counter(label: "hermes_webhooks_posted_total")
+    private let failed = Counter(label: "hermes_webhooks_failed_total")
+    private let givenUp = Counter(label: "hermes_webhooks_given_up_total")
+    private let last = Mutex((outbox: WebhookOutbox.Statistics(), poster: WebhookPoster.Statistics()))
+
+    init(_ services: OutboundServices) { self.services = services }
+
+    /// Brings the metrics up to date.
+    func read() {
+        if let waiting = services.handOff?.waiting { handOff.record(waiting) }
+        guard let outbox = services.outbox?.statistics, let poster = services.poster?.statistics else { return }
+        queue.record(poster.waiting)
+        last.withLock { last in
+            queued.increment(by: Int(outbox.queued &- last.outbox.queued))
+            dropped.increment(by: Int(outbox.dropped &- last.outbox.dropped))
+            posted.increment(by: Int(poster.posted &- last.poster.posted))
+            failed.increment(by: Int(poster.failed &- last.poster.failed))
+            givenUp.increment(by: Int(poster.givenUp &- last.poster.givenUp))
+            last = (outbox, poster)
+        }
+    }
+}

@@ -1,0 +1,178 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import HermesPush
+
+extension PushSettings {
+    private static let handOff = Setting.duration(
+        "push.handOff",
+        default: .seconds(10),
+        in: .milliseconds(100) ... .seconds(3600),
+        "How long a connected device has to acknowledge before its push service is asked; one that is away has none."
+    )
+    private static let preview = Setting<PushTextComposer.Preview>.choice(
+        "push.preview",
+        default: .full,
+        "How much of a message the push services get to see: the text, who sent it, or nothing."
+    )
+    private static let authority = Setting.path(
+        "push.certificateAuthority",
+        default: "",
+        isEmptyAllowed: true,
+        "PEM file of authorities to trust in place of the system's, for push services and webhooks."
+    )
+    private static let apnsKey = Setting.path(
+        "push.apns.keyFile",
+        default: "",
+        isEmptyAllowed: true,
+        "Apple's key (.p8) that signs for APNs; empty: no APNs."
+    )
+    private static let apnsKeyID = identifier("push.apns.keyID", "The key's id, ten characters.")
+    private static let apnsTeam = identifier("push.apns.teamID", "The developer team's id, ten characters.")
+    private static let apnsTopic = identifier("push.apns.topic", "The app's bundle id, for devices that name none.")
+    private static let apnsSandbox = Setting.flag(
+        "push.apns.sandbox",
+        default: false,
+        "Whether all APNs tokens are of Apple's sandbox; else only those that say so."
+    )
+    private static let apnsEndpoint = endpoint("push.apns.endpoint", "Where to send in place of Apple's hosts.")
+    private static let fcmAccount = Setting.path(
+        "push.fcm.serviceAccountFile",
+        default: "",
+        isEmptyAllowed: true,
+        "The service account's JSON file for Firebase Cloud Messaging; empty: no FCM."
+    )
+    private static let fcmEndpoint = endpoint("push.fcm.endpoint", "Where to send in place of Google's host.")
+    private static let webPublicKey = identifier(
+        "push.webPush.publicKey",
+        "The VAPID public key as browsers get it (applicationServerKey), in base64url."
+    )
+    private static let webPrivateKey = Setting.path(
+        "push.webPush.privateKeyFile",
+        default: "",
+        isEmptyAllowed: true,
+        "The VAPID private key, PEM or base64url; empty: no Web Push."
+    )
+    private static let webSubject = identifier(
+        "push.webPush.subject",
+        "Whom push services may write to: mailto: or https:."
+    )
+    private static let webHosts = Setting<[String]>.texts(
+        "push.webPush.hosts",
+        maxCount: 100,
+        maxBytes: 255,
+        "Hosts that subscriptions may lead to, *. before a name for all below it; empty: those of today's browsers; * any."
+    )
+    private static let webEndpoint = endpoint(
+        "push.webPush.endpoint",
+        "Where to send in place of the subscriptions' hosts; for tests and relays."
+    )
+
+    private static func identifier(_ key: String, _ summary: String) -> Setting<String> {
+        Setting.text(key, default: "", maxBytes: 255, isEmptyAllowed: true, summary)
+    }
+
+    private static func endpoint(_ key: String, _ summary: String) -> Setting<String> {
+        Setting.text(key, default: "", maxBytes: 255, isEmptyAllowed: true, kind: "URL", summary)
+    }
+
+    /// The settings below `push`.
+    static let settings: [SettingDescriptor] = [
+        handOff.descriptor, preview.descriptor, authority.descriptor, apnsKey.descriptor, apnsKeyID.descriptor,
+        apnsTeam.descriptor, apnsTopic.descriptor, apnsSandbox.descriptor, apnsEndpoint.descriptor,
+        fcmAccount.descriptor, fcmEndpoint.descriptor, webPublicKey.descriptor, webPrivateKey.descriptor,
+        webSubject.descriptor, webHosts.descriptor, webEndpoint.descriptor,
+    ]
+
+    init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            handOff: try values.value(of: Self.handOff),
+            preview: try values.value(of: Self.preview),
+            certificateAuthority: try values.value(of: Self.authority)
+        )
+        let keyFile = try values.value(of: Self.apnsKey)
+        if !keyFile.isEmpty {
+            try Self.require([Self.apnsKeyID, Self.apnsTeam, Self.apnsTopic], "push.apns.keyFile", values)
+            apns = APNsSender.Configuration(
+                keyFile: keyFile,
+                keyID: try values.value(of: Self.apnsKeyID),
+                teamID: try values.value(of: Self.apnsTeam),
+                topic: try values.value(of: Self.apnsTopic),
+                isSandbox: try values.value(of: Self.apnsSandbox),
+                endpoint: try values.value(of: Self.apnsEndpoint)
+            )
+        }
+        let account = try values.value(of: Self.fcmAccount)
+        if !account.isEmpty {
+            fcm = FCM(serviceAccountFile: account, endpoint: try values.value(of: Self.fcmEndpoint))
+        }
+        let privateKey = try values.value(of: Self.webPrivateKey)
+        if !privateKey.isEmpty {
+            try Self.require([Self.webPublicKey, Self.webSubject], "push.webPush.privateKeyFile", values)
+            let hosts = try values.value(of: Self.webHosts)
+            webPush = WebPushSender.Configuration(
+                publicKey: try values.value(of: Self.webPublicKey),
+                privateKeyFile: privateKey,
+                subject: try values.value(of: Self.webSubject),
+                hosts: hosts.isEmpty ? WebPushSender.knownHosts : hosts,
+                endpoint: try values.value(of: Self.webEndpoint)
+            )
+        }
+    }
+
+    private static func require(
+        _ settings: [Setting<String>],
+        _ key: String,
+        _ values: SettingValues
+    ) throws(SettingsError) {
+        var problems: [String] = []
+        for setting in settings where try values.value(of: setting).isEmpty {
+            problems.append("\(setting.descriptor.key) is missing, which \(key) needs")
+        }
+        if !problems.isEmpty { throw SettingsError(problems: problems) }
+    }
+}
+
+extension WebhookSettings {
+    private static let url = Setting.text(
+        "webhooks.url",
+        default: "",
+        maxBytes: 2_048,
+        isEmptyAllowed: true,
+        kind: "URL",
+        "Where events are posted to (docs/webhooks.md); empty: nowhere."
+    )
+    private static let secretFile = Setting.path(
+        "webhooks.secretFile",
+        default: "",
+        isEmptyAllowed: true,
+        "File with the secret that signs them, 16 bytes or more; empty: they are not signed."
+    )
+    private static let events = Setting<[WebhookNotice.Kind]>.choices(
+        "webhooks.events",
+        default: WebhookNotice.Kind.allCases,
+        "What is posted."
+    )
+    private static let queue = Setting.number(
+        "webhooks.queue",
+        default: 100_000,
+        in: 100...10_000_000,
+        "How many events wait at most while the receiver is away; the oldest are dropped."
+    )
+
+    /// The settings below `webhooks`.
+    static let settings: [SettingDescriptor] = [
+        url.descriptor, secretFile.descriptor, events.descriptor, queue.descriptor,
+    ]
+
+    init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            url: try values.value(of: Self.url),
+            secretFile: try values.value(of: Self.secretFile),
+            kinds: Set(try values.value(of: Self.events)),
+            queue: try values.value(of: Self.queue)
+        )
+    }
+}

@@ -1,0 +1,144 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import Synchronization
+
+/// An HTTP/1.1 server in this process that notes what is posted to it and answers what a test says.
+///
+/// State: a `Mutex` in ``Inbox``; the answer is asked for outside of it.
+package final class FakeEndpoint: Sendable {
+    /// A request that came.
+    package struct Request: Sendable {
+        package let path: String
+        /// Names in lower case.
+        package let headers: [String: String]
+        package let body: [UInt8]
+    }
+
+    package struct Answer: Sendable {
+        package var status: Int
+        package var headers: [String: String]
+        package var body: String
+
+        package init(_ status: Int = 200, headers: [String: String] = [:], body: String = "") {
+            self.status = status
+            self.headers = headers
+            self.body = body
+        }
+    }
+
+    private struct State {
+        var requests: [Request] = []
+        var waiting: [(count: Int, continuation: CheckedContinuation<[Request], Never>)] = []
+    }
+
+    private let channel: any Channel
+    private let inbox: Inbox
+
+    /// Where the requests of all connections go.
+    private final class Inbox: Sendable {
+        let state = Mutex(State())
+        let answer: @Sendable (Request, Int) -> Answer
+
+        init(_ answer: @escaping @Sendable (Request, Int) -> Answer) { self.answer = answer }
+
+        func take(_ request: Request) -> Answer {
+            let (count, ready) = state.withLock { state in
+                state.requests.append(request)
+                let requests = state.requests
+                let ready = state.waiting.filter { $0.count <= requests.count }
+                state.waiting.removeAll { $0.count <= requests.count }
+                return (requests.count, ready.map { ($0.continuation, requests) })
+            }
+            for (continuation, requests) in ready { continuation.resume(returning: requests) }
+            return answer(request, count)
+        }
+    }
+
+    private init(channel: any Channel, inbox: Inbox) {
+        self.channel = channel
+        url = "http://127.0.0.1:\(channel.localAddress?.port ?? 0)"
+        self.inbox = inbox
+    }
+
+    /// Opens a port.
+    ///
+    /// - Parameter answer: what to answer to a request; also gets which request it is, from 1.
+    package static func start(
+        answer: @escaping @Sendable (Request, Int) -> Answer = { _, _ in Answer() }
+    ) async throws -> FakeEndpoint {
+        let inbox = Inbox(answer)
+        let channel = try await ServerBootstrap(group: NIOSingletons.posixEventLoopGroup)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+                    try channel.pipeline.syncOperations.addHandler(Handler(inbox))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0)
+            .get()
+        return FakeEndpoint(channel: channel, inbox: inbox)
+    }
+
+    /// For example `http://127.0.0.1:4711`.
+    package let url: String
+
+    /// Everything that came so far.
+    package var received: [Request] { inbox.state.withLock { $0.requests } }
+
+    /// Waits until so many requests have come.
+    package func requests(_ count: Int) async -> [Request] {
+        await withCheckedContinuation { continuation in
+            let present = inbox.state.withLock { state -> [Request]? in
+                if state.requests.count >= count { return state.requests }
+                state.waiting.append((count, continuation))
+                return nil
+            }
+            if let present { continuation.resume(returning: present) }
+        }
+    }
+
+    /// Closes the port.
+    package func stop() async { try? await channel.close() }
+
+    /// Puts a request together and answers it. Owner: the connection's loop.
+    private final class Handler: ChannelInboundHandler {
+        typealias InboundIn = HTTPServerRequestPart
+        typealias OutboundOut = HTTPServerResponsePart
+
+        private let inbox: Inbox
+        private var head: HTTPRequestHead?
+        private var body: [UInt8] = []
+
+        init(_ inbox: Inbox) { self.inbox = inbox }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            switch unwrapInboundIn(data) {
+            case .head(let head):
+                self.head = head
+                body = []
+            case .body(let part):
+                body += Array(part.readableBytesView)
+            case .end:
+                guard let head else { return }
+                var headers: [String: String] = [:]
+                for header in head.headers { headers[header.name.lowercased()] = header.value }
+                let answer = inbox.take(Request(path: head.uri, headers: headers, body: body))
+                var fields = HTTPHeaders(answer.headers.map { ($0.key, $0.value) })
+                fields.add(name: "content-length", value: String(answer.body.utf8.count))
+                let response = HTTPResponseHead(
+                    version: .http1_1,
+                    status: HTTPResponseStatus(statusCode: answer.status),
+                    headers: fields
+                )
+                context.write(wrapOutboundOut(.head(response)), promise: nil)
+                context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: answer.body)))), promise: nil)
+                context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// What every ``PushTokenStore`` does.
+package enum PushTokenStoreConformance {
+    package static let cases = [
+        ConformanceCase("A token is the device's until another one takes its place or it is taken away") { makeStore in
+            let world = try await StoreWorld(makeStore, devices: [StoreWorld.phone, StoreWorld.tablet])
+            try await world.set("a", of: 0)
+            try await world.set("b", .webPush, of: 0, on: StoreWorld.tablet)
+            let targets = try await world.store.pushTargets(of: world[0].user)
+            try expectEqual(targets.map(\.device), [StoreWorld.phone, StoreWorld.tablet])
+            try expectEqual(targets.map(\.token), [token("a"), token("b", .webPush)])
+            try expectEqual(targets.map(\.setAt), [StoreWorld.now, StoreWorld.now])
+            try await world.set("c", of: 0)
+            try expectEqual(try await world.tokens(of: 0), ["c", "b"])
+            try await world.store.setPushToken(nil, of: StoreWorld.phone, world[0].user, now: StoreWorld.now)
+            try expectEqual(try await world.tokens(of: 0), ["b"])
+            try expectEqual(try await world.tokens(of: 1), [])
+        },
+        ConformanceCase("A device that does not exist has no token") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let store = world.store
+            try await expectError(.notFound) {
+                try await store.setPushToken(token("a"), of: StoreWorld.tablet, world[0].user, now: StoreWorld.now)
+            }
+            try expectEqual(try await store.devicesWithPushTokens(after: nil, limit: 10), [])
+        },
+        ConformanceCase("A token is of one device: whoever had it before loses it") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            try await world.set("a", of: 0)
+            try await world.set("a", of: 1)
+            try expectEqual(try await world.tokens(of: 0), [])
+            try expectEqual(try await world.tokens(of: 1), ["a"])
+            try await world.set("a", .fcm, of: 0)
+            try expectEqual(try await world.tokens(of: 1), ["a"], "of another service it is another one")
+        },
+        ConformanceCase("What was there before the token is not pushed; the same token again changes nothing") {
+            makeStore in
+            let world = try await StoreWorld(makeStore)
+            let user = world[1].user
+            try world.send("before", from: 0, to: 1)
+            try await world.set("a", of: 1)
+            try expectEqual(try await world.store.pushTargets(of: user).map(\.pushedUpTo), [1])
+            try expectEqual(try await world.store.usersToPush(after: nil, limit: 10), [])
+            try world.send("after", from: 0, to: 1)
+            try expectEqual(try await world.store.usersToPush(after: nil, limit: 10), [user])
+            try await world.set("a", of: 1, at: StoreWorld.later(.seconds(5)))
+            let again = try await world.store.pushTargets(of: user)
+            try expectEqual(again.map(\.pushedUpTo), [1])
+            try expectEqual(again.map(\.setAt), [StoreWorld.later(.seconds(5))])
+            try await world.set("b", of: 1)
+            try expectEqual(try await world.store.pushTargets(of: user).map(\.pushedUpTo), [2])
+        },
+        ConformanceCase("Neither what was acknowledged nor what was pushed is to be pushed") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3)
+            for person in 0..<3 { try await world.set("token\(person)", of: person) }
+            for person in 1..<3 { try world.send("hello", from: 0, to: person) }
+            let store = world.store
+            try expectEqual(try await store.usersToPush(after: nil, limit: 10), world.people.map(\.user))
+            try expectEqual(try await store.usersToPush(after: world[0].user, limit: 1), [world[1].user])
+            let owners = world.people.map { TokenOwner(user: $0.user, device: StoreWorld.phone) }
+            try expectEqual(try await store.devicesWithPushTokens(after: nil, limit: 2), Array(owners.prefix(2)))
+            try expectEqual(try await store.devicesWithPushTokens(after: owners[1], limit: 2), [owners[2]])
+            try world.acknowledge(0)
+            try world.acknowledge(1)
+            try await store.settlePushes([
+                .pushed(world[2].user, StoreWorld.phone, upTo: 1), .pushed(world[2].user, StoreWorld.phone, upTo: 0),
+                .pushed(world[2].user, StoreWorld.tablet, upTo: 1),
+            ])
+            try expectEqual(try await store.usersToPush(after: nil, limit: 10), [])
+            try expectEqual(try await store.pushTargets(of: world[2].user).map(\.pushedUpTo), [1])
+            try expectEqual(try await store.pushTargets(of: world[1].user).map(\.cursor), [1])
+        },
+        ConformanceCase("A token that is gone is forgotten, unless there is a newer one") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let store = world.store
+            let user = world[0].user
+            try await world.set("a", of: 0)
+            try await store.settlePushes([
+                .gone(user, StoreWorld.phone, token("b"), since: nil),
+                .gone(user, StoreWorld.phone, token("a"), since: StoreWorld.now.advanced(by: .milliseconds(-1))),
+            ])
+            try expectEqual(try await world.tokens(of: 0), ["a"])
+            try await store.settlePushes([.gone(user, StoreWorld.phone, token("a"), since: StoreWorld.now)])
+            try expectEqual(try await world.tokens(of: 0), [])
+            try await world.set("a", of: 0)
+            try await store.settlePushes([.gone(user, StoreWorld.phone, token("a"), since: nil)])
+            try expectEqual(try await world.tokens(of: 0), [])
+        },
+        ConformanceCase("Whoever is logged out is not pushed to any more") { makeStore in
+            let world = try await StoreWorld(makeStore, devices: [StoreWorld.phone, StoreWorld.tablet])
+            let store = world.store
+            let user = world[0].user
+            let hash = TokenHash(bytes: Array(repeating: 1, count: 32))
+            let description = DeviceDescription(id: StoreWorld.tablet)
+            func setBoth() async throws {
+                _ = try await store.open(description, of: user, token: hash, now: StoreWorld.now)
+                try await world.set("a", of: 0)
+                try await world.set("b", of: 0, on: StoreWorld.tablet)
+            }
+            try await world.set("other", of: 1)
+            try await setBoth()
+            try await store.revoke(.token(hash), now: StoreWorld.now)
+            try expectEqual(try await world.tokens(of: 0), ["a"])
+            try await setBoth()
+            try await store.revoke(.allTokens(of: user, except: hash), now: StoreWorld.now)
+            try expectEqual(try await world.tokens(of: 0), ["b"])
+            try await setBoth()
+            try await store.revoke(.allTokens(of: user, except: nil), now: StoreWorld.now)
+            try expectEqual(try await world.tokens(of: 0), [])
+            try await setBoth()
+            try await store.revoke(.device(StoreWorld.phone, of: user), now: StoreWorld.now)
+            try expectEqual(try await world.tokens(of: 0), ["b"])
+            try expectEqual(try await world.tokens(of: 1), ["other"])
+        },
+    ]
+
+    fileprivate static func token(_ text: String, _ service: PushToken.Service = .apns) -> PushToken {
+        PushToken(stored: service, text: text, appID: "org.example")
+    }
+}
+
+extension StoreWorld {
+    fileprivate func set(
+        _ text: String,
+        _ service: PushToken.Service = .apns,
+        of person: Int,
+        on device: DeviceID = phone,
+        at now: Timestamp = now
+    ) async throws {
+        let token = PushTokenStoreConformance.token(text, service)
+        try await store.setPushToken(token, of: device, people[person].user, now: now)
+    }
+
+    fileprivate func tokens(of person: Int) async throws -> [String] {
+        try await store.pushTargets(of: people[person].user).map(\.token.text)
+    }
+}

@@ -1,0 +1,182 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Foundation
+import HermesCore
+import HermesTestKit
+import Testing
+
+@testable import HermesPush
+
+@Suite("Web Push")
+struct WebPushTests {
+    private static let browser = P256.KeyAgreement.PrivateKey()
+    private static let secret = Data(repeating: 7, count: 16)
+
+    private static func subscription(_ endpoint: String) -> String {
+        """
+        {"endpoint":"\(endpoint)","expirationTime":null,"keys":{"p256dh":"\(browser.publicKey.x963Representation.base64URL)",\
+        "auth":"\(secret.base64URL)"}}
+        """
+    }
+
+    @Test("RFC 8291, section 5: the example, byte for byte")
+    func vector() throws {
+        let sender = try P256.KeyAgreement.PrivateKey(
+            rawRepresentation: try #require(Data(base64URL: "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"))
+        )
+        let body = try WebPushEncryption.encrypt(
+            Data("When I grow up, I want to be a watermelon".utf8),
+            for: try #require(
+                Data(
+                    base64URL:
+                        "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+                )
+            ),
+            secret: try #require(Data(base64URL: "BTBZMqHH6r4Tts7J_aSIgg")),
+            sender: sender,
+            salt: try #require(Data(base64URL: "DGv6ra1nlYgDCS1FRnbzlw"))
+        )
+        let expected =
+            "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl"
+            + "7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN"
+        #expect(body.base64URL == expected)
+    }
+
+    @Test("A browser's key that is no point of the curve is an error")
+    func badPoint() {
+        #expect(throws: (any Error).self) {
+            try WebPushEncryption.encrypt(Data(), for: Data([4] + Array(repeating: 1, count: 64)), secret: Self.secret)
+        }
+    }
+
+    @Test(
+        "Endpoints that lead nowhere good are refused",
+        arguments: [
+            "http://push.example.org/x", "https://127.0.0.1/x", "https://[::1]/x", "https://localhost/x",
+            "https://printer.local/x", "https://0x7f.1/x", "https://2130706433/x", "https://user@push.example.org/x",
+            "https://push.example.org/x#y", "https://10.0.0.1./x", "file:///etc/passwd", "https://a..b/x", "",
+        ]
+    )
+    func badEndpoints(endpoint: String) {
+        #expect(throws: HermesError.self) { try WebPushSubscription(parsing: Self.subscription(endpoint)) }
+    }
+
+    @Test("Addresses of private networks are told from others")
+    func addresses() {
+        let inside: [[UInt8]] = [
+            [127, 0, 0, 1], [10, 1, 2, 3], [192, 168, 0, 1], [172, 31, 0, 1], [169, 254, 169, 254], [100, 64, 0, 1],
+            [0, 0, 0, 0], [224, 0, 0, 1], [255, 255, 255, 255], Array(repeating: 0, count: 15) + [1],
+            [0xFE, 0x80] + Array(repeating: 0, count: 14), [0xFC, 0x01] + Array(repeating: 0, count: 14),
+            Array(repeating: 0, count: 10) + [0xFF, 0xFF, 127, 0, 0, 1], [],
+            [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1],
+        ]
+        for address in inside { #expect(!PublicAddress.isPublic(address), "\(address)") }
+        let outside: [[UInt8]] = [
+            [8, 8, 8, 8], [172, 32, 0, 1], [192, 169, 0, 1], [100, 128, 0, 1],
+            [0x2A, 0x00, 0x14, 0x50] + Array(repeating: 1, count: 12),
+        ]
+        for address in outside { #expect(PublicAddress.isPublic(address), "\(address)") }
+    }
+
+    private func withSender<Value>(
+        _ answer: @escaping @Sendable (FakeEndpoint.Request, Int) -> FakeEndpoint.Answer,
+        hosts: [String] = ["push.example.org"],
+        _ body: (WebPushSender, P256.Signing.PrivateKey, FakeEndpoint) async throws -> Value
+    ) async throws -> Value {
+        let folder = try PushFixtures.Folder()
+        let endpoint = try await FakeEndpoint.start(answer: answer)
+        let key = P256.Signing.PrivateKey()
+        let http = try PushFixtures.client()
+        let sender = try await WebPushSender(
+            .init(
+                publicKey: key.publicKey.x963Representation.base64URL,
+                privateKeyFile: try folder.write("vapid", key.rawRepresentation.base64URL + "\n"),
+                subject: "mailto:push@example.org",
+                hosts: hosts,
+                endpoint: endpoint.url
+            ),
+            http: http,
+            time: ManualClock(now: PushFixtures.now)
+        )
+        let result: Result<Value, any Error>
+        do { result = .success(try await body(sender, key, endpoint)) } catch { result = .failure(error) }
+        await http.shutdown()
+        await endpoint.stop()
+        return try result.get()
+    }
+
+    private static let delivery = PushDelivery(
+        PushFixtures.notification(),
+        to: PushToken(stored: .webPush, text: subscription("https://push.example.org/send/abc"), appID: "")
+    )
+
+    @Test("A request has TTL, Urgency, Topic, and a token for the endpoint's origin")
+    func request() async throws {
+        try await withSender({ _, _ in .init(201, headers: ["location": "/m/1"]) }) { sender, key, endpoint in
+            #expect(await sender.send([Self.delivery]) == [.delivered(id: "/m/1")])
+            let request = try #require(endpoint.received.first)
+            #expect(request.path == "/send/abc")
+            #expect(request.headers["ttl"] == "3600")
+            #expect(request.headers["urgency"] == "high")
+            #expect(request.headers["content-encoding"] == "aes128gcm")
+            #expect(request.headers["topic"]?.utf8.count == 32)
+            let authorization = try #require(request.headers["authorization"])
+            let match = try #require(authorization.wholeMatch(of: /vapid t=([^,]+), k=(.+)/))
+            #expect(String(match.2) == key.publicKey.x963Representation.base64URL)
+            let parts = try PushFixtures.TokenParts(match.1)
+            #expect(parts.payload["aud"] as? String == "https://push.example.org")
+            #expect(parts.payload["sub"] as? String == "mailto:push@example.org")
+            #expect(parts.payload["exp"] as? Int == 1_800_000_000 + 12 * 3600)
+            let signature = try P256.Signing.ECDSASignature(rawRepresentation: parts.signature)
+            #expect(key.publicKey.isValidSignature(signature, for: parts.signed))
+            // Of a padding-free record: header 86, delimiter 1, tag 16.
+            let message = WebPushSender.payload(of: Self.delivery.notification)
+            #expect(request.body.count == 86 + message.count + 1 + 16)
+        }
+    }
+
+    @Test(
+        "What push services refuse",
+        arguments: [
+            (404, PushSendOutcome.tokenGone(since: nil)), (410, .tokenGone(since: nil)),
+            (429, .retry(after: .seconds(3), isService: false, reason: "status 429")),
+            (500, .retry(after: .seconds(3), isService: false, reason: "status 500")),
+            (403, .refused(reason: "status 403: no")),
+        ]
+    )
+    func refusals(status: Int, expected: PushSendOutcome) async throws {
+        try await withSender({ _, _ in .init(status, headers: ["retry-after": "3"], body: "no") }) { sender, _, _ in
+            #expect(await sender.send([Self.delivery]) == [expected])
+        }
+    }
+
+    @Test("A host that is not listed is not connected to")
+    func unlistedHost() async throws {
+        try await withSender({ _, _ in .init() }, hosts: ["example.org", "*.other.org"]) { sender, _, endpoint in
+            guard case .refused? = await sender.send([Self.delivery]).first else {
+                Issue.record("sent")
+                return
+            }
+            #expect(endpoint.received.isEmpty)
+        }
+    }
+
+    @Test("A public key that is not the private key's stops the start, and the right one is told")
+    func mismatch() async throws {
+        let folder = try PushFixtures.Folder()
+        let key = P256.Signing.PrivateKey()
+        let file = try folder.write("vapid.pem", key.pemRepresentation)
+        let http = try PushFixtures.client()
+        let error = await #expect(throws: PushConfigurationError.self) {
+            try await WebPushSender(
+                .init(publicKey: "BAAA", privateKeyFile: file, subject: "mailto:a@example.org"),
+                http: http,
+                time: ManualClock(now: PushFixtures.now)
+            )
+        }
+        #expect(error?.description.contains(key.publicKey.x963Representation.base64URL) == true)
+        await http.shutdown()
+    }
+}
