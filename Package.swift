@@ -254,7 +254,7 @@ let package = Package(
             "HermesServer",
             [
                 .target(name: "HermesClient"), .target(name: "HermesCore"), .target(name: "HermesGateways"),
-                .target(name: "HermesSQLite"), .target(name: "HermesWire"),
+                .target(name: "HermesPush"), .target(name: "HermesSQLite"), .target(name: "HermesWire"),
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), server("CoreMetrics", "swift-metrics"),
                 server("HTTPTypes", "swift-http-types"),
                 server("Crypto", "swift-crypto"), server("CryptoExtras", "swift-crypto"),

@@ -81,12 +81,12 @@ struct WebPushTests {
     }
 
     private func withSender<Value>(
-        _ answer: @escaping @Sendable (FakeEndpoint.Request, Int) -> FakeEndpoint.Answer,
+        _ answer: FakeEndpoint.Answer = .init(201),
         hosts: [String] = ["push.example.org"],
         _ body: (WebPushSender, P256.Signing.PrivateKey, FakeEndpoint) async throws -> Value
     ) async throws -> Value {
         let folder = try PushFixtures.Folder()
-        let endpoint = try await FakeEndpoint.start(answer: answer)
+        let endpoint = try await FakeEndpoint.start { _, _ in answer }
         let key = P256.Signing.PrivateKey()
         let http = try PushFixtures.client()
         let sender = try await WebPushSender(
@@ -114,7 +114,7 @@ struct WebPushTests {
 
     @Test("A request has TTL, Urgency, Topic, and a token for the endpoint's origin")
     func request() async throws {
-        try await withSender({ _, _ in .init(201, headers: ["location": "/m/1"]) }) { sender, key, endpoint in
+        try await withSender(.init(201, headers: ["location": "/m/1"])) { sender, key, endpoint in
             #expect(await sender.send([Self.delivery]) == [.delivered(id: "/m/1")])
             let request = try #require(endpoint.received.first)
             #expect(request.path == "/send/abc")
@@ -147,14 +147,14 @@ struct WebPushTests {
         ]
     )
     func refusals(status: Int, expected: PushSendOutcome) async throws {
-        try await withSender({ _, _ in .init(status, headers: ["retry-after": "3"], body: "no") }) { sender, _, _ in
+        try await withSender(.init(status, headers: ["retry-after": "3"], body: "no")) { sender, _, _ in
             #expect(await sender.send([Self.delivery]) == [expected])
         }
     }
 
     @Test("A host that is not listed is not connected to")
     func unlistedHost() async throws {
-        try await withSender({ _, _ in .init() }, hosts: ["example.org", "*.other.org"]) { sender, _, endpoint in
+        try await withSender(hosts: ["example.org", "*.other.org"]) { sender, _, endpoint in
             guard case .refused? = await sender.send([Self.delivery]).first else {
                 Issue.record("sent")
                 return

@@ -106,6 +106,14 @@ def enter_with(*requirements: str) -> None:
         _again(python_with(*requirements))
 
 
+def enter_with_messages(*requirements: str) -> None:
+    """As `enter()`, with packages of PyPI beside protobuf and the messages."""
+    if not os.environ.get(MARK):
+        compiler = protoc()
+        version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+        _again(python_with(protobuf_requirement(version), *requirements), str(generated(compiler)))
+
+
 def _again(python: pathlib.Path, *places: str) -> None:
     environment = dict(os.environ)
     environment[MARK] = "1"

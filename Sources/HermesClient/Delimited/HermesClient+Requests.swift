@@ -212,7 +212,7 @@ extension HermesClient {
 }
 
 extension HermesClient {
-    private func result(
+    func result(
         of request: DelimitedLink.Request,
         replay: ConnectionDriver<DelimitedLink>.Requests.Replay,
         timeout: Duration? = nil

@@ -16,16 +16,29 @@ package final class FCMSender: PushSender {
 
     /// The parts of a service account's file that matter.
     private struct ServiceAccount: Decodable {
-        let project_id: String
-        let private_key: String
-        let private_key_id: String?
-        let client_email: String
-        let token_uri: String
+        let projectID: String
+        let privateKey: String
+        let privateKeyID: String?
+        let clientEmail: String
+        let tokenURI: String
+
+        private enum CodingKeys: String, CodingKey {
+            case projectID = "project_id"
+            case privateKey = "private_key"
+            case privateKeyID = "private_key_id"
+            case clientEmail = "client_email"
+            case tokenURI = "token_uri"
+        }
     }
 
     private struct AccessToken: Decodable {
-        let access_token: String
-        let expires_in: Int
+        let accessToken: String
+        let expiresIn: Int
+
+        private enum CodingKeys: String, CodingKey {
+            case accessToken = "access_token"
+            case expiresIn = "expires_in"
+        }
     }
 
     private struct Assertion: JWTPayload {
@@ -67,10 +80,10 @@ package final class FCMSender: PushSender {
         guard let account = try? JSONDecoder().decode(ServiceAccount.self, from: data) else {
             throw PushConfigurationError(setting, "\"\(path)\" is not a service account's JSON file")
         }
-        guard let key = try? Insecure.RSA.PrivateKey(pem: account.private_key) else {
+        guard let key = try? Insecure.RSA.PrivateKey(pem: account.privateKey) else {
             throw PushConfigurationError(setting, "\"\(path)\" holds no RSA key of 2048 bits or more (private_key)")
         }
-        let project = account.project_id
+        let project = account.projectID
         guard (1...64).contains(project.utf8.count),
             project.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-.:".contains($0)) })
         else {
@@ -80,7 +93,7 @@ package final class FCMSender: PushSender {
         self.time = time
         self.concurrency = concurrency
         let host = endpoint.isEmpty ? "https://fcm.googleapis.com" : endpoint
-        url = "\(host)/v1/projects/\(account.project_id)/messages:send"
+        url = "\(host)/v1/projects/\(account.projectID)/messages:send"
         let keys = await JWTKeyCollection().add(rsa: key, digestAlgorithm: .sha256)
         credential = CachedCredential(time: time) {
             try await Self.fetch(account, keys, http, now: time.now())
@@ -95,18 +108,18 @@ package final class FCMSender: PushSender {
     ) async throws -> CachedCredential.Fresh {
         let seconds = now.rawValue / 1000
         let assertion = Assertion(
-            iss: account.client_email,
+            iss: account.clientEmail,
             scope: scope,
-            aud: account.token_uri,
+            aud: account.tokenURI,
             iat: seconds,
             exp: seconds + 3600
         )
         var header = JWTHeader()
-        if let id = account.private_key_id { header.kid = id }
+        if let id = account.privateKeyID { header.kid = id }
         let text = try await keys.sign(assertion, header: header)
         let form = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=\(text)"
         let answer = try await http.post(
-            account.token_uri,
+            account.tokenURI,
             headers: [("content-type", "application/x-www-form-urlencoded")],
             body: Data(form.utf8)
         )
@@ -114,7 +127,7 @@ package final class FCMSender: PushSender {
             throw TokenRefused(description: "no access token: status \(answer.status), \(answer.excerpt)")
         }
         // A little less than what it lives, so that none expires on its way.
-        return .init(text: token.access_token, lifetime: .seconds(max(30, token.expires_in - 120)))
+        return .init(text: token.accessToken, lifetime: .seconds(max(30, token.expiresIn - 120)))
     }
 
     package func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {

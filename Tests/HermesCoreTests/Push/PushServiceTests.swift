@@ -17,6 +17,7 @@ struct PushServiceTests {
                 messageStore: store,
                 socialStore: store.base,
                 sessionStore: store.base,
+                pushTokenStore: store.base,
                 time: time
             )
             try await addAccounts(accounts, to: store.base)

@@ -1,0 +1,116 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Testing
+
+@Suite("The schedule of hand-offs") struct HandOffScheduleTests {
+    private func key(_ number: Int32, _ name: String? = "phone") throws -> HandOffKey {
+        HandOffKey(try user(number), try name.map { try device($0) })
+    }
+
+    @Test("A key is due at its oldest entry's deadline, once")
+    func deadline() throws {
+        var schedule = HandOffSchedule()
+        schedule.committed(try key(1), upTo: 1, due: .seconds(10))
+        schedule.committed(try key(1), upTo: 2, due: .seconds(12))
+        schedule.committed(try key(2), upTo: 1, due: .seconds(11))
+        #expect(schedule.nextDue == .seconds(10))
+        #expect(schedule.takeDue(now: .seconds(9), limit: 10).isEmpty)
+        #expect(schedule.takeDue(now: .seconds(20), limit: 1) == [try key(1)])
+        #expect(schedule.takeDue(now: .seconds(20), limit: 10) == [try key(2)])
+        #expect(schedule.takeDue(now: .seconds(20), limit: 10).isEmpty)
+    }
+
+    @Test("An acknowledgement of everything takes it out, one of a part does not")
+    func acknowledgement() throws {
+        var schedule = HandOffSchedule()
+        schedule.committed(try key(1), upTo: 3, due: .seconds(10))
+        schedule.committed(try key(1, nil), upTo: 3, due: .seconds(10))
+        schedule.committed(try key(1, "tablet"), upTo: 3, due: .seconds(10))
+        schedule.acknowledged(try user(1), try device("phone"), upTo: 2)
+        #expect(schedule.count == 3)
+        schedule.acknowledged(try user(1), try device("phone"), upTo: 3)
+        #expect(schedule.takeDue(now: .seconds(10), limit: 10) == [try key(1, "tablet")])
+    }
+
+    @Test("Who goes away waits no longer; who failed waits as long as was said")
+    func earlierAndLater() throws {
+        var schedule = HandOffSchedule()
+        schedule.committed(try key(1), upTo: 1, due: .seconds(10))
+        schedule.committed(try key(1), upTo: 2, due: .seconds(2))
+        #expect(schedule.takeDue(now: .seconds(2), limit: 10) == [try key(1)])
+        schedule.settled(try key(1), now: .seconds(3), retryAt: .seconds(60))
+        #expect(schedule.attempts(of: try key(1)) == 1)
+        schedule.committed(try key(1), upTo: 3, due: .seconds(4))
+        #expect(schedule.takeDue(now: .seconds(59), limit: 10).isEmpty)
+        #expect(schedule.takeDue(now: .seconds(60), limit: 10) == [try key(1)])
+        schedule.settled(try key(1), now: .seconds(61), retryAt: nil)
+        #expect(schedule.count == 0)
+    }
+
+    @Test("What comes while somebody looks is looked at again; an acknowledgement meanwhile changes nothing")
+    func meanwhile() throws {
+        var schedule = HandOffSchedule()
+        schedule.committed(try key(1), upTo: 1, due: .zero)
+        #expect(schedule.takeDue(now: .zero, limit: 10).count == 1)
+        schedule.committed(try key(1), upTo: 2, due: .seconds(10))
+        schedule.acknowledged(try user(1), try device("phone"), upTo: 2)
+        #expect(schedule.takeDue(now: .seconds(10), limit: 10).isEmpty)
+        schedule.settled(try key(1), now: .seconds(1), retryAt: nil)
+        #expect(schedule.takeDue(now: .seconds(1), limit: 10) == [try key(1)])
+        schedule.settled(try key(1), now: .seconds(1), retryAt: nil)
+        #expect(schedule.count == 0)
+    }
+
+    @Test("Without room it says that something is missing")
+    func overflow() throws {
+        var schedule = HandOffSchedule(capacity: 2)
+        for number in 1...3 { schedule.committed(try key(Int32(number)), upTo: 1, due: .zero) }
+        #expect(schedule.count == 2)
+        #expect(schedule.hasOverflowed)
+        schedule.clearOverflow()
+        schedule.committed(try key(1), upTo: 2, due: .zero)
+        #expect(!schedule.hasOverflowed)
+    }
+
+    @Test("What is acknowledged again and again does not pile up")
+    func tickets() throws {
+        var schedule = HandOffSchedule()
+        for seq in 1...20_000 as ClosedRange<UInt64> {
+            schedule.committed(try key(1), upTo: seq, due: .seconds(10))
+            schedule.acknowledged(try user(1), try device("phone"), upTo: seq)
+        }
+        #expect(schedule.count == 0)
+        schedule.committed(try key(2), upTo: 1, due: .seconds(5))
+        #expect(schedule.takeDue(now: .seconds(10), limit: 10) == [try key(2)])
+        #expect(schedule.nextDue == nil)
+    }
+
+    @Test("Waits grow, are spread, and heed what was asked for")
+    func backoff() {
+        let backoff = Backoff(base: .seconds(2), limit: .seconds(60))
+        #expect(backoff.delay(failures: 1, random: 0) == .seconds(1))
+        #expect(backoff.delay(failures: 1, random: 1) == .seconds(2))
+        #expect(backoff.delay(failures: 3, random: 1) == .seconds(8))
+        #expect(backoff.delay(failures: 100, random: 1) == .seconds(60))
+        #expect(backoff.delay(failures: 1, asked: .seconds(30), random: 1) == .seconds(32))
+        #expect(backoff.delay(failures: 1, asked: .seconds(1_000_000), random: 1) == .seconds(62))
+        #expect(backoff.delay(failures: 0, asked: .seconds(-5), random: 0) == .seconds(1))
+    }
+
+    @Test("A service that fails is left alone, longer each time; many failures together count once")
+    func health() {
+        var health = ServiceHealth(backoff: Backoff(base: .seconds(2), limit: .seconds(60)))
+        #expect(health.pausedUntil(.apns, now: .zero) == nil)
+        for _ in 0..<5 { health.failed(.apns, asked: nil, now: .zero, random: 1) }
+        #expect(health.pausedUntil(.apns, now: .zero) == .seconds(2))
+        #expect(health.pausedUntil(.fcm, now: .zero) == nil)
+        health.failed(.apns, asked: .seconds(9), now: .seconds(1), random: 1)
+        #expect(health.pausedUntil(.apns, now: .seconds(2)) == .seconds(10))
+        health.failed(.apns, asked: nil, now: .seconds(10), random: 1)
+        #expect(health.pausedUntil(.apns, now: .seconds(10)) == .seconds(14))
+        health.succeeded(.apns)
+        #expect(health.pausedUntil(.apns, now: .seconds(10)) == nil)
+    }
+}

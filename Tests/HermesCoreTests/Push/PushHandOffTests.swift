@@ -1,0 +1,311 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import Synchronization
+import Testing
+
+@Suite("Hand-off to push services", .timeLimit(.minutes(1))) struct PushHandOffTests {
+    /// Takes notifications and answers what a test says.
+    private final class FakeSender: PushSender {
+        private let state = Mutex((sent: [PushDelivery](), answers: [PushSendOutcome]()))
+
+        var sent: [PushDelivery] { state.withLock { $0.sent } }
+
+        /// The next answers; afterwards everything is delivered.
+        func answer(_ outcomes: PushSendOutcome...) { state.withLock { $0.answers = outcomes } }
+
+        func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome] {
+            state.withLock { state in
+                deliveries.map { delivery in
+                    state.sent.append(delivery)
+                    return state.answers.isEmpty ? .delivered(id: "1") : state.answers.removeFirst()
+                }
+            }
+        }
+    }
+
+    private struct World {
+        let store: MemoryStore
+        let time = ManualTime()
+        let sender = FakeSender()
+        let messenger: Messenger
+        let outbox: WebhookOutbox
+        let handOff: PushHandOff
+
+        /// Accounts 1 to 3; the second has a token on its device "phone".
+        init(_ store: MemoryStore? = nil) async throws {
+            self.store = store ?? MemoryStore()
+            if store == nil { try await addAccounts(3, to: self.store) }
+            messenger = Messenger(
+                accountStore: self.store,
+                messageStore: self.store,
+                socialStore: self.store,
+                sessionStore: self.store,
+                pushTokenStore: self.store,
+                messageSettings: MessageSettings(commit: .init(acknowledgementDelay: .seconds(3600))),
+                time: time
+            )
+            outbox = WebhookOutbox(store: self.store, kinds: Set(WebhookNotice.Kind.allCases), limit: 100, time: time)
+            handOff = PushHandOff(
+                messenger,
+                store: self.store,
+                accounts: self.store,
+                sender: sender,
+                webhooks: outbox,
+                text: { PushText(title: $0.senderName, body: String(decoding: $0.content.bytes, as: UTF8.self)) }
+            )
+            messenger.watch.install(handOff)
+            try await messenger.load()
+            if store == nil { try await setToken() }
+        }
+
+        func setToken(_ deviceName: String = "phone", text: String = "aa") async throws {
+            let token = PushToken(stored: .apns, text: text, appID: "")
+            try await messenger.pushTokens.set(token, of: principal(2, deviceName))
+        }
+
+        func send(_ text: String, from sender: Int32 = 1, to receiver: Int32 = 2) async throws {
+            let draft = MessageDraft(
+                conversation: .direct(between: try user(sender), and: try user(receiver)),
+                clientID: nil,
+                content: MessageContent(bytes: Array(text.utf8))
+            )
+            let from = try principal(sender)
+            _ = try await withCheckedContinuation { continuation in
+                messenger.messages.send(draft, from: from) { continuation.resume(returning: $0) }
+            }.get()
+            // The observer is called behind the completion, on the committer's thread: a second commit comes after it.
+            try await barrier()
+        }
+
+        func markRead(upTo seq: UInt64, by reader: Int32, with other: Int32) async throws {
+            let conversation = ConversationID.direct(between: try user(reader), and: try user(other))
+            let reader = try principal(reader)
+            try await withCheckedContinuation { continuation in
+                messenger.messages.markRead(conversation, upTo: seq, by: reader) { continuation.resume(returning: $0) }
+            }.get()
+            try await barrier()
+        }
+
+        private func barrier() async throws {
+            let me = try principal(3)
+            try await withCheckedContinuation { continuation in
+                let own = ConversationID.direct(between: me.user, and: me.user)
+                messenger.messages.markRead(own, upTo: 1, by: me) { continuation.resume(returning: $0) }
+            }.get()
+        }
+
+        /// Lets time pass and looks at what is due.
+        func wait(_ duration: Duration) async {
+            time.advance(by: duration)
+            await handOff.runDue()
+        }
+
+        func pushedUpTo() async throws -> [UInt64] { try await store.pushTargets(of: user(2)).map(\.pushedUpTo) }
+
+        func events() async throws -> [[String: Any]] {
+            try await store.dueWebhooks(now: time.now(), limit: 100).map { webhook in
+                try JSONSerialization.jsonObject(with: Data(webhook.event.body)) as? [String: Any] ?? [:]
+            }
+        }
+    }
+
+    @Test("Who is not connected is pushed to at once, one notification for each conversation, the newest")
+    func away() async throws {
+        let world = try await World()
+        for text in ["one", "two"] { try await world.send(text) }
+        try await world.send("three", from: 3)
+        await world.wait(.zero)
+        #expect(world.sender.sent.map(\.notification.body) == ["two", "three"])
+        #expect(world.sender.sent.map(\.notification.badge) == [3, 3])
+        #expect(world.sender.sent.map(\.notification.collapseKey) == ["direct/1-2", "direct/2-3"])
+        #expect(world.sender.sent.map(\.notification.reference.conversation) == ["direct/1", "direct/3"])
+        #expect(try await world.pushedUpTo() == [3])
+        await world.wait(.seconds(3600))
+        #expect(world.sender.sent.count == 2)
+        await world.messenger.shutdown()
+    }
+
+    @Test("Who is connected has until the deadline to acknowledge")
+    func connected() async throws {
+        let world = try await World()
+        let attachment = RecordingAttachment(try principal(2))
+        world.messenger.sessions.attach(attachment)
+        try await world.send("one")
+        await world.wait(.milliseconds(9_999))
+        #expect(world.sender.sent.isEmpty)
+        await world.wait(.milliseconds(1))
+        #expect(world.sender.sent.map(\.notification.body) == ["one"])
+        try await world.send("two")
+        world.messenger.messages.acknowledge(try principal(2), upTo: 2)
+        await world.wait(.seconds(60))
+        #expect(world.sender.sent.count == 1)
+        #expect(world.handOff.waiting == 0)
+        await world.messenger.shutdown()
+    }
+
+    @Test("An app that is not in front of its user is pushed to at once, until it is again")
+    func background() async throws {
+        let world = try await World()
+        let attachment = RecordingAttachment(try principal(2))
+        world.messenger.sessions.attach(attachment)
+        world.messenger.sessions.setResting(true, attachment)
+        try await world.send("one")
+        await world.wait(.zero)
+        #expect(world.sender.sent.count == 1)
+        world.messenger.sessions.setResting(false, attachment)
+        try await world.send("two")
+        await world.wait(.zero)
+        #expect(world.sender.sent.count == 1)
+        world.messenger.sessions.setResting(true, attachment)
+        world.messenger.sessions.detach(attachment)
+        world.messenger.sessions.attach(attachment)
+        #expect(world.messenger.sessions.awakeDevices(of: try user(2)) == [try device("phone")])
+        await world.messenger.shutdown()
+    }
+
+    @Test("What one sent oneself, read marks, and what was read elsewhere push nothing")
+    func unworthy() async throws {
+        let world = try await World()
+        try await world.send("mine", from: 2, to: 1)
+        try await world.markRead(upTo: 1, by: 1, with: 2)
+        await world.wait(.zero)
+        #expect(world.sender.sent.isEmpty)
+        let attachment = RecordingAttachment(try principal(2))
+        world.messenger.sessions.attach(attachment)
+        try await world.send("read on the tablet")
+        try await world.markRead(upTo: 2, by: 2, with: 1)
+        await world.wait(.seconds(10))
+        #expect(world.sender.sent.isEmpty)
+        try await world.send("not read")
+        await world.wait(.seconds(10))
+        #expect(world.sender.sent.map(\.notification.badge) == [1])
+        await world.messenger.shutdown()
+    }
+
+    @Test("What did not go through is tried again, with the same id, and nothing else")
+    func retry() async throws {
+        let world = try await World()
+        try await world.send("one")
+        world.sender.answer(.retry(after: .seconds(30), isService: true, reason: "503"))
+        await world.wait(.zero)
+        #expect(try await world.pushedUpTo() == [0])
+        await world.wait(.seconds(29))
+        #expect(world.sender.sent.count == 1)
+        // The pause of the service is over by then, and the wait of the device.
+        for _ in 0..<5 { await world.wait(.seconds(5)) }
+        #expect(world.sender.sent.count == 2)
+        #expect(Set(world.sender.sent.map(\.notification.id)).count == 1)
+        #expect(try await world.pushedUpTo() == [1])
+        await world.messenger.shutdown()
+    }
+
+    @Test("A token that is gone is forgotten")
+    func gone() async throws {
+        let world = try await World()
+        try await world.send("one")
+        world.sender.answer(.tokenGone(since: nil))
+        await world.wait(.zero)
+        #expect(try await world.store.pushTargets(of: user(2)).isEmpty)
+        try await world.send("two")
+        await world.wait(.seconds(3600))
+        #expect(world.sender.sent.count == 1)
+        await world.messenger.shutdown()
+    }
+
+    @Test("After a restart what is not acknowledged and not pushed is pushed, and nothing else")
+    func restart() async throws {
+        let store = MemoryStore()
+        try await addAccounts(3, to: store)
+        var world = try await World(store)
+        try await world.setToken()
+        try await world.send("pushed")
+        await world.wait(.zero)
+        // Killed here: committed and not looked at.
+        try await world.send("lost to the process")
+        await world.messenger.shutdown()
+        world = try await World(store)
+        try await world.handOff.recover()
+        await world.wait(.seconds(9))
+        #expect(world.sender.sent.isEmpty)
+        await world.wait(.seconds(1))
+        #expect(world.sender.sent.map(\.notification.body) == ["lost to the process"])
+        #expect(world.sender.sent.map(\.notification.badge) == [2])
+        try await world.handOff.recover()
+        await world.wait(.seconds(60))
+        #expect(world.sender.sent.count == 1)
+        await world.messenger.shutdown()
+    }
+
+    @Test("The webhook hears of what no device acknowledged, once, and of results")
+    func webhooks() async throws {
+        let world = try await World()
+        try await world.send("one")
+        await world.wait(.zero)
+        await world.wait(.seconds(10))
+        await world.wait(.seconds(10))
+        let events = try await world.events()
+        #expect(events.map { $0["type"] as? String } == ["push.result", "message.undelivered"])
+        let push = try #require(events[0]["push"] as? [String: Any])
+        #expect(push["result"] as? String == "delivered")
+        #expect(push["service"] as? String == "apns")
+        #expect(events[1]["user"] as? Int == 2)
+        let message = try #require(events[1]["message"] as? [String: Any])
+        #expect(message["seq"] as? Int == 1)
+        #expect(message["from"] as? Int == 1)
+        #expect(message["conversation"] as? String == "direct/1")
+        try await world.handOff.recover()
+        await world.wait(.seconds(60))
+        #expect(try await world.events().count == 2)
+        await world.messenger.shutdown()
+    }
+
+    @Test("A back end's push is pushed with its own collapse key, to the device that it is for")
+    func backEndPush() async throws {
+        let world = try await World()
+        _ = try await world.store.open(
+            DeviceDescription(id: device("tablet")),
+            of: user(2),
+            token: nil,
+            now: world.time.now()
+        )
+        try await world.setToken("tablet", text: "bb")
+        let tablet = try device("tablet")
+        let entry = InboxEntry(
+            seq: 1,
+            committedAt: world.time.now(),
+            event: .push(
+                Push(
+                    id: MessageID(high: 1, low: 2),
+                    content: PushContent(
+                        title: "Order",
+                        body: "Shipped",
+                        dataJSON: #"{"n":1}"#,
+                        collapseKey: "order-1"
+                    ),
+                    priority: .high,
+                    expiresAt: world.time.now().advanced(by: .seconds(60)),
+                    device: tablet
+                )
+            )
+        )
+        let plans = try ["phone", "tablet"].map { name in
+            HandOffPlan(for: try user(2), try device(name), entries: [entry], pushedUpTo: 0) { _ in
+                PushText(title: "", body: "")
+            }
+        }
+        #expect(plans[0].items.isEmpty)
+        #expect(plans[0].upTo == 1)
+        let notification = try #require(plans[1].items.first?.notification)
+        #expect(notification.title == "Order")
+        #expect(notification.data == #"{"n":1}"#)
+        #expect(notification.collapseKey == "key/order-1")
+        #expect(notification.priority == .high)
+        #expect(
+            notification.id.wholeMatch(of: /[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/) != nil
+        )
+        await world.messenger.shutdown()
+    }
+}

@@ -1,0 +1,204 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Foundation
+import HermesCore
+import HermesTestKit
+import Synchronization
+import Testing
+
+@testable import HermesPush
+
+@Suite("Webhooks", .timeLimit(.minutes(1)))
+struct WebhookTests {
+    private typealias Answer = @Sendable (FakeEndpoint.Request, Int) -> FakeEndpoint.Answer
+
+    private static let secret = "a secret of some length"
+
+    private struct World {
+        let clock = ManualClock(now: PushFixtures.now)
+        let store = MemoryStore()
+        let outbox: WebhookOutbox
+        let poster: WebhookPoster
+
+        init(_ url: String, http: PushHTTPClient, folder: PushFixtures.Folder, limit: Int = 1_000) throws {
+            outbox = WebhookOutbox(store: store, kinds: [.online, .offline], limit: limit, time: clock)
+            poster = try WebhookPoster(
+                .init(url: url, secretFile: try folder.write("secret", WebhookTests.secret + "\n"), concurrency: 4),
+                outbox: outbox,
+                http: http,
+                time: clock
+            )
+        }
+
+        func note(_ users: Int32...) async throws {
+            for user in users { outbox.note(.online(try #require(UserID(rawValue: user)))) }
+            await outbox.flush()
+        }
+    }
+
+    private func withWorld(
+        limit: Int = 1_000,
+        answer: @escaping Answer = { _, _ in .init(204) },
+        _ body: (World, FakeEndpoint) async throws -> Void
+    ) async throws {
+        let folder = try PushFixtures.Folder()
+        let endpoint = try await FakeEndpoint.start(answer: answer)
+        let http = try PushFixtures.client()
+        let result: Result<Void, any Error>
+        do {
+            try await body(World(endpoint.url + "/hook", http: http, folder: folder, limit: limit), endpoint)
+            result = .success(())
+        } catch { result = .failure(error) }
+        await http.shutdown()
+        await endpoint.stop()
+        try result.get()
+    }
+
+    private static func users(_ requests: [FakeEndpoint.Request]) throws -> [Int] {
+        try requests.compactMap { try PushFixtures.json($0.body)["user"] as? Int }
+    }
+
+    @Test("An event is posted as JSON with a signature that the receiver can check")
+    func signature() async throws {
+        try await withWorld { world, endpoint in
+            try await world.note(7)
+            #expect(try await world.poster.postDue() == .init(posted: 1, failed: 0))
+            let request = try #require(endpoint.received.first)
+            #expect(request.path == "/hook")
+            #expect(request.headers["content-type"] == "application/json")
+            let body = try PushFixtures.json(request.body)
+            #expect(body["type"] as? String == "online")
+            #expect(body["user"] as? Int == 7)
+            #expect(body["time"] as? Int == 1_800_000_000_000)
+            #expect((body["id"] as? String)?.count == 26)
+            #expect(body["id"] as? String == request.headers["hermes-event-id"])
+            let signed = Data("1800000000.".utf8) + Data(request.body)
+            let key = SymmetricKey(data: Data(Self.secret.utf8))
+            let code = HMAC<SHA256>.authenticationCode(for: signed, using: key).map { String(format: "%02x", $0) }
+            #expect(request.headers["hermes-signature"] == "t=1800000000,v1=\(code.joined())")
+            #expect(try await world.store.webhookQueue().count == 0)
+        }
+    }
+
+    @Test("The signature is the one that openssl computes")
+    func knownSignature() {
+        let value = WebhookSignature.value(
+            Array("{}".utf8),
+            secret: SymmetricKey(data: Data("whsec_0123456789abcdef".utf8)),
+            now: Timestamp(rawValue: 1_700_000_000_999)
+        )
+        // printf '1700000000.{}' | openssl dgst -sha256 -hmac whsec_0123456789abcdef
+        #expect(value == "t=1700000000,v1=d0c329a0542d1a8e66b0b5503cf2d2f8f8e174c98224b843c11f74ea14c341e9")
+    }
+
+    @Test("What fails is posted again with the same id, in the user's order, later each time")
+    func retries() async throws {
+        let failing: Answer = { _, count in .init(count <= 2 ? 500 : 200) }
+        try await withWorld(answer: failing) { world, endpoint in
+            try await world.note(1, 1)
+            for expected in [0, 0, 2] {
+                #expect(try await world.poster.postDue().posted == expected)
+                #expect(try await world.poster.postDue() == .init(posted: 0, failed: 0), "not before its time")
+                world.clock.advance(by: .seconds(10))
+            }
+            let ids = endpoint.received.compactMap { $0.headers["hermes-event-id"] }
+            #expect(ids.count == 4)
+            #expect(Set(ids.prefix(3)).count == 1)
+            #expect(ids[3] > ids[2])
+            #expect(world.poster.statistics.posted == 2)
+            #expect(world.poster.statistics.failed == 2)
+        }
+    }
+
+    @Test("One user's trouble is not another's")
+    func independence() async throws {
+        let failing: Answer = { request, _ in
+            let isFirst =
+                String(decoding: request.body, as: UTF8.self).contains("\"user\":1,")
+                || String(decoding: request.body, as: UTF8.self).contains("\"user\":1}")
+            return .init(isFirst ? 500 : 200)
+        }
+        try await withWorld(answer: failing) { world, endpoint in
+            try await world.note(1, 2, 1, 3)
+            #expect(try await world.poster.postDue() == .init(posted: 2, failed: 1))
+            #expect(try Self.users(endpoint.received).sorted() == [1, 2, 3])
+        }
+    }
+
+    @Test("After a day an event is given up, and counted")
+    func givingUp() async throws {
+        let failing: Answer = { _, _ in .init(500) }
+        try await withWorld(answer: failing) { world, endpoint in
+            try await world.note(1)
+            _ = try await world.poster.postDue()
+            world.clock.advance(by: .seconds(24 * 3600))
+            _ = try await world.poster.postDue()
+            #expect(endpoint.received.count == 1)
+            #expect(world.poster.statistics.givenUp == 1)
+            #expect(try await world.store.webhookQueue().count == 0)
+        }
+    }
+
+    @Test("The queue is bounded: the oldest go, and are counted")
+    func bounded() async throws {
+        try await withWorld(limit: 3) { world, endpoint in
+            try await world.note(1, 2, 3, 4, 5)
+            #expect(world.outbox.statistics.dropped == 2)
+            _ = try await world.poster.postDue()
+            #expect(try Self.users(endpoint.received).sorted() == [3, 4, 5])
+        }
+    }
+
+    @Test("What is not asked for is not queued")
+    func kinds() async throws {
+        try await withWorld { world, _ in
+            let user = try #require(UserID(rawValue: 1))
+            try await world.outbox.append(
+                [
+                    .messageUndelivered(
+                        user,
+                        InboxEntry(seq: 1, committedAt: PushFixtures.now, event: .expired(through: 1))
+                    )
+                ],
+                marks: [:]
+            )
+            #expect(try await world.store.webhookQueue().count == 0)
+        }
+    }
+
+    @Test("It runs by itself, and ends when it is cancelled")
+    func running() async throws {
+        try await withWorld { world, endpoint in
+            await withDiscardingTaskGroup { group in
+                group.addTask { await world.outbox.run() }
+                group.addTask { await world.poster.run() }
+                if let user = UserID(rawValue: 9) { world.outbox.note(.offline(user)) }
+                _ = await endpoint.requests(1)
+                group.cancelAll()
+            }
+            let users = try Self.users(endpoint.received)
+            #expect(users.first == 9)
+        }
+    }
+
+    @Test("A URL or a secret that cannot be used stops the start")
+    func configuration() async throws {
+        let folder = try PushFixtures.Folder()
+        let http = try PushFixtures.client()
+        let short = try folder.write("short", "short")
+        let outbox = WebhookOutbox(store: MemoryStore(), kinds: [], limit: 1, time: ManualClock())
+        for (url, file, key) in [
+            ("ftp://example.org", "", "webhooks.url"), ("https://", "", "webhooks.url"),
+            ("https://example.org", short, "webhooks.secretFile"),
+            ("https://example.org", folder.path + "/missing", "webhooks.secretFile"),
+        ] {
+            let error = #expect(throws: PushConfigurationError.self) {
+                try WebhookPoster(.init(url: url, secretFile: file), outbox: outbox, http: http, time: ManualClock())
+            }
+            #expect(error?.key == key)
+        }
+        await http.shutdown()
+    }
+}

@@ -1,0 +1,137 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Foundation
+import HermesClient
+import HermesPush
+import HermesServer
+import HermesTestKit
+import Testing
+
+/// A whole server with its push services and webhooks, whose other ends are in this process.
+@Suite(.timeLimit(.minutes(2)))
+struct OutboundTests {
+    private static let token = String(repeating: "0a", count: 32)
+
+    /// Files that go with the last reference.
+    private final class Folder: Sendable {
+        let path = NSTemporaryDirectory() + "/hermes-outbound-" + UUID().uuidString
+
+        init() throws { try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true) }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+
+        func write(_ name: String, _ text: String) throws -> String {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path + "/" + name))
+            return path + "/" + name
+        }
+    }
+
+    private static func configuration(_ server: TestServer, device: String = "one") -> HermesClient.Configuration {
+        HermesClient.Configuration(
+            server: ServerAddress(port: server.port("delimited")),
+            device: DeviceDescription(id: device)
+        )
+    }
+
+    private static func register(_ name: String, _ server: TestServer) async throws -> (HermesClient, Session) {
+        let client = try HermesClient(configuration(server))
+        return (client, try await client.logIn(.register(nickName: name, password: "secret-\(name)")))
+    }
+
+    private static func json(_ request: FakeEndpoint.Request) throws -> [String: Any] {
+        try JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any] ?? [:]
+    }
+
+    @Test("A message to somebody who is away goes to the push service; after a restart it does not go again")
+    func push() async throws {
+        let folder = try Folder()
+        let key = try folder.write("key.p8", P256.Signing.PrivateKey().pemRepresentation)
+        let apple = try await FakeEndpoint.start()
+        func configure(_ settings: inout ServerSettings) {
+            settings.push.handOff = .milliseconds(200)
+            settings.push.apns = .init(
+                keyFile: key,
+                keyID: "KEY1234567",
+                teamID: "TEAM123456",
+                topic: "org.example.app",
+                endpoint: apple.url
+            )
+        }
+        try await withServer(store: .sqlite, configure: configure) { server in
+            let (bob, bobSession) = try await Self.register("bob", server)
+            try await bob.registerPushToken(PushToken(.apns, Self.token))
+            await bob.close()
+            let (ann, _) = try await Self.register("ann", server)
+            try await ann.send("Are you there?", to: .user(uid: bobSession.uid))
+            let request = try #require(await apple.requests(1).first)
+            #expect(request.path == "/3/device/\(Self.token)")
+            let aps = try #require(try Self.json(request)["aps"] as? [String: Any])
+            #expect(aps["alert"] as? [String: String] == ["title": "ann", "body": "Are you there?"])
+            #expect(aps["badge"] as? Int == 1)
+            await ann.close()
+
+            try await server.restart()
+            let (carl, _) = try await Self.register("carl", server)
+            try await carl.send("And now?", to: .user(uid: bobSession.uid))
+            let all = await apple.requests(2)
+            #expect(all.count == 2)
+            #expect((try Self.json(all[1])["aps"] as? [String: Any])?["badge"] as? Int == 2)
+            await carl.close()
+        }
+        await apple.stop()
+    }
+
+    @Test("Webhooks tell who comes and goes and what is not delivered")
+    func webhooks() async throws {
+        let folder = try Folder()
+        let secret = try folder.write("secret", "0123456789abcdef")
+        let backEnd = try await FakeEndpoint.start()
+        func configure(_ settings: inout ServerSettings) {
+            settings.push.handOff = .milliseconds(100)
+            settings.webhooks.url = backEnd.url + "/events"
+            settings.webhooks.secretFile = secret
+        }
+        try await withServer(configure: configure) { server in
+            let (bob, bobSession) = try await Self.register("bob", server)
+            await bob.close()
+            let (ann, annSession) = try await Self.register("ann", server)
+            try await ann.send("Are you there?", to: .user(uid: bobSession.uid))
+            let requests = await backEnd.requests(4)
+            let events = try requests.map { try Self.json($0) }
+            #expect(requests.allSatisfy { $0.headers["hermes-signature"]?.hasPrefix("t=") == true })
+            let bobs = events.filter { $0["user"] as? Int == Int(bobSession.uid) }.map { $0["type"] as? String }
+            #expect(bobs == ["online", "offline", "message.undelivered"])
+            let anns = events.filter { $0["user"] as? Int == Int(annSession.uid) }.map { $0["type"] as? String }
+            #expect(anns == ["online"])
+            await ann.close()
+        }
+        await backEnd.stop()
+    }
+
+    @Test("A key that cannot be read stops the start with the setting's name")
+    func badKey() async throws {
+        func configure(_ settings: inout ServerSettings) {
+            settings.push.apns = .init(keyFile: "/nowhere/key.p8", keyID: "K", teamID: "T", topic: "a")
+        }
+        let error = await #expect(throws: ServerFailure.self) {
+            try await withServer(configure: configure) { _ in }
+        }
+        #expect(error?.exitCode == .badConfiguration)
+        #expect(error?.message.contains("push.apns.keyFile") == true)
+    }
+
+    @Test("Settings that belong together are asked for together")
+    func incomplete() throws {
+        for (arguments, missing) in [
+            (["--push.apns.keyFile", "k"], "push.apns.topic"),
+            (["--push.webPush.privateKeyFile", "k"], "push.webPush.subject"),
+        ] {
+            let error = #expect(throws: ServerFailure.self) {
+                try HermesServer.load(arguments: arguments, environment: [:])
+            }
+            #expect(error?.message.contains(missing) == true)
+        }
+    }
+}
