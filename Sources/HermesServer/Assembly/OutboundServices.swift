@@ -103,7 +103,7 @@ struct OutboundServices: Service {
         guard !settings.url.isEmpty else { return (nil, nil) }
         let outbox = WebhookOutbox(
             store: store.webhooks,
-            kinds: settings.kinds,
+            kinds: Set(settings.kinds),
             limit: settings.queue,
             time: messenger.time
         )

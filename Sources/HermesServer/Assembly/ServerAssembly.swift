@@ -207,6 +207,7 @@ package final class ServerAssembly: Sendable {
                         messenger: messenger,
                         outbound: outbound
                     ),
+                    api: api,
                     webSockets: webSockets,
                     origins: WebSocketOrigins(settings.webSocket.origins),
                     maxWebSockets: webSockets.isEmpty ? 0 : settings.gateways.limits.connections,

@@ -171,7 +171,7 @@ extension WebhookSettings {
         self.init(
             url: try values.value(of: Self.url),
             secretFile: try values.value(of: Self.secretFile),
-            kinds: Set(try values.value(of: Self.events)),
+            kinds: try values.value(of: Self.events),
             queue: try values.value(of: Self.queue)
         )
     }

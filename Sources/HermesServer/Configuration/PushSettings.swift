@@ -50,14 +50,14 @@ package struct WebhookSettings: Sendable {
     /// Empty: off.
     package var url: String
     package var secretFile: String
-    package var kinds: Set<WebhookNotice.Kind>
+    package var kinds: [WebhookNotice.Kind]
     /// How many events may wait.
     package var queue: Int
 
     package init(
         url: String = "",
         secretFile: String = "",
-        kinds: Set<WebhookNotice.Kind> = Set(WebhookNotice.Kind.allCases),
+        kinds: [WebhookNotice.Kind] = WebhookNotice.Kind.allCases,
         queue: Int = 100_000
     ) {
         self.url = url
