@@ -54,6 +54,7 @@ extension SQLiteStore: PushTokenStore {
                 sql: """
                     SELECT t.device_id, t.service, t.token, t.app_id, t.set_at, t.pushed_up_to, d.cursor
                     FROM push_token t JOIN device d ON d.user = t.user AND d.device_id = t.device_id
+                        JOIN account a ON a.id = t.user AND a.is_disabled = 0
                     WHERE t.user = ? ORDER BY t.device_id
                     """,
                 arguments: [user.rawValue]
@@ -125,6 +126,7 @@ extension SQLiteStore: PushTokenStore {
             """
             SELECT DISTINCT t.user FROM push_token t JOIN inbox_head h ON h.user = t.user
                 JOIN device d ON d.user = t.user AND d.device_id = t.device_id
+                JOIN account a ON a.id = t.user AND a.is_disabled = 0
             WHERE t.user > ? AND h.head > max(t.pushed_up_to, d.cursor) ORDER BY t.user LIMIT ?
             """,
             after: user,

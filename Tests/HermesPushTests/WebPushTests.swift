@@ -73,6 +73,7 @@ struct WebPushTests {
             [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1],
         ]
         for address in inside { #expect(!PublicAddress.isPublic(address), "\(address)") }
+        #expect((try? Set(PublicAddress.resolve("127.0.0.1"))) == [[127, 0, 0, 1]])
         let outside: [[UInt8]] = [
             [8, 8, 8, 8], [172, 32, 0, 1], [192, 169, 0, 1], [100, 128, 0, 1],
             [0x2A, 0x00, 0x14, 0x50] + Array(repeating: 1, count: 12),

@@ -77,6 +77,8 @@ struct DelimitedLink: ConnectionLink {
     private var rooms: [String: RoomUser] = [:]
     /// Watched on the next connection again.
     private var watched: Set<UInt32> = []
+    /// The server hands messages to the push service at once while the app is not in front of its user.
+    private var appState = DeviceConditions.AppState.foreground
     private var outputs: [InboxTracker<Entry>.Output] = []
 
     /// At most so many events wait that matter only now; newer ones are dropped.
@@ -142,9 +144,20 @@ struct DelimitedLink: ConnectionLink {
             request.enter.user = user.wire
             effects.append(.send(.room(request), id: ID.room))
         }
-        guard !watched.isEmpty else { return }
+        guard !watched.isEmpty || appState != .foreground else { return }
         var request = Hermes_V1_PresenceRequest()
         request.watchUids = watched.sorted()
+        // What a server takes for granted is not said.
+        if appState != .foreground { request.appState = appState.wire }
+        effects.append(.send(.presence(request), id: ID.presence))
+    }
+
+    mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {
+        guard state != appState else { return }
+        appState = state
+        guard isLive else { return }
+        var request = Hermes_V1_PresenceRequest()
+        request.appState = state.wire
         effects.append(.send(.presence(request), id: ID.presence))
     }
 

@@ -69,17 +69,14 @@ extension HermesClient {
         request.clearPushToken_p = Hermes_V1_ClearPushToken()
         _ = try await result(of: .device(request), replay: .always)
     }
+}
 
-    /// Tells the server what the app is doing: while it is not in front of its user, messages are handed to the push service at
-    /// once. Holds for the present connection; nothing happens without one.
-    public func reportAppState(_ state: DeviceConditions.AppState) async {
-        var request = Hermes_V1_PresenceRequest()
-        request.appState =
-            switch state {
-            case .foreground: .foreground
-            case .background: .background
-            case .suspended: .suspended
-            }
-        await driver.sendIfLive(.presence(request))
+extension DeviceConditions.AppState {
+    var wire: Hermes_V1_AppState {
+        switch self {
+        case .foreground: .foreground
+        case .background: .background
+        case .suspended: .suspended
+        }
     }
 }

@@ -167,6 +167,9 @@ extension ConnectionDriver {
             withLink { link, effects in link.closing(effects: &effects) }
             flush()
         }
+        let isLive = if case .live = machine.state { snapshot.appState != .suspended } else { false }
+        withLink { link, effects in link.appStateKnown(snapshot.appState, isLive: isLive, effects: &effects) }
+        if isLive { flush() }
         let learned = conditions.heartbeatStore.learned(of: snapshot.path.label)
         let actions = machine.conditionsChanged(snapshot, learned: learned, now: eventLoop.now)
         // Not learned now, but known.

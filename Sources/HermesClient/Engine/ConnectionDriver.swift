@@ -99,6 +99,9 @@ actor ConnectionDriver<Link: ConnectionLink> {
         )
         remembered = machine.learned
         self.link.networkKnown(snapshot.path, heartbeat: remembered)
+        // There is no connection yet to send anything on.
+        var effects = Link.Effects()
+        self.link.appStateKnown(snapshot.appState, isLive: false, effects: &effects)
     }
 }
 

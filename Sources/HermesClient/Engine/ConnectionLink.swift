@@ -50,6 +50,10 @@ protocol ConnectionLink: Sendable {
     /// The network that the device is in, and what is known of its patience; called when either changes.
     mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat)
 
+    /// What the device lets the app do; called before the first connection and when it changes. Only if `isLive` may
+    /// something be sent at once.
+    mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects)
+
     /// A request was given up before its answer came: nobody waits for it any more.
     mutating func abandoned(id: UInt64)
 
@@ -74,6 +78,7 @@ extension ConnectionLink {
     mutating func lost() {}
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {}
     mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {}
+    mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {}
     mutating func abandoned(id: UInt64) {}
     mutating func closing(effects: inout Effects) {}
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {}

@@ -51,7 +51,9 @@ extension MemoryState {
     }
 
     func pushTargets(of user: UserID) -> [PushTarget] {
-        guard let record = records[user], let rows = pushRows[user] else { return [] }
+        guard let record = records[user], !record.stored.account.isDisabled, let rows = pushRows[user] else {
+            return []
+        }
         let targets = record.devices.compactMap { device in
             rows[device.description.id].map { row in
                 PushTarget(

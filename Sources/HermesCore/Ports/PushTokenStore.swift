@@ -18,7 +18,7 @@ package protocol PushTokenStore: Sendable {
         now: Timestamp
     ) async throws(HermesError)
 
-    /// The devices of a user that have a token.
+    /// The devices of a user that have a token; none while the account is disabled.
     func pushTargets(of user: UserID) async throws(HermesError) -> [PushTarget]
 
     /// Notes what was pushed and forgets tokens, in one commit. What is of no device any more is left out.

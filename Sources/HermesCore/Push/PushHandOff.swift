@@ -51,7 +51,8 @@ package final class PushHandOff: DeliveryObserver {
     let accounts: any AccountStore
     let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
     let sessions: SessionRegistry
-    let sender: any PushSender
+    /// Nil: nobody is pushed to, only webhooks are told.
+    let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
     let time: any TimeSource
     let text: @Sendable (Message) -> PushText
@@ -72,7 +73,7 @@ package final class PushHandOff: DeliveryObserver {
     ///   - messenger: whose inboxes and sessions.
     ///   - store: where the inboxes are; the messenger's.
     ///   - accounts: where the devices are; the messenger's.
-    ///   - sender: the push services; if none is configured, one that refuses.
+    ///   - sender: the push services; nil: none is configured.
     ///   - webhooks: who is told about undelivered messages and results.
     ///   - text: what a notification of a message says.
     ///   - report: gets what happened; called on any thread.
@@ -80,7 +81,7 @@ package final class PushHandOff: DeliveryObserver {
         _ messenger: Messenger,
         store: any MessageStore,
         accounts: any AccountStore,
-        sender: any PushSender,
+        sender: (any PushSender)?,
         webhooks: WebhookOutbox? = nil,
         settings: Settings = Settings(),
         text: @escaping @Sendable (Message) -> PushText,
@@ -107,7 +108,7 @@ package final class PushHandOff: DeliveryObserver {
     // MARK: What comes in
 
     package func committed(_ entries: [UserID: [InboxEntry]]) {
-        let devices = tokens.devices(of: entries.keys)
+        let devices = sender == nil ? [:] : tokens.devices(of: entries.keys)
         let reportsUndelivered = reportsUndelivered
         guard reportsUndelivered || !devices.isEmpty else { return }
         var news: [(key: HandOffKey, seq: UInt64, wait: Duration)] = []
@@ -137,10 +138,12 @@ package final class PushHandOff: DeliveryObserver {
     /// Devices get the time of one deadline to come back by themselves.
     package func recover() async throws(HermesError) {
         state.withLock { $0.schedule.clearOverflow() }
-        try await recover { (last) throws(HermesError) in
-            let users = try await tokens.store.usersToPush(after: last, limit: StoreSettings.maxPageEntries)
-            let devices = tokens.devices(of: users)
-            return (users.last, users.flatMap { user in devices[user, default: []].map { HandOffKey(user, $0) } })
+        if sender != nil {
+            try await recover { (last) throws(HermesError) in
+                let users = try await tokens.store.usersToPush(after: last, limit: StoreSettings.maxPageEntries)
+                let devices = tokens.devices(of: users)
+                return (users.last, users.flatMap { user in devices[user, default: []].map { HandOffKey(user, $0) } })
+            }
         }
         guard reportsUndelivered, let webhooks else { return }
         try await recover { (last) throws(HermesError) in
@@ -254,7 +257,7 @@ package final class PushHandOff: DeliveryObserver {
             deliveries += candidate.plan.items.map { PushDelivery($0.notification, to: candidate.target.token) }
             ready.append((candidate, start..<deliveries.count))
         }
-        guard !ready.isEmpty else { return }
+        guard !ready.isEmpty, let sender else { return }
         let outcomes = deliveries.isEmpty ? [] : await sender.send(deliveries)
         var settlements: [PushSettlement] = []
         var notices: [WebhookNotice] = []

@@ -56,7 +56,7 @@ struct OutboundServices: Service {
                     messenger,
                     store: store.messages,
                     accounts: store.accounts,
-                    sender: senders,
+                    sender: senders.isEmpty ? nil : senders,
                     webhooks: outbox,
                     settings: PushHandOff.Settings(deadline: push.handOff),
                     text: { PushTextComposer.text(of: $0, preview: preview) },

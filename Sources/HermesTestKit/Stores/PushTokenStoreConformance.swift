@@ -90,6 +90,19 @@ package enum PushTokenStoreConformance {
             try await store.settlePushes([.gone(user, StoreWorld.phone, token("a"), since: nil)])
             try expectEqual(try await world.tokens(of: 0), [])
         },
+        ConformanceCase("Nobody pushes to a disabled account, until it is enabled again") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let store = world.store
+            let user = world[1].user
+            try await world.set("a", of: 1)
+            try world.send("hello", from: 0, to: 1)
+            _ = try await store.update(user, AccountChange(isDisabled: true))
+            try expectEqual(try await world.tokens(of: 1), [])
+            try expectEqual(try await store.usersToPush(after: nil, limit: 10), [])
+            _ = try await store.update(user, AccountChange(isDisabled: false))
+            try expectEqual(try await world.tokens(of: 1), ["a"])
+            try expectEqual(try await store.usersToPush(after: nil, limit: 10), [user])
+        },
         ConformanceCase("Whoever is logged out is not pushed to any more") { makeStore in
             let world = try await StoreWorld(makeStore, devices: [StoreWorld.phone, StoreWorld.tablet])
             let store = world.store

@@ -4,6 +4,7 @@
 import Crypto
 import Foundation
 import HermesClient
+import HermesCore
 import HermesPush
 import HermesServer
 import HermesTestKit
@@ -29,10 +30,17 @@ struct OutboundTests {
     }
 
     private static func configuration(_ server: TestServer, device: String = "one") -> HermesClient.Configuration {
-        HermesClient.Configuration(
+        var configuration = HermesClient.Configuration(
             server: ServerAddress(port: server.port("delimited")),
             device: DeviceDescription(id: device)
         )
+        configuration.reconnect = ReconnectPolicy(
+            windows: [],
+            delays: [.milliseconds(20)],
+            jitter: 0,
+            maxAdvisedWindow: .zero
+        )
+        return configuration
     }
 
     private static func register(_ name: String, _ server: TestServer) async throws -> (HermesClient, Session) {
@@ -108,6 +116,32 @@ struct OutboundTests {
             await ann.close()
         }
         await backEnd.stop()
+    }
+
+    @Test("The SDK says whether its app is in front of the user, at once and after it connected again")
+    func appState() async throws {
+        try await withServer { server in
+            let conditions = DeviceConditions()
+            conditions.appState = .background
+            var configuration = Self.configuration(server)
+            configuration.conditions = conditions
+            let client = try HermesClient(configuration)
+            let session = try await client.logIn(.register(nickName: "bob", password: "secret-bob"))
+            let user = try #require(UserID(rawValue: Int32(session.uid)))
+            let sessions = try server.messenger().sessions
+            // Each answer comes after what was said before it.
+            _ = try await client.devices()
+            #expect(sessions.isOnline(user))
+            #expect(sessions.awakeDevices(of: user).isEmpty)
+            conditions.appState = .foreground
+            while sessions.awakeDevices(of: user).isEmpty { _ = try await client.devices() }
+            conditions.appState = .background
+            while !sessions.awakeDevices(of: user).isEmpty { _ = try await client.devices() }
+            try await server.restart()
+            _ = try await client.devices()
+            #expect(try server.messenger().sessions.awakeDevices(of: user).isEmpty)
+            await client.close()
+        }
     }
 
     @Test("A key that cannot be read stops the start with the setting's name")
