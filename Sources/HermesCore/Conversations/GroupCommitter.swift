@@ -1,15 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
-
 /// Groups what many connections want to have stored into one commit of the ``MessageStore``.
 ///
 /// One thread of its own takes everything that waits, commits it, completes the operations in order and delivers to the
-/// attachments, one call for each attachment and batch. One operation alone is committed at once: the batch grows only
-/// while the commit before it runs.
+/// attachments, one call for each attachment and batch.
 ///
-/// State: a ``Monitor``; the thread owns the rest.
+/// State: a ``CommitQueue``.
 package final class GroupCommitter: Sendable {
     /// Who is told what became of an operation. Called on the committer's thread, or on the caller's if refused at once.
     enum Completion: Sendable {
@@ -63,18 +60,6 @@ package final class GroupCommitter: Sendable {
     private struct Pending: Sendable {
         let operation: WriteOperation
         let completion: Completion
-
-        /// What the operation holds in memory, about.
-        var bytes: Int {
-            switch operation {
-            case .append(let message):
-                512 + message.draft.content.bytes.count + 8 * message.recipients.count
-            case .push(let push):
-                512 + push.weight
-            case .appendEvent, .acknowledge, .recall, .contact, .group:
-                512
-            }
-        }
     }
 
     private struct DeviceKey: Sendable, Hashable {
@@ -82,36 +67,22 @@ package final class GroupCommitter: Sendable {
         let device: DeviceID
     }
 
-    private struct State {
-        var waiting: [Pending] = []
-        /// Taken by the thread and not completed yet.
-        var inProgress = 0
-        /// Of all that waits or is in progress.
-        var bytes = 0
-        /// The highest seq of each device.
-        var acknowledgements: [DeviceKey: UInt64] = [:]
-        /// Taken by the thread and not in the store yet.
-        var acknowledgementsInProgress: [DeviceKey: UInt64] = [:]
-        /// When to commit acknowledgements if nothing else comes.
-        var flushAt: Date?
-        var isThreadIdle = false
-        var isStopping = false
-        var hasStopped = false
-        var stopped: [@Sendable () -> Void] = []
-        var statistics = Statistics()
+    /// The highest seq that each device has acknowledged.
+    private struct Acknowledgements: CommitRiders {
+        var seqs: [DeviceKey: UInt64] = [:]
+
+        var isEmpty: Bool { seqs.isEmpty }
+
+        mutating func takeBack(_ older: Acknowledgements) { seqs.merge(older.seqs, uniquingKeysWith: max) }
     }
 
-    /// What the thread took from the queue in one go.
-    private struct Taken {
-        var pending: [Pending]
-        var acknowledgements: [DeviceKey: UInt64]
-    }
+    private typealias Queue = CommitQueue<Pending, Acknowledgements>
 
     private let store: any MessageStore
     private let sessions: SessionRegistry
     private let time: any TimeSource
     private let limits: Limits
-    private let monitor = Monitor(State())
+    private let queue: Queue
     /// Told of everything that is committed and acknowledged.
     let watch = DeliveryWatch()
 
@@ -126,41 +97,28 @@ package final class GroupCommitter: Sendable {
         self.sessions = sessions
         self.time = time
         self.limits = limits
-        let thread = Thread { [self] in run() }
-        thread.name = "hermes-commit"
-        thread.start()
+        queue = Queue(limits: limits)
+        queue.start(named: "hermes-commit") { [self] batch, acknowledgements in commit(batch, acknowledgements) }
     }
 
     /// What was done so far.
-    package var statistics: Statistics {
-        monitor.withLock { state in
-            var statistics = state.statistics
-            statistics.waiting = state.waiting.count + state.inProgress
-            return statistics
-        }
-    }
+    package var statistics: Statistics { queue.statistics }
 
     /// Has an operation committed; operations are committed and completed in the order of the calls.
     func submit(_ operation: WriteOperation, _ completion: Completion) {
-        enum Decision {
-            case accepted(mustSignal: Bool)
-            case overloaded
-            case stopping
+        do throws(HermesError) {
+            try queue.submit(Pending(operation: operation, completion: completion), bytes: Self.bytes(operation))
+        } catch {
+            completion.fail(error)
         }
-        let decision: Decision = monitor.withLock { state in
-            if state.isStopping { return .stopping }
-            guard state.waiting.count + state.inProgress < limits.maxWaiting, state.bytes < limits.maxWaitingBytes
-            else { return .overloaded }
-            let pending = Pending(operation: operation, completion: completion)
-            state.bytes += pending.bytes
-            state.waiting.append(pending)
-            defer { state.isThreadIdle = false }
-            return .accepted(mustSignal: state.isThreadIdle)
-        }
-        switch decision {
-        case .accepted(let mustSignal): if mustSignal { monitor.signal() }
-        case .overloaded: completion.fail(Self.overloaded)
-        case .stopping: completion.fail(Self.stopping)
+    }
+
+    /// What an operation holds in memory, about.
+    private static func bytes(_ operation: WriteOperation) -> Int {
+        switch operation {
+        case .append(let message): 512 + message.draft.content.bytes.count + 8 * message.recipients.count
+        case .push(let push): 512 + push.weight
+        case .appendEvent, .acknowledge, .recall, .contact, .group: 512
         }
     }
 
@@ -168,98 +126,35 @@ package final class GroupCommitter: Sendable {
     func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
         watch.acknowledged(user, device, upTo: seq)
         let key = DeviceKey(user: user, device: device)
-        let mustSignal = monitor.withLock { state in
-            guard !state.isStopping else { return false }
-            if let known = state.acknowledgements[key] {
-                if seq > known { state.acknowledgements[key] = seq }
+        queue.note { noted in
+            if let known = noted.seqs[key] {
+                if seq > known { noted.seqs[key] = seq }
                 return false
             }
             // Losing one costs a repetition; memory without bound costs more.
-            guard state.acknowledgements.count < limits.maxWaiting else { return false }
-            state.acknowledgements[key] = seq
-            guard state.flushAt == nil else { return false }
-            state.flushAt = Date(timeIntervalSinceNow: limits.acknowledgementDelay / .seconds(1))
-            return state.isThreadIdle
+            guard noted.seqs.count < limits.maxWaiting else { return false }
+            noted.seqs[key] = seq
+            return true
         }
-        // The thread has to learn until when it may wait.
-        if mustSignal { monitor.signal() }
     }
 
     /// How far a device has come by what is not in the store yet; nil if all of it is there.
     func acknowledged(_ user: UserID, _ device: DeviceID) -> UInt64? {
         let key = DeviceKey(user: user, device: device)
-        return monitor.withLock { state in
-            // The newer one is the higher one.
-            state.acknowledgements[key] ?? state.acknowledgementsInProgress[key]
-        }
+        // The newer one is the higher one.
+        return queue.withRiders { waiting, inProgress in waiting.seqs[key] ?? inProgress.seqs[key] }
     }
 
     /// Commits everything that waits, then refuses what comes with `.shuttingDown`. Returns when the thread has ended.
-    package func shutdown() async {
-        await withCheckedContinuation { continuation in
-            let hasStopped = monitor.withLock { state in
-                state.isStopping = true
-                if !state.hasStopped { state.stopped.append { continuation.resume() } }
-                return state.hasStopped
-            }
-            monitor.signal()
-            if hasStopped { continuation.resume() }
-        }
-    }
+    package func shutdown() async { await queue.shutdown() }
 
     // MARK: The thread
 
-    private func run() {
-        while let taken = take() {
-            var acknowledgements = taken.acknowledgements
-            var start = 0
-            repeat {
-                let end = min(start + limits.maxBatch, taken.pending.count)
-                commit(taken.pending[start..<end], acknowledgements)
-                acknowledgements = [:]
-                start = end
-            } while start < taken.pending.count
-            if !taken.acknowledgements.isEmpty { monitor.withLock { $0.acknowledgementsInProgress = [:] } }
-        }
-        let stopped = monitor.withLock { state in
-            state.hasStopped = true
-            defer { state.stopped = [] }
-            return state.stopped
-        }
-        for notify in stopped { notify() }
-    }
-
-    /// Waits for something to commit; nil: the end.
-    private func take() -> Taken? {
-        monitor.wait(until: \.flushAt) { state -> Taken?? in
-            let isFlushDue = state.flushAt.map { $0.timeIntervalSinceNow <= 0 } ?? false
-            guard !state.waiting.isEmpty || isFlushDue || state.isStopping else {
-                state.isThreadIdle = true
-                return nil
-            }
-            if state.waiting.isEmpty && state.acknowledgements.isEmpty {
-                state.flushAt = nil
-                if state.isStopping { return .some(nil) }
-                state.isThreadIdle = true
-                return nil
-            }
-            state.isThreadIdle = false
-            let taken = Taken(pending: state.waiting, acknowledgements: state.acknowledgements)
-            state.inProgress = state.waiting.count
-            state.waiting = []
-            state.waiting.reserveCapacity(min(taken.pending.count, limits.maxBatch))
-            state.acknowledgementsInProgress = state.acknowledgements
-            state.acknowledgements = [:]
-            state.flushAt = nil
-            return .some(taken)
-        }
-    }
-
-    private func commit(_ batch: ArraySlice<Pending>, _ acknowledgements: [DeviceKey: UInt64]) {
+    private func commit(_ batch: ArraySlice<Queue.Entry>, _ acknowledgements: Acknowledgements) {
         var operations: [WriteOperation] = []
-        operations.reserveCapacity(batch.count + acknowledgements.count)
-        for pending in batch { operations.append(pending.operation) }
-        for (key, seq) in acknowledgements { operations.append(.acknowledge(key.user, key.device, upTo: seq)) }
+        operations.reserveCapacity(batch.count + acknowledgements.seqs.count)
+        for entry in batch { operations.append(entry.item.operation) }
+        for (key, seq) in acknowledgements.seqs { operations.append(.acknowledge(key.user, key.device, upTo: seq)) }
         do throws(HermesError) {
             let outcomes = try store.commit(operations, now: time.now())
             guard outcomes.count == operations.count else {
@@ -268,17 +163,18 @@ package final class GroupCommitter: Sendable {
                     "the store answered \(outcomes.count) of \(operations.count) operations"
                 )
             }
+            queue.finished(batch)
             committed(batch, outcomes)
         } catch {
-            failed(batch, acknowledgements, error)
+            queue.finished(batch, takingBack: acknowledgements)
+            for entry in batch { entry.item.completion.fail(error) }
         }
     }
 
-    private func committed(_ batch: ArraySlice<Pending>, _ outcomes: [WriteOutcome]) {
-        count(batch, hasFailed: false)
+    private func committed(_ batch: ArraySlice<Queue.Entry>, _ outcomes: [WriteOutcome]) {
         var deliveries: [UserID: [InboxEntry]] = [:]
-        for (pending, outcome) in zip(batch, outcomes) {
-            for delivery in Self.complete(pending.completion, outcome) {
+        for (entry, outcome) in zip(batch, outcomes) {
+            for delivery in Self.complete(entry.item.completion, outcome) {
                 deliveries[delivery.user, default: []].append(delivery.entry)
             }
         }
@@ -286,32 +182,6 @@ package final class GroupCommitter: Sendable {
             for attachment in sessions.attachments(of: user) { attachment.inboxAdvanced(entries) }
         }
         watch.committed(deliveries)
-    }
-
-    private func failed(
-        _ batch: ArraySlice<Pending>,
-        _ acknowledgements: [DeviceKey: UInt64],
-        _ error: HermesError
-    ) {
-        count(batch, hasFailed: true)
-        for pending in batch { pending.completion.fail(error) }
-        guard !acknowledgements.isEmpty else { return }
-        monitor.withLock { state in
-            guard !state.isStopping else { return }
-            state.acknowledgements.merge(acknowledgements, uniquingKeysWith: max)
-            state.flushAt = Date(timeIntervalSinceNow: 1)
-        }
-    }
-
-    private func count(_ batch: ArraySlice<Pending>, hasFailed: Bool) {
-        let bytes = batch.reduce(0) { $0 + $1.bytes }
-        monitor.withLock { state in
-            state.inProgress -= batch.count
-            state.bytes -= bytes
-            state.statistics.batches += 1
-            state.statistics.operations += UInt64(batch.count)
-            state.statistics.failedBatches += hasFailed ? 1 : 0
-        }
     }
 
     /// Tells the caller; returns what is to be delivered.
@@ -354,15 +224,4 @@ package final class GroupCommitter: Sendable {
             return []
         }
     }
-
-    private static let overloaded = HermesError(
-        .overloaded,
-        "the server has more to store than it can; try again shortly",
-        retryAfter: .seconds(1)
-    )
-    private static let stopping = HermesError(
-        .shuttingDown,
-        "the server is stopping; connect again shortly",
-        retryAfter: .seconds(2)
-    )
 }

@@ -1,0 +1,205 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// Notes that can wait a little for something to be committed with, and be lost at the cost of a repetition.
+protocol CommitRiders: Sendable {
+    /// None.
+    init()
+    var isEmpty: Bool { get }
+    /// Adds what could not be committed. What was noted since is newer.
+    mutating func takeBack(_ older: Self)
+}
+
+/// What waits to be committed, and the thread that commits it: what ``GroupCommitter`` and ``SessionCommitter`` share.
+///
+/// The thread takes everything that waits and has it committed in batches. One item alone is committed at once: a batch
+/// grows only while the commit before it runs. Riders go with the first batch, or alone after a short while.
+///
+/// State: a ``Monitor``; the thread owns what it has taken.
+final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
+    /// An item, and what it holds in memory, about, in bytes.
+    struct Entry: Sendable {
+        let item: Item
+        let bytes: Int
+    }
+
+    private struct State {
+        var waiting: [Entry] = []
+        /// Taken by the thread and not completed yet.
+        var inProgress = 0
+        /// Of all that waits or is in progress.
+        var bytes = 0
+        var riders = Riders()
+        /// Taken by the thread and not in the store yet.
+        var ridersInProgress = Riders()
+        /// When to commit riders if nothing else comes. Set while there are any.
+        var flushAt: Date?
+        var isThreadIdle = false
+        var isStopping = false
+        var hasStopped = false
+        var stopped: [@Sendable () -> Void] = []
+        var statistics = GroupCommitter.Statistics()
+    }
+
+    /// What the thread took in one go.
+    private struct Taken {
+        var entries: [Entry]
+        var riders: Riders
+    }
+
+    private let limits: GroupCommitter.Limits
+    private let monitor = Monitor(State())
+
+    init(limits: GroupCommitter.Limits) { self.limits = limits }
+
+    /// Starts the thread, which ends with ``shutdown()``; to be called once.
+    ///
+    /// - Parameter commit: commits a batch with riders, calls ``finished(_:takingBack:)``, then tells everybody. Called on
+    ///   the thread.
+    func start(named name: String, _ commit: @escaping @Sendable (ArraySlice<Entry>, Riders) -> Void) {
+        let thread = Thread { [self] in run(commit) }
+        thread.name = name
+        thread.start()
+    }
+
+    /// What was done so far.
+    var statistics: GroupCommitter.Statistics {
+        monitor.withLock { state in
+            var statistics = state.statistics
+            statistics.waiting = state.waiting.count + state.inProgress
+            return statistics
+        }
+    }
+
+    /// Takes an item; items are committed in the order of the calls.
+    ///
+    /// - Parameters:
+    ///   - bytes: what it holds in memory, about.
+    ///   - isUrgent: taken even if too much waits: what ends something and so makes room.
+    /// - Throws: `.overloaded`, `.shuttingDown`.
+    func submit(_ item: Item, bytes: Int, isUrgent: Bool = false) throws(HermesError) {
+        let decision: Result<Bool, HermesError> = monitor.withLock { state in
+            if state.isStopping { return .failure(.committerStopping) }
+            let hasRoom =
+                state.waiting.count + state.inProgress < limits.maxWaiting && state.bytes < limits.maxWaitingBytes
+            guard hasRoom || isUrgent else { return .failure(.committerOverloaded) }
+            state.bytes += bytes
+            state.waiting.append(Entry(item: item, bytes: bytes))
+            defer { state.isThreadIdle = false }
+            return .success(state.isThreadIdle)
+        }
+        if try decision.get() { monitor.signal() }
+    }
+
+    /// Notes something that rides along with what is committed next.
+    ///
+    /// - Parameter note: returns false if there is nothing to add, or no room.
+    func note(_ note: (inout Riders) -> Bool) {
+        let mustSignal = monitor.withLock { state in
+            guard !state.isStopping, note(&state.riders), state.flushAt == nil else { return false }
+            state.flushAt = Date(timeIntervalSinceNow: limits.acknowledgementDelay / .seconds(1))
+            return state.isThreadIdle
+        }
+        // The thread has to learn until when it may wait.
+        if mustSignal { monitor.signal() }
+    }
+
+    /// Looks at the riders that are not in the store yet: those that wait, and those on their way.
+    func withRiders<T>(_ body: (_ waiting: Riders, _ inProgress: Riders) -> T) -> T {
+        monitor.withLock { body($0.riders, $0.ridersInProgress) }
+    }
+
+    /// A batch is committed, or has failed: there is room for others.
+    ///
+    /// - Parameter riders: of a batch that failed; committed later.
+    func finished(_ batch: ArraySlice<Entry>, takingBack riders: Riders? = nil) {
+        let bytes = batch.reduce(0) { $0 + $1.bytes }
+        monitor.withLock { state in
+            state.inProgress -= batch.count
+            state.bytes -= bytes
+            state.statistics.batches += 1
+            state.statistics.operations += UInt64(batch.count)
+            guard let riders else { return }
+            state.statistics.failedBatches += 1
+            guard !riders.isEmpty, !state.isStopping else { return }
+            state.riders.takeBack(riders)
+            state.flushAt = Date(timeIntervalSinceNow: 1)
+        }
+    }
+
+    /// Has everything committed that waits, then refuses what comes. Returns when the thread has ended.
+    func shutdown() async {
+        await withCheckedContinuation { continuation in
+            let hasStopped = monitor.withLock { state in
+                state.isStopping = true
+                if !state.hasStopped { state.stopped.append { continuation.resume() } }
+                return state.hasStopped
+            }
+            monitor.signal()
+            if hasStopped { continuation.resume() }
+        }
+    }
+
+    // MARK: The thread
+
+    private func run(_ commit: (ArraySlice<Entry>, Riders) -> Void) {
+        while let taken = take() {
+            var riders = taken.riders
+            var start = 0
+            repeat {
+                let end = min(start + limits.maxBatch, taken.entries.count)
+                commit(taken.entries[start..<end], riders)
+                riders = Riders()
+                start = end
+            } while start < taken.entries.count
+            if !taken.riders.isEmpty { monitor.withLock { $0.ridersInProgress = Riders() } }
+        }
+        let stopped = monitor.withLock { state in
+            state.hasStopped = true
+            defer { state.stopped = [] }
+            return state.stopped
+        }
+        for notify in stopped { notify() }
+    }
+
+    /// Waits for something to commit; nil: the end.
+    private func take() -> Taken? {
+        monitor.wait(until: \.flushAt) { state -> Taken?? in
+            let isFlushDue = state.flushAt.map { $0.timeIntervalSinceNow <= 0 } ?? false
+            guard !state.waiting.isEmpty || isFlushDue || state.isStopping else {
+                state.isThreadIdle = true
+                return nil
+            }
+            if state.waiting.isEmpty && state.riders.isEmpty {
+                state.flushAt = nil
+                if state.isStopping { return .some(nil) }
+                state.isThreadIdle = true
+                return nil
+            }
+            state.isThreadIdle = false
+            let taken = Taken(entries: state.waiting, riders: state.riders)
+            state.inProgress = state.waiting.count
+            state.waiting = []
+            state.waiting.reserveCapacity(min(taken.entries.count, limits.maxBatch))
+            state.ridersInProgress = state.riders
+            state.riders = Riders()
+            state.flushAt = nil
+            return .some(taken)
+        }
+    }
+}
+
+extension HermesError {
+    fileprivate static let committerOverloaded = HermesError(
+        .overloaded,
+        "the server has more to store than it can; try again shortly",
+        retryAfter: .seconds(1)
+    )
+    fileprivate static let committerStopping = HermesError(
+        .shuttingDown,
+        "the server is stopping; connect again shortly",
+        retryAfter: .seconds(2)
+    )
+}
