@@ -60,6 +60,7 @@ package final class Messenger: Sendable {
         )
         pushes = PushService(
             store: messageStore,
+            social: socialStore,
             committer: messages.committer,
             time: time,
             retention: messageSettings.retention

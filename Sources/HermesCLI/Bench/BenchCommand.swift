@@ -21,11 +21,12 @@ struct BenchCommand: AsyncParsableCommand {
               hermes bench mqtt fanout -S 1000 --pid "$(pgrep mosquitto)"
               hermes bench delimited --pairs 20 --accounts bench.accounts
               hermes bench impb --pairs 20 --accounts bench.accounts --json
+              hermes bench push --users 1000 --accounts bench.accounts --key-file shop.key
               hermes bench idle --connections 1000 --accounts bench.accounts
             """,
         subcommands: [
-            RoomBench.self, MQTTBench.self, DelimitedBench.self, IMPBBench.self, IdleBench.self, StoreBench.self,
-            SessionsBench.self, TopicBench.self,
+            RoomBench.self, MQTTBench.self, DelimitedBench.self, IMPBBench.self, PushBench.self, IdleBench.self,
+            StoreBench.self, SessionsBench.self, TopicBench.self,
         ]
     )
 }

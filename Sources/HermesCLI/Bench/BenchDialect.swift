@@ -147,7 +147,8 @@ enum BenchDialect: String, Sendable {
         return position
     }
 
-    private func frame(_ bytes: UnsafeRawBufferPointer, at position: Int) -> (start: Int, end: Int)? {
+    /// Where the next whole frame of `bytes` lies; nil if none is there.
+    func frame(_ bytes: UnsafeRawBufferPointer, at position: Int) -> (start: Int, end: Int)? {
         switch self {
         case .delimited:
             var length = 0

@@ -366,7 +366,9 @@ package final class AccountService: Sendable {
         sessions.end(user, .revoked, .all)
     }
 
-    private func check(newPassword password: String) throws(HermesError) {
+    /// Whether a password may be set.
+    /// - Throws: `.invalidArgument`.
+    package func check(newPassword password: String) throws(HermesError) {
         guard (settings.minPasswordBytes...settings.maxPasswordBytes).contains(password.utf8.count) else {
             let range = "\(settings.minPasswordBytes) to \(settings.maxPasswordBytes)"
             throw HermesError(.invalidArgument, "the password must have \(range) bytes")

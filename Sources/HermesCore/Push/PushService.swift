@@ -27,13 +27,21 @@ package final class PushService: Sendable {
     }
 
     private let store: any MessageStore
+    private let social: any SocialStore
     private let committer: GroupCommitter
     private let time: any TimeSource
     private let retention: Duration
     private let state = Mutex(State())
 
-    init(store: any MessageStore, committer: GroupCommitter, time: any TimeSource, retention: Duration) {
+    init(
+        store: any MessageStore,
+        social: any SocialStore,
+        committer: GroupCommitter,
+        time: any TimeSource,
+        retention: Duration
+    ) {
         self.store = store
+        self.social = social
         self.committer = committer
         self.time = time
         self.retention = retention
@@ -64,6 +72,11 @@ package final class PushService: Sendable {
             expiresAt: now.advanced(by: min(expiresAfter ?? retention, retention)),
             device: device
         )
+    }
+
+    /// Those of `users` who have an account, in one read.
+    package func existing(_ users: [UserID]) async throws(HermesError) -> Set<UserID> {
+        Set(try await social.names(of: users).keys)
     }
 
     /// Commits a push, and starts to bring it to those whom it is for.

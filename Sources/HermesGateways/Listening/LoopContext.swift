@@ -192,7 +192,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     ///
     /// - Returns: how many were in it.
     func remove(_ user: UserID, from room: RoomName) -> Int {
-        open.count { $0.events?.removed(user, from: room) ?? false }
+        // A copy: who is removed may be closed at once.
+        let connections = open
+        return connections.count { $0.events?.removed(user, from: room) ?? false }
     }
 
     /// Counts for one listener on this loop.

@@ -232,6 +232,28 @@ import Testing
         }
     }
 
+    @Test func whoIsRemovedIsToldAndTheOthersStay() async throws {
+        try await withRoom(loops: 2) { harness in
+            let login = try await harness.register("ann")
+            let other = try await viewers(1, in: harness)[0]
+            let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
+            let mark = Frames.raw(20)
+            try await viewer.send(try Frames.enter(token: login.token), mark)
+            #expect(try await viewer.next() == mark)
+            #expect(try await other.next() == mark)
+            let user = login.principal.user
+            let loops = harness.environment.loops
+            let stage = try #require(RoomName("stage"))
+            #expect(await loops.remove(user, from: stage) == 0)
+            #expect(await loops.remove(user, from: .lobby) == 1)
+            #expect(try await viewer.next()?.type == .kicked)
+            #expect(try await viewer.next() == nil)
+            #expect(await loops.remove(user, from: .lobby) == 0)
+            try await other.send(mark)
+            #expect(try await other.next() == mark)
+        }
+    }
+
     // MARK: Slow viewers
 
     @Test func aViewerThatDoesNotReadCostsTheOthersNothing() async throws {

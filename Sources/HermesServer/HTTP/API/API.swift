@@ -63,7 +63,10 @@ struct API: Sendable {
                 router.on(RouterPath("/v1" + path), method: method) { request, _ in
                     var problem = APIProblem(.methodNotAllowed, .unsupported, "This path takes \(allow).")
                     problem.allow = allow
-                    return Self.response(problem)
+                    var response = Self.response(problem)
+                    // What answers HEAD has no body (RFC 9110, section 9.3.2).
+                    if request.method == .head { response.body = .init() }
+                    return response
                 }
             }
         }

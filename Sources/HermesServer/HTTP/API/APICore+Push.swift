@@ -152,17 +152,7 @@ extension APICore {
         device: DeviceID? = nil
     ) async throws -> APIAnswer {
         let push = try pushDraft(call, device: device)
-        var users: [UserID] = []
-        var known: Set<UserID> = []
-        var unknown: [JSONValue] = []
-        for value in values {
-            guard let selector = APIUserSelector(value) else { throw Self.badSelector }
-            guard let key = selector.key, let account = try await messenger.accounts.account(key) else {
-                unknown.append(.string(selector.text))
-                continue
-            }
-            if known.insert(account.id).inserted { users.append(account.id) }
-        }
+        let (users, unknown) = try await find(values)
         if let device, let user = users.first {
             let devices = try await messenger.accounts.devices(of: user)
             guard devices.contains(where: { $0.description.id == device }) else {
@@ -176,9 +166,36 @@ extension APICore {
         let answer = JSONValue.members([
             "id": .string(push.id.description),
             "recipients": .integer(users.count),
-            "unknown": unknown.isEmpty ? nil : .array(unknown),
+            "unknown": unknown.isEmpty ? nil : .array(unknown.map(JSONValue.string)),
         ])
         return try await send(push, to: .users(users), call, answer)
+    }
+
+    /// The accounts that are named, each once, in their order; and those that are none.
+    private func find(_ values: [JSONValue]) async throws -> (users: [UserID], unknown: [String]) {
+        let selectors = values.compactMap { APIUserSelector($0) }
+        guard selectors.count == values.count else { throw Self.badSelector }
+        // Numbers are looked up together, names one by one.
+        let existing = try await messenger.pushes.existing(
+            selectors.compactMap { if case .id(let user) = $0.key { user } else { nil } }
+        )
+        var users: [UserID] = []
+        var known: Set<UserID> = []
+        var unknown: [String] = []
+        for selector in selectors {
+            let user: UserID? =
+                switch selector.key {
+                case .id(let user): existing.contains(user) ? user : nil
+                case .nickName(let name): try await messenger.accounts.account(.nickName(name))?.id
+                case nil: nil
+                }
+            guard let user else {
+                unknown.append(selector.text)
+                continue
+            }
+            if known.insert(user).inserted { users.append(user) }
+        }
+        return (users, unknown)
     }
 
     private func send(

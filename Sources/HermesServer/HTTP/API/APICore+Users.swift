@@ -117,7 +117,8 @@ extension APICore {
     private func changeUser(_ call: APICall) async throws -> APIAnswer {
         let accounts = messenger.accounts
         let user = try await account(of: call).id
-        // What can be refused comes first.
+        // What can be refused comes before anything is changed.
+        if let password = call.body["password"]?.string { try accounts.check(newPassword: password) }
         if call.body["nick_name"] != nil || call.body["avatar_url"] != nil {
             _ = try await accounts.changeProfile(
                 of: user,
