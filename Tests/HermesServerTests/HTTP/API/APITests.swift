@@ -94,7 +94,7 @@ struct APITests {
     @Test("A key that asks too often is told when to come back")
     func rateLimit() async throws {
         let limited: (inout ServerSettings) -> Void = { $0.api = APISettings(requestsPerSecond: 1, burst: 2) }
-        try await withServer(configure: limited) { server in
+        try await withServer(time: StandingTime(), configure: limited) { server in
             let client = try await APIClient(server)
             let first = try await client.send("GET", "/v1/rooms")
             #expect(first.headers["ratelimit-limit"] == "2")
@@ -104,6 +104,24 @@ struct APITests {
             #expect(last.status == 429)
             #expect(last.headers["retry-after"] == "1")
         }
+    }
+
+    @Test("Tokens come back with time, up to the burst, for each key apart")
+    func tokenBuckets() {
+        let limit = APIRateLimit(rate: 2, burst: 3)
+        for remaining in [2, 1, 0] {
+            let decision = limit.request(of: 1, now: .zero)
+            #expect(decision.isAllowed)
+            #expect(decision.remaining == remaining)
+        }
+        let refused = limit.request(of: 1, now: .milliseconds(100))
+        #expect(!refused.isAllowed)
+        #expect(refused.secondsToRetry == 1)
+        #expect(refused.secondsToReset == 2)
+        #expect(limit.request(of: 2, now: .milliseconds(100)).isAllowed)
+        #expect(limit.request(of: 1, now: .milliseconds(600)).isAllowed)
+        #expect(!limit.request(of: 1, now: .milliseconds(600)).isAllowed)
+        #expect(limit.request(of: 1, now: .seconds(900)).remaining == 2)
     }
 
     @Test("The API can be switched off")
@@ -246,4 +264,13 @@ struct APITests {
             #expect(try await client.send("POST", "/v1/topics/publish", reserved).status == 422)
         }
     }
+}
+
+/// A clock whose intervals never end, so that no token comes back.
+private struct StandingTime: TimeSource {
+    private let system = SystemTime()
+
+    func now() -> Timestamp { system.now() }
+
+    func uptime() -> Duration { .zero }
 }
