@@ -11,26 +11,49 @@ public struct HeartbeatAdaptation: Hashable, Sendable {
     public var shortest: Duration
     /// The longest interval.
     public var longest: Duration
+    /// How much longer an interval is tried.
+    public var step: Duration
+    /// How much shorter the interval is after failures.
+    public var retreat: Duration
+    /// Successes in a row before a longer interval is tried; at least 1.
+    public var successesBeforeStep: Int
+    /// Failures in a row before the interval is given up; at least 1.
+    public var failuresBeforeRetreat: Int
 
     /// Creates bounds.
     ///
     /// - Parameters:
     ///   - shortest: the shortest interval, at least 1 s.
     ///   - longest: the longest interval, at least the shortest; 580 s is what the known rule goes up to.
-    public init(shortest: Duration = .seconds(25), longest: Duration = .seconds(580)) {
+    ///   - step: how much longer an interval is tried, at least 1 s.
+    ///   - retreat: how much shorter the interval is after failures, at least 1 s.
+    ///   - successesBeforeStep: successes in a row before a longer interval is tried.
+    ///   - failuresBeforeRetreat: failures in a row before the interval is given up.
+    public init(
+        shortest: Duration = .seconds(25),
+        longest: Duration = .seconds(580),
+        step: Duration = Self.step,
+        retreat: Duration = Self.retreat,
+        successesBeforeStep: Int = Self.successesBeforeStep,
+        failuresBeforeRetreat: Int = Self.failuresBeforeRetreat
+    ) {
         self.shortest = max(shortest, .seconds(1))
         self.longest = max(longest, self.shortest)
+        self.step = max(step, .seconds(1))
+        self.retreat = max(retreat, .seconds(1))
+        self.successesBeforeStep = max(1, successesBeforeStep)
+        self.failuresBeforeRetreat = max(1, failuresBeforeRetreat)
     }
 
     // The rule of Mars' smart heartbeat (https://github.com/Tencent/mars, stn/config.h and smart_heartbeat.cc).
-    /// Successes in a row before a longer interval is tried.
-    static let successesBeforeStep = 5
-    /// How much longer.
-    static let step = Duration.seconds(60)
-    /// Failures in a row before the interval is given up.
-    static let failuresBeforeRetreat = 2
-    /// How much shorter it is then.
-    static let retreat = Duration.seconds(80)
+    /// 5 successes in a row before a longer interval is tried.
+    public static let successesBeforeStep = 5
+    /// 60 s longer.
+    public static let step = Duration.seconds(60)
+    /// 2 failures in a row before the interval is given up.
+    public static let failuresBeforeRetreat = 2
+    /// 80 s shorter then.
+    public static let retreat = Duration.seconds(80)
     /// After so much time without a failure the network may have become more patient.
     static let quietSeconds: Int64 = 7 * 86_400
     /// How much longer an interval is tried then.
@@ -77,21 +100,21 @@ public struct LearnedHeartbeat: Hashable, Sendable {
             return change(to: interval + HeartbeatAdaptation.nudge, isStable: false, within: bounds, date: date)
         }
         successes += 1
-        guard successes >= HeartbeatAdaptation.successesBeforeStep else { return }
+        guard successes >= bounds.successesBeforeStep else { return }
         let isLongest = interval >= bounds.longest
-        change(to: interval + HeartbeatAdaptation.step, isStable: isLongest, within: bounds, date: date)
+        change(to: interval + bounds.step, isStable: isLongest, within: bounds, date: date)
     }
 
     /// The connection died while a heartbeat was unanswered.
     mutating func failed(within bounds: HeartbeatAdaptation, date: Int64) {
         successes = 0
         failures += 1
-        guard failures >= HeartbeatAdaptation.failuresBeforeRetreat else { return }
+        guard failures >= bounds.failuresBeforeRetreat else { return }
         if isStable {
             // What was learned is no longer true.
             change(to: bounds.shortest, isStable: false, within: bounds, date: date)
         } else {
-            change(to: interval - HeartbeatAdaptation.retreat, isStable: true, within: bounds, date: date)
+            change(to: interval - bounds.retreat, isStable: true, within: bounds, date: date)
         }
     }
 

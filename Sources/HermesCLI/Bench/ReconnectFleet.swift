@@ -1,0 +1,139 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesClient
+import Synchronization
+
+/// Clients of the SDK that are watched while their server goes away and comes back.
+///
+/// State: the record, in one `Mutex`.
+final class ReconnectFleet: Sendable {
+    /// What was seen.
+    struct Record: Sendable {
+        /// When the first connection was lost.
+        var lostAt: ContinuousClock.Instant?
+        var lost = 0
+        /// When each came back, in seconds from the first loss.
+        var returns: [Double] = []
+        /// Who got the message, by account.
+        var receivers: Set<UInt32> = []
+        var duplicates = 0
+        var gaps = 0
+        /// Who is away, and why, by account.
+        var away: [UInt32: String] = [:]
+
+        var back: Int { returns.count }
+        var arrived: Int { receivers.count }
+        var firstSeconds: Double { returns.min() ?? 0 }
+        var lastSeconds: Double { returns.max() ?? 0 }
+
+        /// The most logins of any second, wherever it begins.
+        var peakPerSecond: Int {
+            let sorted = returns.sorted()
+            var first = 0
+            var peak = 0
+            for (index, moment) in sorted.enumerated() {
+                while sorted[first] < moment - 1 { first += 1 }
+                peak = max(peak, index - first + 1)
+            }
+            return peak
+        }
+    }
+
+    private let accounts: [BenchAccount]
+    private let clients: [HermesClient]
+    private let state = Mutex(Record())
+    /// Tells the messages of this run from those of earlier ones.
+    private let run = String(UInt64.random(in: 0...UInt64.max), radix: 36)
+
+    var count: Int { clients.count }
+    var record: Record { state.withLock { $0 } }
+
+    init(_ accounts: [BenchAccount], server: ServerAddress) throws {
+        self.accounts = accounts
+        clients = try accounts.map { account in
+            var configuration = HermesClient.Configuration(
+                server: server,
+                device: DeviceDescription(id: account.device)
+            )
+            configuration.outboxLimits = OutboxLimits(maxEntries: accounts.count, maxBytes: 64 * 1_048_576)
+            return try HermesClient(configuration)
+        }
+    }
+
+    /// Logs all in, a few at a time.
+    func logIn() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (index, (client, account)) in zip(clients, accounts).enumerated() {
+                if index >= 32 { try await group.next() }
+                group.addTask { _ = try await client.logIn(.token(account.token)) }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// Watches connections and messages until the task is cancelled.
+    func watch() async {
+        await withTaskGroup(of: Void.self) { group in
+            for (client, account) in zip(clients, accounts) {
+                group.addTask { await self.watchStates(of: client, account.uid) }
+                group.addTask { await self.watchEvents(of: client, account.uid) }
+            }
+        }
+    }
+
+    /// The first sends a message to each of the others, by its outbox.
+    func send() async throws {
+        guard let sender = clients.first else { return }
+        for account in accounts.dropFirst() {
+            try await sender.outbox.send(.text("reconnect \(run)"), to: .user(uid: account.uid))
+        }
+    }
+
+    func close() async {
+        await withTaskGroup(of: Void.self) { group in
+            for client in clients { group.addTask { await client.close() } }
+        }
+    }
+
+    private func watchStates(of client: HermesClient, _ uid: UInt32) async {
+        var isLost = false
+        for await connection in client.states {
+            let now = ContinuousClock.now
+            state.withLock { $0.away[uid] = connection == .live ? nil : "\(connection)" }
+            switch connection {
+            case .live where isLost:
+                isLost = false
+                state.withLock { record in
+                    let time = now - (record.lostAt ?? now)
+                    record.returns.append(time / .seconds(1))
+                }
+            case .lost, .waiting, .paused, .stopped:
+                guard !isLost else { continue }
+                isLost = true
+                state.withLock { record in
+                    record.lost += 1
+                    if record.lostAt == nil { record.lostAt = now }
+                }
+            case .idle, .connecting, .authenticating, .live:
+                continue
+            }
+        }
+    }
+
+    private func watchEvents(of client: HermesClient, _ uid: UInt32) async {
+        for await event in client.events {
+            switch event {
+            case .message(let message) where message.text == "reconnect \(run)" && !message.isOwn:
+                state.withLock { record in
+                    if !record.receivers.insert(uid).inserted { record.duplicates += 1 }
+                }
+            case .gap, .inboxReset:
+                state.withLock { $0.gaps += 1 }
+            default:
+                continue
+            }
+        }
+    }
+}
