@@ -153,7 +153,7 @@ public final class HermesClient: Sendable {
     public func logIn(_ credential: Credential) async throws -> Session {
         let outgoing = await outbox.clientIDs
         let session = try await driver.start { [configuration, journal] link in
-            link.credential = credential
+            link.logIn(credential)
             link.outgoing = outgoing
             guard let journal else { return }
             if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }

@@ -323,4 +323,50 @@ struct HermesClientTests {
         await client.close()
         try await server.stop()
     }
+
+    @Test func `a reconnect ticket is shown at the next login, and at that one alone`() async throws {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            guard case .authenticate(let request) = packet.body else { return }
+            #expect(Array(request.ticket) == (connection.number == 2 ? [1, 2, 3] : []))
+            connection.accept(id: packet.id)
+            guard connection.number < 3 else { return }
+            var kicked = Hermes_V1_Kicked()
+            kicked.reason = .shutdown
+            kicked.reconnect.windowMs = 1
+            if connection.number == 1 { kicked.reconnect.ticket.append(contentsOf: [1, 2, 3]) }
+            connection.send(.kicked(kicked))
+            connection.close()
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        let third = await server.firstPacket { number, packet in
+            if case .authenticate = packet.body { number == 3 } else { false }
+        }
+        #expect(third != nil)
+        await client.close()
+        try await server.stop()
+    }
+
+    @Test func `a late login of its own that takes its place is no reason to stop; the second such time is`()
+        async throws
+    {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            guard case .authenticate = packet.body else { return }
+            // The first login is never answered.
+            guard connection.number > 1 else { return }
+            connection.accept(id: packet.id)
+            var kicked = Hermes_V1_Kicked()
+            kicked.reason = .replaced
+            connection.send(.kicked(kicked))
+            connection.close()
+        }
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.loginTimeout = .milliseconds(50)
+        let client = try HermesClient(configuration)
+        _ = try await client.logIn(.token("t"))
+        let error = await #expect(throws: HermesClientError.self) { try await client.run() }
+        #expect(error?.code == .replaced)
+        #expect(server.connectionCount == 3)
+        try await server.stop()
+    }
 }

@@ -35,7 +35,10 @@ extension InboxEvent {
                     title: push.title,
                     body: push.body,
                     dataJSON: push.dataJson,
-                    collapseKey: push.collapseKey
+                    collapseKey: push.collapseKey,
+                    expiresAtMilliseconds: push.expiresAtMs,
+                    isUrgent: push.priority == .high,
+                    topic: push.topic
                 )
             )
         case .call(let call):

@@ -115,4 +115,10 @@ public struct Push: Hashable, Sendable {
     public var dataJSON: String
     /// A newer push with the same key replaces an older one; may be empty.
     public var collapseKey: String
+    /// Not worth showing any more from then on, in milliseconds since 1970; 0: not said.
+    public var expiresAtMilliseconds: Int64 = 0
+    /// Whether a device that sleeps is to be woken at once.
+    public var isUrgent = false
+    /// Of a push to a topic: the topic; empty: a push to a user.
+    public var topic = ""
 }

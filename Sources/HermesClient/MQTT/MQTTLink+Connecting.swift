@@ -52,12 +52,16 @@ extension MQTTLink {
                 packet.properties,
                 retryAfter: reason.mayRetry ? .seconds(5) : nil
             )
+            if let advice = redirection(packet.reason, packet.properties) {
+                return effects.append(.kicked(error, mayReturn: true, advice: advice))
+            }
             return effects.append(.refused(error))
         }
         // A server that has a session which was not asked for would deliver what nobody subscribed to [MQTT-3.2.2-4].
         guard !packet.sessionPresent || !startsClean else {
             throw MQTTPacketError(.protocolError, "the server resumed a session that should be new [MQTT-3.2.2-2]")
         }
+        hops = 0
         let accepted = MQTTClient.Connection(packet, clientID: connection?.clientID ?? configuration.clientID)
         connection = accepted
         isConnected = true
@@ -72,6 +76,24 @@ extension MQTTLink {
         effects.append(
             .authenticated(accepted, heartbeatAtMost: accepted.serverKeepAlive.flatMap { $0 > .zero ? $0 : nil })
         )
+    }
+
+    /// Where the server sends this client, with reason 0x9C or 0x9D (4.13): the first of its references that is a host and
+    /// a port, or a host alone.
+    mutating func redirection(
+        _ reason: MQTTReasonCode,
+        _ properties: MQTTProperties
+    ) -> ConnectionEngine.StateMachine.Advice? {
+        guard reason == .useAnotherServer || reason == .serverMoved, hops < Self.maxHops,
+            let text: String = properties.first({ if case .serverReference(let text) = $0 { text } else { nil } })
+        else { return nil }
+        let endpoints = text.split(separator: " ").compactMap { reference in
+            ServerAddress.Endpoint(String(reference))
+                ?? ServerAddress.Endpoint("\(reference):\(configuration.server.port)")
+        }
+        guard let endpoint = endpoints.first else { return nil }
+        hops += 1
+        return ConnectionEngine.StateMachine.Advice(notBefore: .zero, window: Self.redirectWindow, endpoint: endpoint)
     }
 
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {

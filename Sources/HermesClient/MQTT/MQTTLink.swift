@@ -51,6 +51,13 @@ struct MQTTLink: ConnectionLink {
     var connection: MQTTClient.Connection?
     var isConnected = false
     var mustSubscribe = false
+    /// How many servers in a row sent this client on.
+    var hops = 0
+
+    /// Servers that send a client to each other are not followed for ever.
+    static let maxHops = 4
+    /// A server that sends all its clients away at once should not give the next one a storm.
+    static let redirectWindow = Duration.seconds(2)
 
     /// Messages that wait for the app, and how much they take.
     var backlog = 0
@@ -153,7 +160,8 @@ struct MQTTLink: ConnectionLink {
     private mutating func disconnected(_ packet: MQTTDisconnect, effects: inout Effects) {
         let reason = MQTTClient.ReasonCode(packet.reason)
         let error = HermesClientError("the server ended the connection", reason, packet.properties)
-        effects.append(.kicked(error, mayReturn: reason.mayRetry, advice: nil))
+        let advice = redirection(packet.reason, packet.properties)
+        effects.append(.kicked(error, mayReturn: reason.mayRetry || advice != nil, advice: advice))
     }
 
     func perform(_ actions: [MQTTOutbound.Action], _ effects: inout Effects) {

@@ -108,7 +108,8 @@ final class InboxJournal: Sendable {
         let changes = state.withLockedValue { state in
             var changes = Self.changes(for: session, in: &state)
             let position = Cursor(epoch: event.epoch, seq: event.seq)
-            guard event.seq > 0, state.cursor != position else { return changes }
+            // One that was waiting when the server began a new inbox counts for nothing any more.
+            guard event.seq > 0, event.epoch == session.epoch, state.cursor != position else { return changes }
             if let cursor = state.cursor, cursor.epoch == event.epoch, cursor.seq > event.seq { return changes }
             state.cursor = position
             changes.append(LocalChange(key: Key.cursor, value: position.stored))

@@ -3,6 +3,7 @@
 
 import HermesCore
 import HermesWire
+import Metrics
 
 /// Accounts and devices.
 extension DelimitedSession {
@@ -35,9 +36,11 @@ extension DelimitedSession {
         }
         let accounts = messenger.accounts
         let address = connection.remoteHost
+        let ticket = request.ticket.count <= 64 ? Array(request.ticket) : []
         connection.ask { () async throws(HermesError) in
             try await accounts.logIn(credential, device: device, address: address)
         } then: { [self] result in
+            if !ticket.isEmpty, case .success(let login) = result { noteTicket(ticket, of: login.principal.user) }
             loggedIn(
                 result,
                 id: id,
@@ -59,6 +62,12 @@ extension DelimitedSession {
             platform: description.platform,
             appVersion: description.appVersion
         )
+    }
+
+    /// Counts who comes back because a server sent it away.
+    private func noteTicket(_ ticket: [UInt8], of user: UserID) {
+        let isValid = environment.tickets.isValid(ticket, of: user, now: messenger.time.now())
+        Counter(label: "hermes_reconnect_tickets_total", dimensions: [("valid", isValid ? "yes" : "no")]).increment()
     }
 
     private func loggedIn(

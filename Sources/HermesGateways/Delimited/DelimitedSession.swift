@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 package import HermesCore
 package import HermesWire
 import NIOCore
@@ -171,7 +172,10 @@ package final class DelimitedSession: GatewaySession {
     }
 
     package func farewell(_ reason: CloseReason) {
-        if let kicked = DelimitedTranslation.kicked(reason) {
+        if var kicked = DelimitedTranslation.kicked(reason) {
+            if kicked.hasReconnect, let user {
+                kicked.reconnect.ticket = Data(environment.tickets.issue(to: user, now: messenger.time.now()))
+            }
             var packet = Hermes_V1_Packet()
             packet.kicked = kicked
             write(packet)

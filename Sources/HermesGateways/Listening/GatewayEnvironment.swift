@@ -18,6 +18,8 @@ package final class GatewayEnvironment: Sendable {
     package let authenticator: MQTTAuthenticator
     /// Told to clients, for their logs: name and version.
     package let serverVersion: String
+    /// For those who are sent away.
+    let tickets: ReconnectTickets
 
     /// Wills of MQTT clients, whichever listener they came by.
     let wills: MQTTWills
@@ -31,8 +33,10 @@ package final class GatewayEnvironment: Sendable {
         access: TopicAccess = TopicAccess(),
         tokenVerifier: (any TokenVerifier)? = nil,
         logger: Logger,
-        serverVersion: String = "hermes"
+        serverVersion: String = "hermes",
+        tickets: ReconnectTickets = ReconnectTickets()
     ) {
+        self.tickets = tickets
         self.messenger = messenger
         self.loops = loops
         self.settings = settings

@@ -93,7 +93,10 @@ package final class ServerAssembly: Sendable {
                 access: files.access,
                 tokenVerifier: files.verifier,
                 logger: logger,
-                serverVersion: "hermes/\(HermesVersion.current)"
+                serverVersion: "hermes/\(HermesVersion.current)",
+                tickets: ReconnectTickets(
+                    key: settings.store == .memory ? nil : TicketKey.inDirectory(settings.dataDirectory)
+                )
             )
             let keys = APIKeyService(store: store.apiKeys, time: time)
             let administration = Administration(messenger: messenger, store: store.messages, keys: keys)

@@ -21,14 +21,18 @@ package struct FaultSchedule: Sendable {
         guard number <= faultyConnections else { return FaultyProxy.Fault() }
         var random = SplitMix(state: seed &* 0x2545_F491_4F6C_DD1D &+ UInt64(number))
         let delay = TimeAmount.microseconds(.random(in: 0...5000, using: &random))
-        switch Int.random(in: 0..<8, using: &random) {
+        switch Int.random(in: 0..<10, using: &random) {
         case 0..<4:
             let bytes = Int.random(in: 1...3000, using: &random)
             return FaultyProxy.Fault(delay: delay, end: .cut(afterBytes: bytes))
         case 4..<6:
-            // Behind the login: for its answer a client waits longer than a test may take.
-            let bytes = Int.random(in: 800...3000, using: &random)
+            let bytes = Int.random(in: 1...3000, using: &random)
             return FaultyProxy.Fault(delay: delay, end: .silence(afterBytes: bytes))
+        case 6..<8:
+            // The client may have given it up and be on the next one when this one reaches the server.
+            let late = TimeAmount.milliseconds(.random(in: 1...500, using: &random))
+            let bytes = Int.random(in: 1...3000, using: &random)
+            return FaultyProxy.Fault(delay: delay, connectDelay: late, end: .cut(afterBytes: bytes))
         default:
             // It forgets what is silent for less than two heartbeats, and is cut in case nothing ever is.
             let silence = TimeAmount.milliseconds(.random(in: 30...60, using: &random))

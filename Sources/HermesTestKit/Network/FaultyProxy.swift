@@ -22,13 +22,21 @@ package final class FaultyProxy: Sendable {
 
         /// How long each byte is on its way.
         package var delay: TimeAmount
+        /// How long the connection is on its way to the server, so that a later one may overtake it.
+        package var connectDelay: TimeAmount
         package var end: End
         /// Nothing goes either way any more once nothing went for so long; nil: whatever the silence.
         package var forgottenAfter: TimeAmount?
 
         /// No fault unless told.
-        package init(delay: TimeAmount = .zero, end: End = .never, forgottenAfter: TimeAmount? = nil) {
+        package init(
+            delay: TimeAmount = .zero,
+            connectDelay: TimeAmount = .zero,
+            end: End = .never,
+            forgottenAfter: TimeAmount? = nil
+        ) {
             self.delay = delay
+            self.connectDelay = connectDelay
             self.end = end
             self.forgottenAfter = forgottenAfter
         }
@@ -57,18 +65,22 @@ package final class FaultyProxy: Sendable {
         self.state = state
         listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { client in
+                let number = state.withLockedValue { state in
+                    state.count += 1
+                    state.channels.append(client)
+                    return state.count
+                }
+                let fault = fault(number)
                 // The client's bytes are read once the server's side is there.
-                ClientBootstrap(group: client.eventLoop).connect(host: "127.0.0.1", port: target)
-                    .flatMapThrowing { server in
-                        let number = state.withLockedValue { state in
-                            state.count += 1
-                            state.channels += [client, server]
-                            return state.count
-                        }
-                        let flow = Flow(fault(number), client: client, server: server)
-                        try client.pipeline.syncOperations.addHandler(FlowHandler(flow, to: server))
-                        try server.pipeline.syncOperations.addHandler(FlowHandler(flow, to: client))
-                    }
+                let connected = client.eventLoop.flatScheduleTask(in: fault.connectDelay) {
+                    ClientBootstrap(group: client.eventLoop).connect(host: "127.0.0.1", port: target)
+                }
+                return connected.futureResult.flatMapThrowing { server in
+                    state.withLockedValue { $0.channels.append(server) }
+                    let flow = Flow(fault, client: client, server: server)
+                    try client.pipeline.syncOperations.addHandler(FlowHandler(flow, to: server))
+                    try server.pipeline.syncOperations.addHandler(FlowHandler(flow, to: client))
+                }
             }
             .bind(host: "127.0.0.1", port: 0).get()
         port = listener.localAddress?.port ?? 0

@@ -89,6 +89,8 @@ struct FaultyNetworkTests {
             tries: 2
         )
         configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(10)], maxAdvisedWindow: .zero)
+        // Longer than a server that shares its cores with other tests needs, shorter than a test may take.
+        configuration.loginTimeout = .milliseconds(400)
         return configuration
     }
 }

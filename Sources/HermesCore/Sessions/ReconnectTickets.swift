@@ -1,0 +1,49 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Foundation
+
+/// Makes and checks the tickets that a server gives to those whom it sends away, so that it knows them when they come back.
+///
+/// A ticket says until when it is good and whose it is, and carries an HMAC-SHA-256 of that, cut to 16 bytes. Nothing is
+/// stored: a server with the same key, the same one after its restart or another node, can check it.
+package struct ReconnectTickets: Sendable {
+    /// How a key is made that is not given: all tickets end with the process.
+    package static let keyBytes = 32
+    /// How long a ticket is good.
+    package static let lifetime = Duration.seconds(3600)
+    /// Its size in bytes.
+    package static let bytes = 8 + 4 + 16
+
+    private let key: SymmetricKey
+
+    /// - Parameter key: the secret, of 32 bytes; nil: a random one.
+    package init(key: [UInt8]? = nil) {
+        self.key = key.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
+    }
+
+    /// A ticket for an account.
+    package func issue(to user: UserID, now: Timestamp) -> [UInt8] {
+        let end = UInt64(clamping: now.advanced(by: Self.lifetime).rawValue)
+        let claims = Self.bytes(of: end) + Self.bytes(of: UInt32(user.rawValue))
+        return claims + Array(HMAC<SHA256>.authenticationCode(for: claims, using: key)).prefix(16)
+    }
+
+    /// Whether a server with this key gave the ticket to this account, not long ago.
+    package func isValid(_ ticket: [UInt8], of user: UserID, now: Timestamp) -> Bool {
+        guard ticket.count == Self.bytes else { return false }
+        let claims = Array(ticket[..<12])
+        let code = Array(HMAC<SHA256>.authenticationCode(for: claims, using: key)).prefix(16)
+        // Looks at all bytes, so that the time tells nothing.
+        var difference: UInt8 = 0
+        for (mine, theirs) in zip(code, ticket[12...]) { difference |= mine ^ theirs }
+        let end = claims[..<8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return difference == 0 && claims[8...] == Self.bytes(of: UInt32(user.rawValue))[...]
+            && end >= UInt64(clamping: now.rawValue)
+    }
+
+    private static func bytes(of number: some FixedWidthInteger) -> [UInt8] {
+        withUnsafeBytes(of: number.bigEndian) { Array($0) }
+    }
+}

@@ -1,0 +1,26 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+
+/// The key of reconnect tickets, which must outlive the server: it gives them out when it stops.
+enum TicketKey {
+    private static let fileName = "reconnect.key"
+
+    /// The key in the data directory; made on first use.
+    ///
+    /// - Returns: nil if it cannot be read or written: tickets then end with the process, which costs nobody a login.
+    static func inDirectory(_ directory: String) -> [UInt8]? {
+        let file = URL(filePath: directory).appending(path: fileName)
+        if let data = try? Data(contentsOf: file), data.count == ReconnectTickets.keyBytes { return Array(data) }
+        var random = SystemRandomNumberGenerator()
+        let key = (0..<ReconnectTickets.keyBytes).map { _ in UInt8.random(in: 0 ... .max, using: &random) }
+        let isWritten = FileManager.default.createFile(
+            atPath: file.path,
+            contents: Data(key),
+            attributes: [.posixPermissions: 0o600]
+        )
+        return isWritten ? key : nil
+    }
+}
