@@ -32,16 +32,19 @@ package struct HandOffPlan: Sendable {
     ///   - device: who is to be pushed to.
     ///   - entries: what the device has not acknowledged, ascending; without what has expired.
     ///   - seq: what is up to here was pushed; it still counts for the badge.
+    ///   - unread: for the badge; nil: all push-worthy entries.
     ///   - text: what a message says to people, for the notification.
     package init(
         for user: UserID,
         _ device: DeviceID,
         entries: [InboxEntry],
         pushedUpTo seq: UInt64,
+        unread: Int? = nil,
         text: (Message) -> PushText
     ) {
         upTo = entries.last?.lastSeq ?? seq
         let worthy = Self.pushWorthy(entries, for: user, device)
+        let badge = unread ?? worthy.count
         var first: [String: UInt64] = [:]
         var last: [String: InboxEntry] = [:]
         for entry in worthy where entry.seq > seq {
@@ -52,7 +55,7 @@ package struct HandOffPlan: Sendable {
         let newest = last.sorted { $0.value.seq < $1.value.seq }.suffix(Self.maxItems)
         items = newest.map { key, entry in
             Item(
-                notification: Self.notification(entry, for: user, device, badge: worthy.count, key: key, text: text),
+                notification: Self.notification(entry, for: user, device, badge: badge, key: key, text: text),
                 firstSeq: first[key] ?? entry.seq,
                 lastSeq: entry.seq
             )

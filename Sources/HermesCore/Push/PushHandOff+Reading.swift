@@ -19,14 +19,23 @@ extension PushHandOff {
         var page = try await store.entries(of: user, after: taken, limit: MessageService.maxPageSize)
         var entries = page.withoutExpired(at: time.now()).entries
         var last = page.entries.last?.lastSeq ?? taken
-        // What was pushed before fills more than a page: the badge then counts only so far.
-        if last < target.pushedUpTo, last < page.position.head {
+        var unread: Int?
+        // What was pushed before fills a page: the badge counts only so far.
+        if last <= target.pushedUpTo, last < page.position.head {
+            unread = HandOffPlan.pushWorthy(entries, for: user, device).count
             page = try await store.entries(of: user, after: target.pushedUpTo, limit: MessageService.maxPageSize)
             entries += page.withoutExpired(at: time.now()).entries
             last = page.entries.last?.lastSeq ?? target.pushedUpTo
         }
         guard last > target.pushedUpTo else { return nil }
-        let plan = HandOffPlan(for: user, device, entries: entries, pushedUpTo: target.pushedUpTo, text: text)
+        let plan = HandOffPlan(
+            for: user,
+            device,
+            entries: entries,
+            pushedUpTo: target.pushedUpTo,
+            unread: unread,
+            text: text
+        )
         return Candidate(
             key: HandOffKey(user, device),
             target: target,

@@ -202,6 +202,29 @@ import Testing
         await world.messenger.shutdown()
     }
 
+    @Test("A backlog of more than a page is pushed to its end, and what comes after it")
+    func longBacklog() async throws {
+        let world = try await World()
+        let from = try principal(1)
+        let conversation = ConversationID.direct(between: from.user, and: try user(2))
+        for text in ["old", "new"] {
+            for number in 1...1_100 {
+                let content = MessageContent(bytes: Array("\(text) \(number)".utf8))
+                let draft = MessageDraft(conversation: conversation, clientID: nil, content: content)
+                world.messenger.messages.send(draft, from: from) { _ in }
+            }
+            try await world.send("\(text) last")
+            await world.wait(.zero)
+            #expect(world.sender.sent.last?.notification.body == "\(text) last")
+        }
+        #expect(try await world.pushedUpTo() == [2_202])
+        #expect(world.sender.sent.last?.notification.badge == 1_000)
+        try await world.send("one more")
+        await world.wait(.zero)
+        #expect(world.sender.sent.last?.notification.body == "one more")
+        await world.messenger.shutdown()
+    }
+
     @Test("A token that is gone is forgotten")
     func gone() async throws {
         let world = try await World()
