@@ -149,7 +149,6 @@ let package = Package(
                 server("Metrics", "swift-metrics"),
                 server("Hummingbird", "hummingbird"),
                 server("HummingbirdCore", "hummingbird"),
-                server("HummingbirdTLS", "hummingbird"),
                 server("JWTKit", "jwt-kit"),
                 nio("NIOHTTP1"),
                 server("HTTPTypes", "swift-http-types"),
@@ -258,7 +257,7 @@ let package = Package(
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), server("CoreMetrics", "swift-metrics"),
                 server("HTTPTypes", "swift-http-types"),
                 server("Crypto", "swift-crypto"), server("CryptoExtras", "swift-crypto"),
-                .product(name: "Logging", package: "swift-log"),
+                .product(name: "Logging", package: "swift-log"), .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]
         ),
         test(

@@ -3,6 +3,7 @@
 
 import NIOCore
 import NIOPosix
+import NIOSSL
 
 /// The least of an HTTP client.
 enum HTTPProbe {
@@ -16,9 +17,16 @@ enum HTTPProbe {
         let text: String
     }
 
-    static func get(_ path: String, port: Int) async throws -> (status: Int, text: String) {
-        let answer = try await send("GET", path, port: port)
+    /// - Parameter trusting: the path of the certificate that the server must show; nil: without TLS.
+    static func get(_ path: String, port: Int, trusting: String? = nil) async throws -> (status: Int, text: String) {
+        let answer = try await send("GET", path, port: port, trusting: trusting)
         return (answer.status, answer.text)
+    }
+
+    private static func client(trusting path: String) throws -> NIOSSLContext {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(path))
+        return try NIOSSLContext(configuration: configuration)
     }
 
     static func send(
@@ -26,12 +34,18 @@ enum HTTPProbe {
         _ path: String,
         headers: [(String, String)] = [],
         body: String? = nil,
-        port: Int
+        port: Int,
+        trusting: String? = nil
     ) async throws -> Answer {
+        let tls = try trusting.map(client(trusting:))
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .connect(host: "127.0.0.1", port: port) { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                    if let tls {
+                        let handler = try NIOSSLClientHandler(context: tls, serverHostname: "localhost")
+                        try channel.pipeline.syncOperations.addHandler(handler)
+                    }
+                    return try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
                 }
             }
         let answer = try await channel.executeThenClose { inbound, outbound in

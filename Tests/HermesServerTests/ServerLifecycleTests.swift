@@ -50,6 +50,30 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: TestCertificate.canBeMade)) func `the HTTP port takes a new certificate while it serves`()
+        async throws
+    {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        try await withServer(configure: { $0.http.tls = files.settings }) { server in
+            let port = server.port("http")
+            let old = try files.copy()
+            #expect(try await HTTPProbe.get("/healthz", port: port, trusting: old).status == 200)
+            try files.renew()
+            let certificates = try server.assembly().certificates
+            certificates.reload()
+            #expect(try await HTTPProbe.get("/healthz", port: port, trusting: files.certificate).status == 200)
+            await #expect(throws: (any Error).self) {
+                try await HTTPProbe.get("/healthz", port: port, trusting: old)
+            }
+            // One that cannot be used changes nothing.
+            let new = try files.copy()
+            try Data("nonsense".utf8).write(to: URL(fileURLWithPath: files.certificate))
+            certificates.reload()
+            #expect(try await HTTPProbe.get("/healthz", port: port, trusting: new).status == 200)
+        }
+    }
+
     @Test(arguments: TestStore.allCases)
     func aRestartKeepsDataAndPorts(_ store: TestStore) async throws {
         try await withServer(store: store) { server in

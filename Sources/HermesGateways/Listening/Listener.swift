@@ -140,6 +140,9 @@ package final class Listener: Sendable {
         return .tls
     }
 
+    /// Whether connections begin with a TLS handshake.
+    package var isEncrypted: Bool { tls != nil }
+
     /// Reads the certificate again, for new connections; does nothing without TLS.
     package func reloadCertificate() throws { try tls?.reload() }
 

@@ -6,7 +6,6 @@ import Logging
 import NIOCore
 import NIOSSL
 import ServiceLifecycle
-import UnixSignals
 
 /// Runs the listeners of all wire protocols, and lets their clients go when the server stops.
 struct GatewaysService: Service {
@@ -72,36 +71,6 @@ struct GatewaysService: Service {
                 }
             }
             for webSocket in webSockets { group.addTask { await webSocket.acceptor.drain(within: deadline) } }
-        }
-    }
-
-    /// Reads all certificates again; one that cannot be read stays as it was.
-    func reloadCertificates() {
-        for listener in listeners {
-            do {
-                try listener.reloadCertificate()
-                logger.info("certificate read", metadata: ["gateway": "\(listener.name)"])
-            } catch {
-                logger.error(
-                    "certificate not usable, the old one stays",
-                    metadata: ["gateway": "\(listener.name)", "error": "\(error)"]
-                )
-            }
-        }
-    }
-}
-
-/// Reads certificates, topic rules and token keys again on SIGHUP.
-struct ReloadService: Service {
-    let gateways: GatewaysService
-    let files: AccessFiles
-
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
-            for await _ in await UnixSignalsSequence(trapping: .sighup) {
-                gateways.reloadCertificates()
-                await files.reload()
-            }
         }
     }
 }

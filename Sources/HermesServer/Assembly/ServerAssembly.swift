@@ -17,6 +17,7 @@ package final class ServerAssembly: Sendable {
     private let store: OpenStore
     private let group: MultiThreadedEventLoopGroup
     private let listeners: [Listener]
+    private let httpTLS: TLSContextBox?
     private let webSockets: [WebSocketEndpoint]
     private let stun: STUNListener?
     private let control: ControlSocket?
@@ -32,6 +33,7 @@ package final class ServerAssembly: Sendable {
         store: OpenStore,
         group: MultiThreadedEventLoopGroup,
         listeners: [Listener],
+        httpTLS: TLSContextBox?,
         webSockets: [WebSocketEndpoint],
         stun: STUNListener?,
         control: ControlSocket?,
@@ -48,6 +50,7 @@ package final class ServerAssembly: Sendable {
         self.store = store
         self.group = group
         self.listeners = listeners
+        self.httpTLS = httpTLS
         self.webSockets = webSockets
         self.stun = stun
         self.control = control
@@ -109,6 +112,7 @@ package final class ServerAssembly: Sendable {
                 logger: logger
             )
             do throws(ServerFailure) {
+                let httpTLS = try settings.http.isEnabled ? httpTLS(settings.http) : nil
                 let opened = try await GatewaysService.listen(environment, group: group)
                 return ServerAssembly(
                     settings: settings,
@@ -116,6 +120,7 @@ package final class ServerAssembly: Sendable {
                     store: store,
                     group: group,
                     listeners: opened.listeners,
+                    httpTLS: httpTLS,
                     webSockets: settings.webSocket.isEnabled ? opened.webSockets : [],
                     stun: try await STUNService.listen(settings.gateways.stun, group: group, logger: logger),
                     control: control,
@@ -176,6 +181,11 @@ package final class ServerAssembly: Sendable {
         }
     }
 
+    /// The certificates in use.
+    package var certificates: ServerCertificates {
+        ServerCertificates(listeners: listeners, http: httpTLS, logger: logger)
+    }
+
     /// In the order in which they start; they stop in the reverse order, each when those behind it have.
     private func services(_ signal: ReadySignal, handlesSignals: Bool) -> [any Service] {
         let gateways = GatewaysService(
@@ -202,6 +212,7 @@ package final class ServerAssembly: Sendable {
             services.append(
                 HTTPService(
                     settings: settings.http,
+                    tls: httpTLS,
                     health: health,
                     store: store.messages,
                     gauges: StateGauges(
@@ -226,10 +237,15 @@ package final class ServerAssembly: Sendable {
         if let stun { services.append(STUNService(listener: stun)) }
         services.append(gateways)
         if handlesSignals {
-            services.append(ReloadService(gateways: gateways, files: files))
+            services.append(ReloadService(certificates: certificates, files: files))
             services.append(WatchdogService(patience: settings.shutdownDeadline + .seconds(10), logger: logger))
         }
         return services
+    }
+
+    private static func httpTLS(_ settings: ListenerSettings) throws(ServerFailure) -> TLSContextBox? {
+        guard let tls = settings.tls else { return nil }
+        do { return try TLSContextBox(tls) } catch { throw .badCertificate("http", tls, error) }
     }
 
     /// Reads what has to be known before the first connection comes.

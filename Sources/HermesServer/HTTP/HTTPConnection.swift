@@ -8,6 +8,7 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
+import NIOSSL
 import Synchronization
 
 /// Connections of the HTTP port: the first request decides whether one becomes a WebSocket, or is answered as HTTP/1.1.
@@ -29,12 +30,17 @@ struct HTTPConnection: HTTPChannelHandler {
     let upgrader: WebSocketUpgrader
     let limit: HTTPConnectionLimit
     let idleTimeout: TimeAmount
+    /// Nil: not encrypted.
+    let tls: TLSContextBox?
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         channel.eventLoop.makeCompletedFuture {
             guard limit.opened() else { throw HTTPConnectionLimit.Reached() }
             let counted = HTTPConnectionLimit.Place(limit)
             channel.closeFuture.whenComplete { _ in counted.giveBack() }
+            if let tls {
+                try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.current()))
+            }
             var configuration = NIOUpgradableHTTPServerPipelineConfiguration(
                 upgradeConfiguration: NIOTypedHTTPServerUpgradeConfiguration<Outcome>(
                     upgraders: [upgrader],
@@ -67,7 +73,7 @@ struct HTTPConnection: HTTPChannelHandler {
         _ logger: Logger
     ) throws -> NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart> {
         let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+        try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: tls != nil))
         try pipeline.addHandler(HTTPConnectionStateHandler(idleTimeout: Duration(idleTimeout), logger: logger))
         return try NIOAsyncChannel(
             wrappingChannelSynchronously: channel,

@@ -5,11 +5,9 @@ import HermesCore
 import HermesGateways
 import Hummingbird
 import HummingbirdCore
-import HummingbirdTLS
 import Logging
 import NIOCore
 import NIOPosix
-import NIOSSL
 import ServiceLifecycle
 
 /// The HTTP port: `/healthz`, `/readyz`, `/metrics`, the API under `/v1`, and gateways over WebSocket.
@@ -23,6 +21,8 @@ struct HTTPService: Service {
     private static let storePatience = Duration.seconds(2)
 
     let settings: ListenerSettings
+    /// The certificate in use; nil: not encrypted.
+    let tls: TLSContextBox?
     let health: HealthState
     let store: any MessageStore
     let gauges: StateGauges
@@ -40,7 +40,7 @@ struct HTTPService: Service {
     func run() async throws {
         let application = Application(
             router: router(),
-            server: try server(),
+            server: server(),
             configuration: ApplicationConfiguration(
                 address: .hostname(settings.host, port: settings.port),
                 serverName: "hermes",
@@ -97,24 +97,17 @@ struct HTTPService: Service {
         return router
     }
 
-    private func server() throws -> HTTPServerBuilder {
+    private func server() -> HTTPServerBuilder {
         let upgrader = WebSocketUpgrader(endpoints: webSockets, origins: origins)
         let limit = HTTPConnectionLimit(Self.maxConnections)
-        let plain = HTTPServerBuilder { responder in
-            HTTPConnection(responder: responder, upgrader: upgrader, limit: limit, idleTimeout: Self.idleTimeout)
-        }
-        guard let tls = settings.tls else { return plain }
-        do {
-            let chain = try NIOSSLCertificate.fromPEMFile(tls.certificatePath)
-            return try .tls(
-                plain,
-                tlsConfiguration: .makeServerConfiguration(
-                    certificateChain: chain.map { .certificate($0) },
-                    privateKey: .privateKey(NIOSSLPrivateKey(file: tls.privateKeyPath, format: .pem))
-                )
+        return HTTPServerBuilder { [tls] responder in
+            HTTPConnection(
+                responder: responder,
+                upgrader: upgrader,
+                limit: limit,
+                idleTimeout: Self.idleTimeout,
+                tls: tls
             )
-        } catch {
-            throw ServerFailure.badCertificate("http", tls, error)
         }
     }
 

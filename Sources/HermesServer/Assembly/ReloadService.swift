@@ -1,0 +1,50 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import Logging
+import ServiceLifecycle
+import UnixSignals
+
+/// Reads certificates, topic rules and token keys again on SIGHUP.
+struct ReloadService: Service {
+    let certificates: ServerCertificates
+    let files: AccessFiles
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            for await _ in await UnixSignalsSequence(trapping: .sighup) {
+                certificates.reload()
+                await files.reload()
+            }
+        }
+    }
+}
+
+/// The certificates of all that listens.
+package struct ServerCertificates: Sendable {
+    let listeners: [Listener]
+    /// Of the HTTP port; nil: it is not encrypted.
+    let http: TLSContextBox?
+    let logger: Logger
+
+    /// Reads all of them again, for new connections; one that cannot be used stays as it was.
+    package func reload() {
+        for listener in listeners where listener.isEncrypted {
+            reload(listener.name) { try listener.reloadCertificate() }
+        }
+        if let http { reload("http") { try http.reload() } }
+    }
+
+    private func reload(_ name: String, _ reload: () throws -> Void) {
+        do {
+            try reload()
+            logger.info("certificate read", metadata: ["gateway": "\(name)"])
+        } catch {
+            logger.error(
+                "certificate not usable, the old one stays",
+                metadata: ["gateway": "\(name)", "error": "\(error)"]
+            )
+        }
+    }
+}
