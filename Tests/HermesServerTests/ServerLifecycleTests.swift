@@ -55,7 +55,8 @@ import Testing
     {
         let files = try TestCertificate()
         defer { files.remove() }
-        try await withServer(configure: { $0.http.tls = files.settings }) { server in
+        func encrypted(_ settings: inout ServerSettings) { settings.http.tls = files.settings }
+        try await withServer(configure: encrypted) { server in
             let port = server.port("http")
             let old = try files.copy()
             #expect(try await HTTPProbe.get("/healthz", port: port, trusting: old).status == 200)
