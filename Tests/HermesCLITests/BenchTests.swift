@@ -169,4 +169,10 @@ import Testing
         #expect(!publisher.answered(7, 1, .exactlyOnce))
         #expect(!publisher.answered(4, 1, .atLeastOnce))
     }
+
+    @Test func `a thread that ended takes nothing from what the others used`() {
+        let before = ServerProbe.CPUTime(threads: ["1": 100, "2": 900])
+        let after = ServerProbe.CPUTime(threads: ["1": 150, "3": 20])
+        #expect(after.nanoseconds(since: before) == 70)
+    }
 }

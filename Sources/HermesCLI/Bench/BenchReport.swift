@@ -101,12 +101,12 @@ struct ServerUse {
         _ body: nonisolated(nonsending) () async throws -> Void
     ) async throws -> ServerUse? {
         let start = ContinuousClock.now
-        let before = probe?.cpuNanoseconds()
+        let before = probe?.cpuTime()
         try await body()
-        guard let before, let after = probe?.cpuNanoseconds() else { return nil }
+        guard let before, let after = probe?.cpuTime() else { return nil }
         let time = ContinuousClock.now - start
         let seconds = Double(time.components.seconds) + Double(time.components.attoseconds) / 1e18
-        return ServerUse(cpuNanoseconds: after - min(before, after), seconds: seconds)
+        return ServerUse(cpuNanoseconds: after.nanoseconds(since: before), seconds: seconds)
     }
 
     func add(to report: inout BenchReport, per what: String, count: Int) {

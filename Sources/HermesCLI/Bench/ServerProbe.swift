@@ -7,25 +7,42 @@ import Foundation
 struct ServerProbe: Sendable {
     let pid: Int32
 
+    /// The CPU time that a process had used at a moment.
+    struct CPUTime: Hashable, Sendable {
+        /// Of each thread, by its id, in nanoseconds; of the whole process under "" where threads cannot be read.
+        var threads: [String: UInt64]
+
+        /// What was used since an earlier moment, in nanoseconds. Threads that have ended meanwhile do not count: their
+        /// earlier time is not to be taken from what the others used.
+        func nanoseconds(since earlier: CPUTime) -> UInt64 {
+            threads.reduce(0) { sum, thread in
+                let before = earlier.threads[thread.key] ?? 0
+                return sum + (thread.value - min(thread.value, before))
+            }
+        }
+    }
+
     /// Nil if the process cannot be read.
     init?(pid: Int32) {
         self.pid = pid
-        guard cpuNanoseconds() != nil else { return nil }
+        guard cpuTime() != nil else { return nil }
     }
 
-    /// The CPU time of all its threads so far: from their schedstat, to the nanosecond; else from stat, in 10 ms steps.
-    func cpuNanoseconds() -> UInt64? {
+    /// The CPU time so far: from the threads' schedstat, to the nanosecond; else from stat, in 10 ms steps.
+    func cpuTime() -> CPUTime? {
         let tasks = "/proc/\(pid)/task"
-        var total: UInt64 = 0
+        var threads: [String: UInt64] = [:]
         for task in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
+            // One that ended since the folder was read has no file any more.
             guard
                 let text = try? String(contentsOfFile: "\(tasks)/\(task)/schedstat", encoding: .utf8),
                 let first = text.split(separator: " ").first,
                 let time = UInt64(first)
-            else { return cpuTicks() }
-            total += time
+            else { continue }
+            threads[task] = time
         }
-        return total > 0 ? total : cpuTicks()
+        if threads.values.contains(where: { $0 > 0 }) { return CPUTime(threads: threads) }
+        return cpuTicks().map { CPUTime(threads: ["": $0]) }
     }
 
     private func cpuTicks() -> UInt64? {
