@@ -58,8 +58,12 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
         return nil
     }
 
+    /// Ends this side, and returns when the server has closed its own: what is sent over another connection
+    /// afterwards finds this one gone.
     func close() async throws {
-        try await channel.close().get()
+        // The server may have closed meanwhile.
+        try? await channel.close(mode: .output).get()
+        try await channel.closeFuture.get()
     }
 }
 
