@@ -100,6 +100,7 @@ let package = Package(
             name: "HermesPush",
             dependencies: [
                 "HermesCore",
+                "HermesWire",
                 nio("NIOCore"),
                 nio("NIOFoundationCompat"),
                 nio("NIOHTTP1"),
@@ -140,6 +141,7 @@ let package = Package(
                 "HermesGateways",
                 "HermesPush",
                 "HermesSQLite",
+                "HermesWire",
                 nio("NIOCore"),
                 nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),

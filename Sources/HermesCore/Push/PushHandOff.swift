@@ -289,7 +289,7 @@ package final class PushHandOff: DeliveryObserver {
         var notices: [WebhookNotice] = []
         var upTo = candidate.plan.upTo
         var wait: Duration?
-        var isGone: (since: Timestamp?, Bool)?
+        var gone: [PushSettlement] = []
         for (outcome, item) in zip(outcomes, candidate.plan.items) {
             report(.sent(service, outcome))
             switch outcome {
@@ -298,7 +298,7 @@ package final class PushHandOff: DeliveryObserver {
             case .refused:
                 break
             case .tokenGone(let since):
-                isGone = (since, true)
+                gone = [.gone(key.user, candidate.target.device, candidate.target.token, since: since)]
             case .retry(let asked, let isService, _):
                 if isService { state.withLock { $0.health.failed(service, asked: asked, now: now) } }
                 upTo = min(upTo, item.firstSeq - 1)
@@ -311,15 +311,13 @@ package final class PushHandOff: DeliveryObserver {
                 notices.append(.pushResult(key.user, candidate.target.device, service, item.notification, outcome))
             }
         }
-        let user = key.user
-        let device = candidate.target.device
         var settlements: [PushSettlement] = []
-        if upTo > candidate.target.pushedUpTo { settlements.append(.pushed(user, device, upTo: upTo)) }
-        if let isGone {
-            settlements.append(.gone(user, device, candidate.target.token, since: isGone.since))
-            wait = nil
+        if upTo > candidate.target.pushedUpTo {
+            settlements.append(.pushed(key.user, candidate.target.device, upTo: upTo))
         }
-        return (settlements, notices, wait.map { now + $0 } ?? (candidate.hasMore && isGone == nil ? now : nil))
+        // Without a token there is nothing to try again.
+        guard gone.isEmpty else { return (settlements + gone, notices, nil) }
+        return (settlements, notices, wait.map { now + $0 } ?? (candidate.hasMore ? now : nil))
     }
 
     private func settle(_ key: HandOffKey, retryAt: Duration?) {

@@ -102,14 +102,11 @@ package final class WebhookOutbox: Sendable {
             do throws(HermesError) {
                 try await append(batch, marks: [:])
             } catch {
-                let isCutOff = error.code == .shuttingDown
-                state.withLock { state in
-                    if isCutOff {
-                        state.waiting.insert(contentsOf: batch, at: 0)
-                    } else {
-                        state.statistics.dropped += UInt64(batch.count)
-                    }
+                // Cut off: whoever flushes after that stores them.
+                if error.code == .shuttingDown {
+                    return state.withLock { $0.waiting.insert(contentsOf: batch, at: 0) }
                 }
+                state.withLock { $0.statistics.dropped += UInt64(batch.count) }
             }
         }
     }

@@ -1,7 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import HermesCore
 import HermesWire
 
@@ -35,37 +34,26 @@ extension QSIOPTranslation {
 
     /// The texts, numbers and truth values that stand in the object itself, in the order of their keys.
     private static func topLevelTexts(_ json: String) -> [(key: String, value: String)] {
-        guard !json.isEmpty, let object = try? JSONDecoder().decode([String: Scalar].self, from: Data(json.utf8)) else {
-            return []
-        }
-        return object.compactMap { key, scalar in
-            guard let value = scalar.text, !ownKeys.contains(key), isKey(key) else { return nil }
-            return (key, value)
+        guard !json.isEmpty, case .object(let members) = try? JSONParser.parse(Array(json.utf8)) else { return [] }
+        return members.compactMap { member in
+            guard let value = text(of: member.value), !ownKeys.contains(member.name), isKey(member.name) else {
+                return nil
+            }
+            return (member.name, value)
         }.sorted { $0.key < $1.key }
+    }
+
+    /// What fits on a line; nil for anything else.
+    private static func text(of value: JSON) -> String? {
+        switch value {
+        case .string(let text): text
+        case .boolean, .number: value.text
+        case .null, .array, .object: nil
+        }
     }
 
     private static func isKey(_ key: String) -> Bool {
         (1...64).contains(key.utf8.count)
             && key.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ":") }
-    }
-
-    /// A value that fits on a line; nil for anything else.
-    private struct Scalar: Decodable {
-        let text: String?
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            if let text = try? container.decode(String.self) {
-                self.text = text
-            } else if let flag = try? container.decode(Bool.self) {
-                text = flag ? "true" : "false"
-            } else if let number = try? container.decode(Int64.self) {
-                text = String(number)
-            } else if let number = try? container.decode(Double.self) {
-                text = String(number)
-            } else {
-                text = nil
-            }
-        }
     }
 }

@@ -4,6 +4,7 @@
 import Crypto
 import Foundation
 package import HermesCore
+import HermesWire
 import JWTKit
 
 /// Sends to the Apple Push Notification service: HTTP/2, a token signed with ES256 as authentication.
@@ -172,19 +173,21 @@ package final class APNsSender: PushSender {
     /// The payload of a notification, at most ``maxPayloadBytes``.
     static func payload(of notification: PushNotification) -> Data {
         PayloadFitting.fit(notification, limit: maxPayloadBytes) { notification, isTruncated in
-            var alert: [String: JSONValue] = ["body": .text(notification.body)]
-            if !notification.title.isEmpty { alert["title"] = .text(notification.title) }
-            // So that an extension of the app can fetch the message and show the whole.
-            var aps: [String: JSONValue] = ["alert": .object(alert), "mutable-content": .number(1)]
-            if let badge = notification.badge { aps["badge"] = .number(Int64(badge)) }
-            if notification.hasSound { aps["sound"] = .text("default") }
-            if let conversation = notification.reference.conversation { aps["thread-id"] = .text(conversation) }
-            var fields: [String: JSONValue] = [
-                "aps": .object(aps),
-                "hermes": .object(PayloadFitting.reference(notification, isTruncated: isTruncated)),
-            ]
-            if let data = JSONValue(object: notification.data) { fields["data"] = data }
-            return JSONValue.object(fields).data
+            .members([
+                "aps": .members([
+                    "alert": .members([
+                        "title": notification.title.isEmpty ? nil : .string(notification.title),
+                        "body": .string(notification.body),
+                    ]),
+                    "badge": notification.badge.map { .integer($0) },
+                    // So that an extension of the app can fetch the message and show the whole.
+                    "mutable-content": 1,
+                    "sound": notification.hasSound ? "default" : nil,
+                    "thread-id": notification.reference.conversation.map { .string($0) },
+                ]),
+                "data": PayloadFitting.data(of: notification),
+                "hermes": PayloadFitting.reference(notification, isTruncated: isTruncated),
+            ])
         }
     }
 }

@@ -3,6 +3,7 @@
 
 import Foundation
 package import HermesCore
+import HermesWire
 import JWTKit
 
 /// Sends through Firebase Cloud Messaging, HTTP v1: a service account signs a request for an access token (RFC 7523),
@@ -164,9 +165,9 @@ package final class FCMSender: PushSender {
             let sent = try? JSONDecoder().decode(Sent.self, from: answer.body)
             return .delivered(id: sent?.name ?? "")
         }
-        let error = (try? JSONDecoder().decode(JSONValue.self, from: answer.body))?["error"]
+        let error = (try? JSONParser.parse(Array(answer.body)))?["error"]
         var code = error?["status"]?.string ?? "status \(answer.status)"
-        if case .list(let details) = error?["details"] {
+        if let details = error?["details"]?.array {
             code = details.compactMap { $0["errorCode"]?.string }.first ?? code
         }
         switch (answer.status, code) {
@@ -184,35 +185,17 @@ package final class FCMSender: PushSender {
 
     /// The request's body. The data of an FCM message are texts, so what is JSON travels as one.
     static func payload(of delivery: PushDelivery, now: Timestamp) -> Data {
-        let fixed = message(
-            delivery.notification,
-            token: delivery.token.text,
-            now: now,
-            data: [:],
-            title: "",
-            body: ""
-        ).data.count
-        let limit = fixed + maxPayloadBytes
-        return PayloadFitting.fit(delivery.notification, limit: limit) { notification, isTruncated in
-            var data: [String: JSONValue] = [
-                "hermes": .text(
-                    String(
-                        decoding: JSONValue.object(
-                            PayloadFitting.reference(notification, isTruncated: isTruncated)
-                        ).data,
-                        as: UTF8.self
-                    )
-                )
-            ]
-            if JSONValue(object: notification.data) != nil, let text = notification.data { data["data"] = .text(text) }
-            return message(
-                notification,
-                token: delivery.token.text,
-                now: now,
-                data: data,
-                title: notification.title,
-                body: notification.body
-            ).data
+        var empty = delivery.notification
+        empty.title = ""
+        empty.body = ""
+        let fixed = message(empty, token: delivery.token.text, now: now, data: [:]).text.utf8.count
+        return PayloadFitting.fit(delivery.notification, limit: fixed + maxPayloadBytes) { notification, isTruncated in
+            let hasData = PayloadFitting.data(of: notification) != nil
+            let data = JSON.members([
+                "data": hasData ? notification.data.map { .string($0) } : nil,
+                "hermes": .string(PayloadFitting.reference(notification, isTruncated: isTruncated).text),
+            ])
+            return message(notification, token: delivery.token.text, now: now, data: data)
         }
     }
 
@@ -220,42 +203,45 @@ package final class FCMSender: PushSender {
         _ notification: PushNotification,
         token: String,
         now: Timestamp,
-        data: [String: JSONValue],
-        title: String,
-        body: String
-    ) -> JSONValue {
-        let collapse = APNsSender.collapseID(notification.collapseKey)
+        data: JSON
+    ) -> JSON {
+        let collapse = JSON.string(APNsSender.collapseID(notification.collapseKey))
+        let isHigh = notification.priority == .high
+        let badge = notification.badge.map { JSON.integer($0) }
         // At most four weeks (Google).
         let lifetime = min(max(0, (notification.expiresAt.rawValue &- now.rawValue) / 1000), 28 * 86_400)
-        var shown: [String: JSONValue] = ["tag": .text(collapse)]
-        var aps: [String: JSONValue] = ["mutable-content": .number(1)]
-        if let badge = notification.badge {
-            shown["notification_count"] = .number(Int64(badge))
-            aps["badge"] = .number(Int64(badge))
-        }
-        if notification.hasSound {
-            shown["default_sound"] = .flag(true)
-            aps["sound"] = .text("default")
-        }
-        let message: [String: JSONValue] = [
-            "token": .text(token),
-            "notification": .object(["title": .text(title), "body": .text(body)]),
-            "data": .object(data),
-            "android": .object([
-                "priority": .text(notification.priority == .high ? "HIGH" : "NORMAL"),
-                "ttl": .text("\(lifetime)s"),
-                "collapse_key": .text(collapse),
-                "notification": .object(shown),
+        let android = JSON.members([
+            "collapse_key": collapse,
+            "notification": .members([
+                "default_sound": notification.hasSound ? true : nil,
+                "notification_count": badge,
+                "tag": collapse,
             ]),
-            "apns": .object([
-                "headers": .object([
-                    "apns-collapse-id": .text(collapse),
-                    "apns-priority": .text(notification.priority == .high ? "10" : "5"),
-                    "apns-expiration": .text(String(max(1, notification.expiresAt.rawValue / 1000))),
-                ]),
-                "payload": .object(["aps": .object(aps)]),
-            ]),
+            "priority": isHigh ? "HIGH" : "NORMAL",
+            "ttl": .string("\(lifetime)s"),
+        ])
+        let apns: JSON = [
+            "headers": [
+                "apns-collapse-id": collapse,
+                "apns-expiration": .string(String(max(1, notification.expiresAt.rawValue / 1000))),
+                "apns-priority": isHigh ? "10" : "5",
+            ],
+            "payload": [
+                "aps": .members([
+                    "badge": badge,
+                    "mutable-content": 1,
+                    "sound": notification.hasSound ? "default" : nil,
+                ])
+            ],
         ]
-        return .object(["message": .object(message)])
+        return [
+            "message": [
+                "android": android,
+                "apns": apns,
+                "data": data,
+                "notification": ["title": .string(notification.title), "body": .string(notification.body)],
+                "token": .string(token),
+            ]
+        ]
     }
 }

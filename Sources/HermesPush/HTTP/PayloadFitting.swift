@@ -3,6 +3,7 @@
 
 import Foundation
 import HermesCore
+import HermesWire
 
 /// Makes a notification small enough for a service, by one rule for all: first the data goes, then the body is cut, then
 /// the title. `hermes.truncated` tells the app to fetch the whole from its inbox.
@@ -13,13 +14,13 @@ enum PayloadFitting {
     static func fit(
         _ notification: PushNotification,
         limit: Int,
-        encode: (PushNotification, Bool) -> Data
+        encode: (PushNotification, Bool) -> JSON
     ) -> Data {
-        var payload = encode(notification, false)
+        var payload = Data(encode(notification, false).text.utf8)
         guard payload.count > limit else { return payload }
         var cut = notification
         cut.data = nil
-        payload = encode(cut, true)
+        payload = Data(encode(cut, true).text.utf8)
         for field in [\PushNotification.body, \PushNotification.title] {
             // JSON writes some characters longer than they are, so one cut may not be enough.
             while payload.count > limit, !cut[keyPath: field].isEmpty {
@@ -27,7 +28,7 @@ enum PayloadFitting {
                 let text = cut[keyPath: field]
                 let room = min(text.utf8.count - 1, max(0, text.utf8.count - excess - 3))
                 cut[keyPath: field] = prefix(of: text, bytes: room)
-                payload = encode(cut, true)
+                payload = Data(encode(cut, true).text.utf8)
             }
         }
         return payload
@@ -46,11 +47,19 @@ enum PayloadFitting {
     }
 
     /// What the app reads to find the entry in its inbox.
-    static func reference(_ notification: PushNotification, isTruncated: Bool) -> [String: JSONValue] {
-        var fields: [String: JSONValue] = ["seq": .number(Int64(clamping: notification.reference.inboxSeq))]
-        if let conversation = notification.reference.conversation { fields["conversation"] = .text(conversation) }
-        if let message = notification.reference.messageID { fields["message"] = .text(message) }
-        if isTruncated { fields["truncated"] = .flag(true) }
-        return fields
+    static func reference(_ notification: PushNotification, isTruncated: Bool) -> JSON {
+        .members([
+            "conversation": notification.reference.conversation.map { .string($0) },
+            "message": notification.reference.messageID.map { .string($0) },
+            "seq": .integer(notification.reference.inboxSeq),
+            "truncated": isTruncated ? true : nil,
+        ])
+    }
+
+    /// The application's own data; nil if there is none or it is no object.
+    static func data(of notification: PushNotification) -> JSON? {
+        guard let text = notification.data, let value = try? JSONParser.parse(Array(text.utf8)), case .object = value
+        else { return nil }
+        return value
     }
 }

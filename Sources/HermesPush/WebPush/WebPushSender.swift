@@ -4,6 +4,7 @@
 import Crypto
 import Foundation
 package import HermesCore
+import HermesWire
 import JWTKit
 import NIOCore
 import NIOPosix
@@ -176,15 +177,14 @@ package final class WebPushSender: PushSender {
 
     static func payload(of notification: PushNotification) -> Data {
         PayloadFitting.fit(notification, limit: WebPushEncryption.maxMessageBytes) { notification, isTruncated in
-            var fields: [String: JSONValue] = [
-                "title": .text(notification.title),
-                "body": .text(notification.body),
-                "tag": .text(APNsSender.collapseID(notification.collapseKey)),
-                "hermes": .object(PayloadFitting.reference(notification, isTruncated: isTruncated)),
-            ]
-            if let badge = notification.badge { fields["badge"] = .number(Int64(badge)) }
-            if let data = JSONValue(object: notification.data) { fields["data"] = data }
-            return JSONValue.object(fields).data
+            .members([
+                "title": .string(notification.title),
+                "body": .string(notification.body),
+                "tag": .string(APNsSender.collapseID(notification.collapseKey)),
+                "badge": notification.badge.map { .integer($0) },
+                "data": PayloadFitting.data(of: notification),
+                "hermes": PayloadFitting.reference(notification, isTruncated: isTruncated),
+            ])
         }
     }
 

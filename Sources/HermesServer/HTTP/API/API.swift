@@ -5,6 +5,7 @@ import Foundation
 import HTTPTypes
 import HermesCore
 import HermesGateways
+import HermesWire
 import Hummingbird
 import Logging
 import NIOCore
@@ -258,8 +259,8 @@ struct API: Sendable {
         return bytes
     }
 
-    private static func json(_ bytes: [UInt8], _ route: APIRoute) throws(APIProblem) -> JSONValue {
-        let value: JSONValue
+    private static func json(_ bytes: [UInt8], _ route: APIRoute) throws(APIProblem) -> JSON {
+        let value: JSON
         do throws(JSONParser.Failure) {
             value = try JSONParser.parse(bytes)
         } catch {

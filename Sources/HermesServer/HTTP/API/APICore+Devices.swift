@@ -3,6 +3,7 @@
 
 import HTTPTypes
 import HermesCore
+import HermesWire
 
 /// Devices of accounts, and the tokens they log in with.
 extension APICore {
@@ -99,7 +100,7 @@ extension APICore {
     private func listDevices(_ call: APICall) async throws -> APIAnswer {
         let user = try await account(of: call).id
         let online = Set(messenger.sessions.attachedDevices(of: user))
-        let devices = try await messenger.accounts.devices(of: user).map { device -> JSONValue in
+        let devices = try await messenger.accounts.devices(of: user).map { device -> JSON in
             [
                 "device_id": .string(device.description.id.rawValue),
                 "name": .string(device.description.name),

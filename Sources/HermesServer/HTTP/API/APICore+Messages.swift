@@ -4,6 +4,7 @@
 import HTTPTypes
 import HermesCore
 import HermesGateways
+import HermesWire
 
 /// Messages of conversations, sent and read as one of those who take part.
 extension APICore {
@@ -154,9 +155,9 @@ extension APICore {
         return .direct(between: account.id, and: try await self.account(other).id)
     }
 
-    private func document(of message: Message) throws -> JSONValue {
+    private func document(of message: Message) throws -> JSON {
         var text: String?
-        var content: JSONValue?
+        var content: JSON?
         if !message.isRecalled {
             text = MessageText.text(of: message.content)
             if text == nil { content = try? JSONParser.parse(Array(MessageText.json(of: message.content).utf8)) }
@@ -168,7 +169,7 @@ extension APICore {
             "from_nick_name": .string(message.senderName),
             "sent_at_ms": .integer(message.sentAt.rawValue),
             "recalled": .boolean(message.isRecalled),
-            "text": text.map(JSONValue.string),
+            "text": text.map(JSON.string),
             "content": content,
         ])
     }

@@ -5,6 +5,7 @@ import Crypto
 import HTTPTypes
 import HermesCore
 import HermesGateways
+import HermesWire
 
 /// `POST /v1/push`.
 extension APICore {
@@ -147,7 +148,7 @@ extension APICore {
 
     private func push(
         _ call: APICall,
-        toUsers values: [JSONValue],
+        toUsers values: [JSON],
         mustExist: Bool,
         device: DeviceID? = nil
     ) async throws -> APIAnswer {
@@ -163,16 +164,16 @@ extension APICore {
             if mustExist { _ = try await account(values.first.flatMap { APIUserSelector($0) }) }
             throw APIProblem(.notFound, .notFound, "None of the users has an account.")
         }
-        let answer = JSONValue.members([
+        let answer = JSON.members([
             "id": .string(push.id.description),
             "recipients": .integer(users.count),
-            "unknown": unknown.isEmpty ? nil : .array(unknown.map(JSONValue.string)),
+            "unknown": unknown.isEmpty ? nil : .array(unknown.map(JSON.string)),
         ])
         return try await send(push, to: .users(users), call, answer)
     }
 
     /// The accounts that are named, each once, in their order; and those that are none.
-    private func find(_ values: [JSONValue]) async throws -> (users: [UserID], unknown: [String]) {
+    private func find(_ values: [JSON]) async throws -> (users: [UserID], unknown: [String]) {
         let selectors = values.compactMap { APIUserSelector($0) }
         guard selectors.count == values.count else { throw Self.badSelector }
         // Numbers are looked up together, names one by one.
@@ -202,7 +203,7 @@ extension APICore {
         _ push: Push,
         to target: PushJob.Target,
         _ call: APICall,
-        _ answer: JSONValue
+        _ answer: JSON
     ) async throws -> APIAnswer {
         let claim = Self.claim(call, answer)
         if let first = try await messenger.pushes.send(push, to: target, claim: claim) { return Self.repeated(first) }
@@ -217,18 +218,18 @@ extension APICore {
         let title = push.content.title.isEmpty ? "" : "[\(push.content.title)] "
         let notice = try RoomAnnouncement.notice(title + push.content.body, to: room, at: messenger.time.now())
         let members = await topics.subscriberCount(of: room.topic)
-        let answer: JSONValue = ["id": .string(push.id.description), "recipients": .integer(members)]
+        let answer: JSON = ["id": .string(push.id.description), "recipients": .integer(members)]
         if let first = try await take(Self.claim(call, answer)) { return Self.repeated(first) }
         guard topics.publish(notice) else { throw APIProblem(TopicPublisher.congested) }
         return APIAnswer(answer)
     }
 
-    private func push(_ call: APICall, toTopic target: JSONValue) async throws -> APIAnswer {
+    private func push(_ call: APICall, toTopic target: JSON) async throws -> APIAnswer {
         guard let topic = target["name"]?.string.flatMap({ TopicName($0) }) else {
             throw APIProblem(.unprocessableContent, .invalidArgument, "to.topic.name is missing.")
         }
         let push = try pushDraft(call)
-        let answer: JSONValue = ["id": .string(push.id.description)]
+        let answer: JSON = ["id": .string(push.id.description)]
         if let first = try await take(Self.claim(call, answer)) { return Self.repeated(first) }
         try await publisher.push(
             push,
@@ -247,7 +248,7 @@ extension APICore {
 
     // MARK: Idempotency
 
-    private static func claim(_ call: APICall, _ answer: JSONValue) -> PushClaim? {
+    private static func claim(_ call: APICall, _ answer: JSON) -> PushClaim? {
         guard let key = call.idempotencyKey, let owner = call.key else { return nil }
         return PushClaim(
             owner: String(owner.id),

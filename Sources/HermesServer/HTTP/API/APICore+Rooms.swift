@@ -4,6 +4,7 @@
 import HTTPTypes
 import HermesCore
 import HermesGateways
+import HermesWire
 
 /// Rooms.
 extension APICore {

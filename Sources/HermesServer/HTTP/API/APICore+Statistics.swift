@@ -3,6 +3,7 @@
 
 import HTTPTypes
 import HermesCore
+import HermesWire
 
 /// What clients report about deliveries.
 extension APICore {
@@ -53,7 +54,7 @@ extension APICore {
         ])
     }
 
-    private func document(of version: DeliveryStatistics.Version) -> JSONValue {
+    private func document(of version: DeliveryStatistics.Version) -> JSON {
         let counts = version.counts
         return [
             "app_version": .string(version.appVersion),

@@ -4,6 +4,7 @@
 import Foundation
 import HTTPTypes
 import HermesCore
+import HermesWire
 import NIOCore
 
 /// Topics.
@@ -130,7 +131,7 @@ extension APICore {
             .members([
                 "topic": .string(topic.rawValue),
                 "qos": .integer(found.qos.rawValue),
-                "text": text.map(JSONValue.string),
+                "text": text.map(JSON.string),
                 "base64": text == nil ? .string(Data(found.payload.readableBytesView).base64EncodedString()) : nil,
                 "published_at_ms": .integer(found.publishedAt.rawValue),
             ])

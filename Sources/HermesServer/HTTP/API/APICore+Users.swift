@@ -3,6 +3,7 @@
 
 import HTTPTypes
 import HermesCore
+import HermesWire
 
 /// Accounts.
 extension APICore {
@@ -89,7 +90,7 @@ extension APICore {
         ])
     )
 
-    private func document(of account: Account) -> JSONValue {
+    private func document(of account: Account) -> JSON {
         [
             "uid": .integer(account.id.rawValue),
             "nick_name": .string(account.nickName.rawValue),

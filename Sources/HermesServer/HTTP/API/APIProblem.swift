@@ -3,6 +3,7 @@
 
 import HTTPTypes
 import HermesCore
+import HermesWire
 
 /// Why a request was not carried out, as RFC 9457 has it, with the number of docs/errors.md beside it.
 struct APIProblem: Error, Sendable {
@@ -43,7 +44,7 @@ struct APIProblem: Error, Sendable {
     }
 
     /// The body of the answer.
-    var document: JSONValue {
+    var document: JSON {
         [
             "type": .string("urn:hermes:error:\(code.rawValue)"),
             "title": .string(status.reasonPhrase),

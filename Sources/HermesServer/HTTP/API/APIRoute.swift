@@ -3,6 +3,7 @@
 
 import HTTPTypes
 import HermesCore
+import HermesWire
 
 /// One operation of the API. Everything about it is said here once: it is registered, its requests are checked and the
 /// OpenAPI document is written from it.
@@ -70,7 +71,7 @@ struct APICall: Sendable {
     let pathParameters: [String: String]
     let query: [String: String]
     /// `.null` where the route has no body.
-    let body: JSONValue
+    let body: JSON
     /// The body as it was sent.
     let bodyBytes: [UInt8]
     let idempotencyKey: String?
@@ -81,12 +82,12 @@ struct APICall: Sendable {
 
 /// What a route answers if all went well.
 struct APIAnswer: Sendable {
-    let body: JSONValue?
+    let body: JSON?
     var headers: [(name: String, value: String)] = []
     /// The text of the body where it is there already.
     var text: String?
 
-    init(_ body: JSONValue) { self.body = body }
+    init(_ body: JSON) { self.body = body }
 
     init(text: String) {
         body = nil

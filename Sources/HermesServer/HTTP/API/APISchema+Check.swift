@@ -1,11 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
+
 extension APISchema {
     /// Why a value is not what the schema says; nil if it is.
     ///
     /// - Parameter path: what the value is called in the message, as `to.user`.
-    func problem(with value: JSONValue, at path: String) -> String? {
+    func problem(with value: JSON, at path: String) -> String? {
         switch self {
         case .string(let length, let form):
             guard case .string(let text) = value else { return "\(path) must be a text, and is \(value.kind)" }
@@ -52,7 +54,7 @@ extension APISchema {
         }
     }
 
-    private static func problem(with value: JSONValue, _ fields: [Field], at path: String) -> String? {
+    private static func problem(with value: JSON, _ fields: [Field], at path: String) -> String? {
         guard case .object(let members) = value else { return "\(path) must be an object, and is \(value.kind)" }
         let prefix = path == "the body" ? "" : "\(path)."
         for member in members {

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
+
 /// What a JSON value must look like: the OpenAPI document is written from it, and requests are checked against it.
 indirect enum APISchema: Sendable {
     /// - length: in characters (Unicode scalars).
@@ -46,7 +48,7 @@ indirect enum APISchema: Sendable {
     }
 
     /// Its place in the OpenAPI document (JSON Schema 2020-12).
-    var document: JSONValue {
+    var document: JSON {
         switch self {
         case .string(let length, let form):
             .members([
@@ -55,7 +57,7 @@ indirect enum APISchema: Sendable {
                 "pattern": form.map { .string($0.pattern) },
             ])
         case .choice(let values):
-            ["type": "string", "enum": .array(values.map(JSONValue.string))]
+            ["type": "string", "enum": .array(values.map(JSON.string))]
         case .integer(let range):
             .members([
                 "type": "integer", "format": "int64",
@@ -86,14 +88,14 @@ indirect enum APISchema: Sendable {
         }
     }
 
-    private static func object(_ fields: [Field], isOneMember: Bool) -> JSONValue {
+    private static func object(_ fields: [Field], isOneMember: Bool) -> JSON {
         let properties = fields.map { field in
-            var members: [JSONValue.Member] = []
+            var members: [JSON.Member] = []
             if case .object(let schema) = field.schema.document { members = schema }
-            members.append(JSONValue.Member(name: "description", value: .string(field.summary)))
-            return JSONValue.Member(name: field.name, value: .object(members))
+            members.append(JSON.Member(name: "description", value: .string(field.summary)))
+            return JSON.Member(name: field.name, value: .object(members))
         }
-        let required = fields.filter(\.isRequired).map { JSONValue.string($0.name) }
+        let required = fields.filter(\.isRequired).map { JSON.string($0.name) }
         return .members([
             "type": "object", "properties": .object(properties), "required": required.isEmpty ? nil : .array(required),
             "minProperties": isOneMember ? 1 : nil, "maxProperties": isOneMember ? 1 : nil,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesWire
 
 /// An account as the API names it: a number, or a text that is a uid if it has digits alone, and else a nick name. A name
 /// that would be taken for a uid, or begins with `@`, is written with an `@` before it.
@@ -14,7 +15,7 @@ struct APIUserSelector: Sendable, Hashable {
     let key: AccountKey?
 
     /// - Returns: nil for what is neither, by its form.
-    init?(_ value: JSONValue) {
+    init?(_ value: JSON) {
         switch value {
         case .number:
             guard let number = value.integer, UserID(number) != nil else { return nil }

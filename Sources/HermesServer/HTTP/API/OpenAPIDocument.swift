@@ -3,18 +3,19 @@
 
 import HTTPTypes
 import HermesCore
+import HermesWire
 
 /// The OpenAPI 3.1 document of the API, written from its routes.
 enum OpenAPIDocument {
-    static func document(of routes: [APIRoute]) -> JSONValue {
-        var paths: [JSONValue.Member] = []
+    static func document(of routes: [APIRoute]) -> JSON {
+        var paths: [JSON.Member] = []
         for route in routes {
             let path = "/v1" + route.path
-            let operation = JSONValue.Member(name: route.method.rawValue.lowercased(), value: self.operation(route))
+            let operation = JSON.Member(name: route.method.rawValue.lowercased(), value: self.operation(route))
             if let index = paths.firstIndex(where: { $0.name == path }), case .object(let known) = paths[index].value {
-                paths[index] = JSONValue.Member(name: path, value: .object(known + [operation]))
+                paths[index] = JSON.Member(name: path, value: .object(known + [operation]))
             } else {
-                paths.append(JSONValue.Member(name: path, value: .object([operation])))
+                paths.append(JSON.Member(name: path, value: .object([operation])))
             }
         }
         return [
@@ -33,16 +34,16 @@ enum OpenAPIDocument {
         ]
     }
 
-    private static func schemas(_ routes: [APIRoute]) -> [JSONValue.Member] {
-        var found: [JSONValue.Member] = []
+    private static func schemas(_ routes: [APIRoute]) -> [JSON.Member] {
+        var found: [JSON.Member] = []
         let all = routes.flatMap { ($0.body?.names ?? []) + ($0.answer?.names ?? []) } + APIProblem.schema.names
         for (name, schema) in all where !found.contains(where: { $0.name == name }) {
-            found.append(JSONValue.Member(name: name, value: schema.document))
+            found.append(JSON.Member(name: name, value: schema.document))
         }
         return found.sorted { $0.name < $1.name }
     }
 
-    private static func operation(_ route: APIRoute) -> JSONValue {
+    private static func operation(_ route: APIRoute) -> JSON {
         var parameters =
             route.pathParameters.map { parameter($0, in: "path") } + route.query.map { parameter($0, in: "query") }
         if route.isIdempotent {
@@ -56,9 +57,9 @@ enum OpenAPIDocument {
             )
             parameters.append(parameter(key, in: "header"))
         }
-        var responses = [JSONValue.Member(name: String(route.success.code), value: success(route))]
+        var responses = [JSON.Member(name: String(route.success.code), value: success(route))]
         for status in route.allFailures {
-            responses.append(JSONValue.Member(name: String(status.code), value: failure(status)))
+            responses.append(JSON.Member(name: String(status.code), value: failure(status)))
         }
         return .members([
             "operationId": .string(route.id),
@@ -73,14 +74,14 @@ enum OpenAPIDocument {
         ])
     }
 
-    private static func parameter(_ parameter: APIRoute.Parameter, in place: String) -> JSONValue {
+    private static func parameter(_ parameter: APIRoute.Parameter, in place: String) -> JSON {
         [
             "name": .string(parameter.name), "in": .string(place), "required": .boolean(parameter.isRequired),
             "description": .string(parameter.summary), "schema": parameter.schema.document,
         ]
     }
 
-    private static func success(_ route: APIRoute) -> JSONValue {
+    private static func success(_ route: APIRoute) -> JSON {
         .members([
             "description": .string(route.success.reasonPhrase),
             "headers": route.scope == nil
@@ -94,7 +95,7 @@ enum OpenAPIDocument {
         ])
     }
 
-    private static func failure(_ status: HTTPResponse.Status) -> JSONValue {
+    private static func failure(_ status: HTTPResponse.Status) -> JSON {
         let isForNow = status == .tooManyRequests
         return .members([
             "description": .string(status.reasonPhrase),
@@ -103,7 +104,7 @@ enum OpenAPIDocument {
         ])
     }
 
-    private static func number(_ summary: String) -> JSONValue {
+    private static func number(_ summary: String) -> JSON {
         ["description": .string(summary), "schema": ["type": "integer", "minimum": 0]]
     }
 }

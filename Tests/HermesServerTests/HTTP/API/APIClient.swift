@@ -4,6 +4,7 @@
 import HTTPTypes
 import HermesCore
 import HermesTestKit
+import HermesWire
 import Testing
 
 @testable import HermesServer
@@ -13,7 +14,7 @@ struct APIClient {
     struct Answer {
         let status: Int
         let headers: [String: String]
-        let body: JSONValue
+        let body: JSON
     }
 
     let port: Int
@@ -44,7 +45,7 @@ struct APIClient {
             fields.append(("Content-Type", "application/json"))
         }
         let answer = try await HTTPProbe.send(method, path, headers: fields, body: body, port: port)
-        let json = answer.text.isEmpty ? JSONValue.null : try JSONParser.parse(Array(answer.text.utf8))
+        let json = answer.text.isEmpty ? JSON.null : try JSONParser.parse(Array(answer.text.utf8))
         if let route = route(method, path) {
             check(answer, json, route, sourceLocation)
         }
@@ -63,7 +64,7 @@ struct APIClient {
     /// The status is one of the document's, and the body what the document says of it.
     private func check(
         _ answer: HTTPProbe.Answer,
-        _ json: JSONValue,
+        _ json: JSON,
         _ route: APIRoute,
         _ sourceLocation: SourceLocation
     ) {

@@ -4,6 +4,7 @@
 import HermesClient
 import HermesCore
 import HermesTestKit
+import HermesWire
 import Testing
 
 @testable import HermesServer

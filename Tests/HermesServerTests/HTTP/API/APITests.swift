@@ -4,6 +4,7 @@
 import HTTPTypes
 import HermesCore
 import HermesTestKit
+import HermesWire
 import Testing
 
 @testable import HermesServer

@@ -3,7 +3,7 @@
 
 import Testing
 
-@testable import HermesServer
+@testable import HermesWire
 
 @Suite("JSON")
 struct JSONParserTests {

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-extension JSONValue {
+extension JSON {
     /// The shortest text that says it.
-    var text: String {
+    package var text: String {
         var text = ""
         write(into: &text)
         return text

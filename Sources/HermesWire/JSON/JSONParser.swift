@@ -4,16 +4,16 @@
 /// Reads JSON texts strictly by RFC 8259: no comments, no trailing commas, no name twice in an object.
 ///
 /// Its depth is bounded, its time and memory grow with the text alone.
-struct JSONParser {
+package struct JSONParser {
     /// Why a text is no JSON, and where.
-    struct Failure: Error, Hashable {
-        let reason: String
+    package struct Failure: Error, Hashable {
+        package let reason: String
         /// In bytes from the beginning.
-        let offset: Int
+        package let offset: Int
     }
 
     /// How deep values may lie in each other.
-    static let maxDepth = 32
+    package static let maxDepth = 32
     /// The longest number, in characters.
     private static let maxNumberBytes = 64
 
@@ -21,7 +21,7 @@ struct JSONParser {
     private var index = 0
 
     /// Reads a whole text.
-    static func parse(_ bytes: [UInt8]) throws(Failure) -> JSONValue {
+    package static func parse(_ bytes: [UInt8]) throws(Failure) -> JSON {
         var parser = JSONParser(bytes: bytes)
         parser.skipSpace()
         let value = try parser.value(depth: 0)
@@ -46,7 +46,7 @@ struct JSONParser {
         return true
     }
 
-    private mutating func value(depth: Int) throws(Failure) -> JSONValue {
+    private mutating func value(depth: Int) throws(Failure) -> JSON {
         guard depth < Self.maxDepth else { throw failure("values lie deeper than \(Self.maxDepth) levels") }
         switch next {
         case UInt8(ascii: "{"): return try object(depth: depth)
@@ -60,7 +60,7 @@ struct JSONParser {
         }
     }
 
-    private mutating func word(_ word: StaticString, _ value: JSONValue) throws(Failure) -> JSONValue {
+    private mutating func word(_ word: StaticString, _ value: JSON) throws(Failure) -> JSON {
         let count = word.utf8CodeUnitCount
         let isThere = word.withUTF8Buffer { bytes.dropFirst(index).prefix(count).elementsEqual($0) }
         guard isThere else { throw failure("this is no value") }
@@ -68,9 +68,9 @@ struct JSONParser {
         return value
     }
 
-    private mutating func object(depth: Int) throws(Failure) -> JSONValue {
+    private mutating func object(depth: Int) throws(Failure) -> JSON {
         index += 1
-        var members: [JSONValue.Member] = []
+        var members: [JSON.Member] = []
         var names: Set<String> = []
         skipSpace()
         if takes(UInt8(ascii: "}")) { return .object([]) }
@@ -84,16 +84,16 @@ struct JSONParser {
             skipSpace()
             guard takes(UInt8(ascii: ":")) else { throw failure("a colon is expected") }
             skipSpace()
-            members.append(JSONValue.Member(name: name, value: try value(depth: depth + 1)))
+            members.append(JSON.Member(name: name, value: try value(depth: depth + 1)))
             skipSpace()
             if takes(UInt8(ascii: "}")) { return .object(members) }
             guard takes(UInt8(ascii: ",")) else { throw failure("a comma or the object's end is expected") }
         }
     }
 
-    private mutating func array(depth: Int) throws(Failure) -> JSONValue {
+    private mutating func array(depth: Int) throws(Failure) -> JSON {
         index += 1
-        var values: [JSONValue] = []
+        var values: [JSON] = []
         skipSpace()
         if takes(UInt8(ascii: "]")) { return .array([]) }
         while true {
@@ -107,7 +107,7 @@ struct JSONParser {
 
     // MARK: Numbers
 
-    private mutating func number() throws(Failure) -> JSONValue {
+    private mutating func number() throws(Failure) -> JSON {
         let start = index
         _ = takes(UInt8(ascii: "-"))
         guard let first = next, isDigit(first) else { throw failure("this is no value") }
