@@ -1,8 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
 import Foundation
 import HermesClient
+
+/// Where the accounts of a benchmark are kept.
+struct BenchAccountOptions: ParsableArguments {
+    @Option(
+        name: .customLong("accounts"),
+        help: ArgumentHelp("Keep the accounts in this file, and use those in it.", valueName: "file")
+    )
+    var file: String?
+}
 
 /// An account that benchmarks log in as, by token.
 struct BenchAccount: Codable, Hashable, Sendable {

@@ -40,9 +40,7 @@ struct HeartbeatBench: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How long to wait for an answer.", valueName: "seconds"))
     var answer: Double = 8
 
-    @Option(help: ArgumentHelp("Keep the account in this file, and use the one in it.", valueName: "file"))
-    var accounts: String?
-
+    @OptionGroup var accounts: BenchAccountOptions
     @OptionGroup(title: "Measuring") var options: BenchOptions
 
     func validate() throws {
@@ -56,7 +54,7 @@ struct HeartbeatBench: AsyncParsableCommand {
     func run() async throws {
         let address = options.server.address(defaultPort: 9000)
         try await reportingFailures(server: address) {
-            let book = BenchAccounts(file: accounts, options: options, registration: address)
+            let book = BenchAccounts(file: accounts.file, options: options, registration: address)
             guard let account = try await book.get(1).first else { return }
             try await measure(account, address)
         }

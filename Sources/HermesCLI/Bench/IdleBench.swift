@@ -33,12 +33,10 @@ struct IdleBench: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The protocol: delimited or impb.", valueName: "protocol"))
     var `protocol` = "delimited"
 
-    @Option(help: ArgumentHelp("Keep the accounts in this file, and use those in it.", valueName: "file"))
-    var accounts: String?
-
     @Option(help: ArgumentHelp("The server's Delimited port, to register accounts.", valueName: "port"))
     var registrationPort = 9000
 
+    @OptionGroup var accounts: BenchAccountOptions
     @OptionGroup(title: "Measuring") var options: BenchOptions
 
     func validate() throws {
@@ -57,7 +55,7 @@ struct IdleBench: AsyncParsableCommand {
         try await reportingFailures(server: address) {
             var registration = address
             if dialect != .delimited { registration.port = registrationPort }
-            let book = BenchAccounts(file: accounts, options: options, registration: registration)
+            let book = BenchAccounts(file: accounts.file, options: options, registration: registration)
             try await measure(dialect, BenchTransport(address), try await book.get(connections))
         }
     }

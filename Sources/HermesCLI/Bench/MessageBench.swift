@@ -56,11 +56,10 @@ struct MessageBenchOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The length of a text.", valueName: "bytes"))
     var bytes = 64
 
-    @Option(help: ArgumentHelp("Keep the accounts in this file, and use those in it.", valueName: "file"))
-    var accounts: String?
-
     @Option(help: ArgumentHelp("The server's Delimited port, to register accounts.", valueName: "port"))
     var registrationPort = 9000
+
+    @OptionGroup var accounts: BenchAccountOptions
 
     func validate() throws {
         guard (1...10_000).contains(pairs) else { throw ValidationError("--pairs \(pairs): 1 to 10000") }
@@ -73,7 +72,7 @@ struct MessageBenchOptions: ParsableArguments {
         try await reportingFailures(server: address) {
             var registration = address
             if dialect != .delimited { registration.port = registrationPort }
-            let book = BenchAccounts(file: accounts, options: options, registration: registration)
+            let book = BenchAccounts(file: accounts.file, options: options, registration: registration)
             try await measure(dialect, options, BenchTransport(address), try await book.get(2 * pairs))
         }
     }

@@ -35,15 +35,11 @@ struct PushBench: AsyncParsableCommand {
     @Flag(help: "Push to everyone instead of naming the users.")
     var everyone = false
 
-    @Option(help: ArgumentHelp("Keep the accounts in this file, and use those in it.", valueName: "file"))
-    var accounts: String?
-
-    @Option(help: ArgumentHelp("Read the API key from this file.", valueName: "file"))
-    var keyFile: String?
-
     @Option(help: ArgumentHelp("The server's HTTP port.", valueName: "url"))
     var http = "http://127.0.0.1:8080"
 
+    @OptionGroup var key: APIKeyOptions
+    @OptionGroup var accounts: BenchAccountOptions
     @OptionGroup(title: "Measuring") var options: BenchOptions
 
     func validate() throws {
@@ -54,8 +50,8 @@ struct PushBench: AsyncParsableCommand {
     func run() async throws {
         let address = options.server.address(defaultPort: BenchDialect.delimited.defaultPort)
         try await reportingFailures(server: address) {
-            let key = try APIKeyInput.read(file: keyFile)
-            let book = BenchAccounts(file: accounts, options: options, registration: address)
+            let key = try key.read()
+            let book = BenchAccounts(file: accounts.file, options: options, registration: address)
             try await measure(key, BenchTransport(address), try await book.get(users))
         }
     }

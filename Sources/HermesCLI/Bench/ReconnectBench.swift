@@ -43,9 +43,7 @@ struct ReconnectBench: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Give up after this long.", valueName: "seconds"))
     var patience: Double = 180
 
-    @Option(help: ArgumentHelp("Keep the accounts in this file, and use those in it.", valueName: "file"))
-    var accounts: String?
-
+    @OptionGroup var accounts: BenchAccountOptions
     @OptionGroup(title: "Measuring") var options: BenchOptions
 
     func validate() throws {
@@ -57,7 +55,7 @@ struct ReconnectBench: AsyncParsableCommand {
     func run() async throws {
         let address = options.server.address(defaultPort: 9000)
         try await reportingFailures(server: address) {
-            let book = BenchAccounts(file: accounts, options: options, registration: address)
+            let book = BenchAccounts(file: accounts.file, options: options, registration: address)
             let accounts = try await book.get(clients)
             let fleet = try ReconnectFleet(accounts, server: address)
             do {

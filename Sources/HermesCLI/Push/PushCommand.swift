@@ -65,11 +65,10 @@ struct PushCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Makes pushing again safe: the same key and content is pushed once.", valueName: "key"))
     var idempotencyKey: String?
 
-    @Option(help: ArgumentHelp("Read the API key from this file.", valueName: "file"))
-    var keyFile: String?
-
     @Option(help: ArgumentHelp("The server's HTTP port.", valueName: "url"))
     var server = "http://127.0.0.1:8080"
+
+    @OptionGroup var key: APIKeyOptions
 
     func validate() throws {
         let targets = [!to.isEmpty, topic != nil, room != nil, everyone].filter { $0 }.count
@@ -97,7 +96,7 @@ struct PushCommand: AsyncParsableCommand {
     func run() async throws {
         do {
             let endpoint = try HTTPEndpoint(server, path: "/v1/push")
-            let key = try APIKeyInput.read(file: keyFile)
+            let key = try key.read()
             var headers = [("Authorization", "Bearer \(key)"), ("Content-Type", "application/json")]
             if let idempotencyKey { headers.append(("Idempotency-Key", idempotencyKey)) }
             let answer = try await endpoint.post(Array(try request().utf8), headers: headers)
@@ -152,29 +151,6 @@ struct PushCommand: AsyncParsableCommand {
         }
         let (seconds, overflow) = number.multipliedReportingOverflow(by: unit)
         return overflow ? nil : seconds
-    }
-}
-
-/// Where the key of the API comes from; never the command line, where others could see it.
-enum APIKeyInput {
-    static func read(file: String?) throws(ClientFailure) -> String {
-        if let file {
-            guard let data = FileManager.default.contents(atPath: file) else {
-                throw ClientFailure("--key-file \(file): cannot be read", exitCode: ExitCode(66))
-            }
-            let key = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-            guard key.hasPrefix("hk_") else {
-                throw ClientFailure("--key-file \(file): holds no API key (hk_…)", exitCode: ExitCode(65))
-            }
-            return key
-        }
-        guard let key = ProcessInfo.processInfo.environment["HERMES_API_KEY"], !key.isEmpty else {
-            throw ClientFailure(
-                "no API key: give --key-file or HERMES_API_KEY; make one with \"hermes apikey create NAME --scopes push\"",
-                exitCode: ExitCode(77)
-            )
-        }
-        return key
     }
 }
 

@@ -1,0 +1,32 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+
+/// Where the key of the API comes from; never the command line, where others could see it.
+struct APIKeyOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Read the API key from this file.", valueName: "file"))
+    var keyFile: String?
+
+    /// The key.
+    func read() throws(ClientFailure) -> String {
+        if let keyFile {
+            guard let data = FileManager.default.contents(atPath: keyFile) else {
+                throw ClientFailure("--key-file \(keyFile): cannot be read", exitCode: ExitCode(66))
+            }
+            let key = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            guard key.hasPrefix("hk_") else {
+                throw ClientFailure("--key-file \(keyFile): holds no API key (hk_…)", exitCode: ExitCode(65))
+            }
+            return key
+        }
+        guard let key = ProcessInfo.processInfo.environment["HERMES_API_KEY"], !key.isEmpty else {
+            throw ClientFailure(
+                "no API key: give --key-file or HERMES_API_KEY; make one with \"hermes apikey create NAME --scopes push\"",
+                exitCode: ExitCode(77)
+            )
+        }
+        return key
+    }
+}
