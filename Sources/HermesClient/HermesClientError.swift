@@ -31,6 +31,14 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
         self.retryAfter = retryAfter
     }
 
+    /// Why a server ended the connection: its number and its words.
+    init(ending code: UInt32, _ reason: String) {
+        self.init(code == Self.replacedOnServer ? .replaced : Code(rawValue: code), reason)
+    }
+
+    /// The server's number for ``Code/replaced``.
+    static let replacedOnServer: UInt32 = 1009
+
     /// Message and number.
     public var description: String { "\(message) [\(code.rawValue)]" }
 }

@@ -46,6 +46,8 @@ extension HermesError.Code {
     package static let loginDelayed = Self(rawValue: 1007)
     /// Registration is switched off.
     package static let registrationClosed = Self(rawValue: 1008)
+    /// The same device has logged in on another connection.
+    package static let replaced = Self(rawValue: 1009)
 
     // 2000…: what do you ask.
     /// A field is missing or has a value that is not allowed; the message names it.

@@ -69,14 +69,7 @@ struct DelimitedLink: ConnectionLink {
     var statistics: LinkStatistics
     /// When the login was sent, by the device's clock in milliseconds since 1970.
     private var askedAt: Int64 = 0
-    /// A login is under way.
-    private var isLoggingIn = false
-    /// When logins were given up whose answer had not come, by the device's clock in milliseconds since 1970: they may be
-    /// on their way still, and reach the server after a later one.
-    private var strayLogins: [Int64] = []
-    /// So many are remembered, for so long.
-    private static let maxStrayLogins = 16
-    private static let strayMilliseconds: Int64 = 300_000
+    private var strayLogins = StrayLogins()
     /// Given by the server with its advice to reconnect; for the next login.
     private var ticket: [UInt8] = []
     /// Rooms whose enter is unanswered, by packet id.
@@ -136,7 +129,7 @@ struct DelimitedLink: ConnectionLink {
     mutating func connected(effects: inout Effects) throws {
         guard let credential else { throw HermesClientError(.closed, "log in first") }
         askedAt = WallClock.milliseconds()
-        isLoggingIn = true
+        strayLogins.began()
         switch credential {
         case .register(let nickName, let password):
             var register = Hermes_V1_Register()
@@ -219,10 +212,7 @@ struct DelimitedLink: ConnectionLink {
         sending = [:]
         entering = [:]
         statistics.lost()
-        if isLoggingIn {
-            isLoggingIn = false
-            strayLogins = strayLogins.suffix(Self.maxStrayLogins - 1) + [WallClock.milliseconds()]
-        }
+        strayLogins.connectionLost()
     }
 
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {
@@ -345,13 +335,13 @@ extension DelimitedLink {
         effects: inout Effects
     ) {
         registerIsUnanswered = false
-        isLoggingIn = false
+        strayLogins.answered()
         guard !result.hasError, case .session(let session) = result.value else {
             let error = HermesClientError(result.error)
             if case .register(let nickName, let password) = credential {
                 if error.code == .nameTaken, mayBeRegistered {
                     credential = .password(nickName: nickName, password: password)
-                    isLoggingIn = true
+                    strayLogins.began()
                     effects.append(authenticate { $0.password = Self.wire(nickName, password) })
                     return
                 }
@@ -461,14 +451,6 @@ extension DelimitedLink {
         }
     }
 
-    /// Whether it may have been a late login of this client's own that took its connection's place. Each is blamed once,
-    /// so that two devices with one id do not throw each other out for ever.
-    private mutating func blamesStrayLogin() -> Bool {
-        let now = WallClock.milliseconds()
-        strayLogins.removeAll { abs(now - $0) > Self.strayMilliseconds }
-        return strayLogins.popLast() != nil
-    }
-
     private mutating func kicked(_ kicked: Hermes_V1_Kicked) -> LinkEffect<Self> {
         let advice = kicked.hasReconnect ? ConnectionEngine.StateMachine.Advice(kicked.reconnect) : nil
         func error(_ code: HermesClientError.Code, _ text: String) -> HermesClientError {
@@ -477,7 +459,7 @@ extension DelimitedLink {
         switch kicked.reason {
         case .replaced:
             let text = "the same device logged in elsewhere"
-            return .kicked(error(.replaced, text), mayReturn: blamesStrayLogin(), advice: nil)
+            return .kicked(error(.replaced, text), mayReturn: strayLogins.blame(), advice: nil)
         case .disabled:
             return .kicked(error(.accountDisabled, "the account is disabled"), mayReturn: false, advice: nil)
         case .revoked:

@@ -19,6 +19,11 @@ extension ConnectionEngine {
     /// The windows of the first tries follow one another, whether the try in one fails soon or late. So those that a
     /// server lost in one moment make one try each in every window, and when the server is back, no second sees more
     /// of them than the even rate. With windows that began at each client's failure it would see twice as many.
+    ///
+    /// A try in a window that the server advised which fails early in it, as the server is not back yet, is followed by
+    /// one that is drawn evenly from the rest. So all that failed while the server was away come evenly in what was left
+    /// of the window when it came back. The less was left, the denser they would come: a try that fails when less
+    /// than `leastRest` is left is followed by one in the next window.
     struct ReconnectSchedule: Sendable {
         /// When to come back, as the server advised.
         struct Slot: Hashable, Sendable {
@@ -26,17 +31,26 @@ extension ConnectionEngine {
             var earliest: NIODeadline
             /// The random moment.
             var moment: NIODeadline
+            /// The end of the window that the moment is from.
+            var end: NIODeadline
         }
 
         /// How many tries failed since the connection last was well.
         private(set) var failures = 0
         /// The end of the last try's window.
         private var windowEnd: NIODeadline?
+        /// The slot that the present try is in; nil: the server advised none, or the client has been back since.
+        private var slot: Slot?
         private let policy: ReconnectPolicy
         private var random: SplitMix64
 
         /// The longest advice that is obeyed.
         static let longestAdvice = Duration.seconds(3600)
+        /// The part of an advised window that has to be left for a second try in it: by its inverse, 1.33, no second
+        /// sees more of those who come back than the even rate, and a server may be away for a quarter of the window.
+        static let leastRest = 0.75
+        /// No second try in less time than this, whatever the window.
+        static let shortestRest = TimeAmount.seconds(1)
 
         init(_ policy: ReconnectPolicy, seed: UInt64) {
             self.policy = policy
@@ -50,13 +64,22 @@ extension ConnectionEngine {
         mutating func startAnew() {
             failures = 0
             windowEnd = nil
+            slot = nil
         }
+
+        /// A try succeeded: it is not yet known whether the connection will be well.
+        mutating func arrived() { slot = nil }
 
         /// A try failed or the connection was lost.
         ///
         /// - Returns: when to try again; nil if there is to be no further try.
         mutating func next(now: NIODeadline) -> NIODeadline? {
-            guard let delay = policy.delay(afterFailures: failures, random: random.nextFraction()) else { return nil }
+            let fraction = random.nextFraction()
+            guard let delay = policy.delay(afterFailures: failures, random: fraction) else { return nil }
+            if let rest = restOfSlot(now: now) {
+                failures += 1
+                return now + TimeAmount(Duration(rest) * fraction)
+            }
             var begin = now
             if failures < policy.windows.count {
                 begin = max(now, windowEnd ?? now)
@@ -69,7 +92,10 @@ extension ConnectionEngine {
         /// The same where the server advised a slot: obeyed, but one that advises time and again does not make its
         /// client try more often than by the policy.
         mutating func next(_ slot: Slot, now: NIODeadline) -> NIODeadline? {
+            self.slot = nil
             guard let own = next(now: now) else { return nil }
+            self.slot = slot
+            windowEnd = max(windowEnd ?? slot.end, slot.end)
             return max(now, failures > 1 ? max(own, slot.moment) : slot.moment)
         }
 
@@ -77,7 +103,16 @@ extension ConnectionEngine {
         mutating func slot(_ advice: Advice, now: NIODeadline) -> Slot {
             let earliest = now + TimeAmount(min(advice.notBefore, Self.longestAdvice))
             let window = min(advice.window, policy.maxAdvisedWindow)
-            return Slot(earliest: earliest, moment: earliest + TimeAmount(window * random.nextFraction()))
+            let moment = earliest + TimeAmount(window * random.nextFraction())
+            return Slot(earliest: earliest, moment: moment, end: earliest + TimeAmount(window))
+        }
+
+        /// How much of the advised window is left for another try; nil: too little.
+        private func restOfSlot(now: NIODeadline) -> TimeAmount? {
+            guard let slot, now >= slot.earliest else { return nil }
+            let rest = slot.end - now
+            let least = Duration(slot.end - slot.earliest) * Self.leastRest
+            return rest >= Self.shortestRest && Duration(rest) >= least ? rest : nil
         }
     }
 }

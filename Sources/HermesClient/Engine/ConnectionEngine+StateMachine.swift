@@ -300,6 +300,7 @@ extension ConnectionEngine.StateMachine {
         switch state {
         case .authenticating:
             redirection = nil
+            schedule.arrived()
             serverLimit = heartbeatAtMost.map { max($0, .seconds(1)) }
             dateOffset = date - Self.seconds(now)
             state = .live(Live(since: now, lastReceived: now, heartbeat: .due(now + interval)))

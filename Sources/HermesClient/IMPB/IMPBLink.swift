@@ -40,6 +40,7 @@ struct IMPBLink: ConnectionLink {
     private var uid: UInt32 = 0
     private var registerIsUnanswered = false
     private var mayBeRegistered = false
+    private var strayLogins = StrayLogins()
     /// The ids of messages whose receipts are awaited.
     private var sending: Set<UInt64> = []
     private var inbox = InboxTracker<IMPBEvent>()
@@ -81,6 +82,7 @@ struct IMPBLink: ConnectionLink {
         request.deviceName = configuration.device.name
         request.deviceID = configuration.device.id
         request.version = configuration.device.appVersion
+        strayLogins.began()
         effects.append(.send(try .user(.login, request), id: ID.login))
     }
 
@@ -117,6 +119,7 @@ struct IMPBLink: ConnectionLink {
             // The reply's token would do, too; but only a login tells the server about the device.
             try logIn(nickName, password: password, effects: &effects)
         case ID.login:
+            strayLogins.answered()
             guard reply.isSuc else { return effects.append(.refused(HermesClientError(reply))) }
             let login = try IMPB_login_response(wire: [UInt8](reply.respon))
             uid = login.uid
@@ -163,9 +166,11 @@ struct IMPBLink: ConnectionLink {
     private mutating func notified(_ notification: IMPB_Notification_msg, now: NIODeadline, effects: inout Effects) {
         if notification.type == .kicked {
             let kicked = (try? IMPB_kicked_notification(wire: [UInt8](notification.body))) ?? .init()
-            let error = HermesClientError(HermesClientError.Code(rawValue: kicked.code), kicked.reason)
+            let error = HermesClientError(ending: kicked.code, kicked.reason)
             // 3000 and above: not now; below: not at all.
-            effects.append(.kicked(error, mayReturn: kicked.code == 0 || kicked.code >= 3000, advice: nil))
+            let isTemporary = kicked.code == 0 || kicked.code >= 3000
+            let mayReturn = error.code == .replaced ? strayLogins.blame() : isTemporary
+            effects.append(.kicked(error, mayReturn: mayReturn, advice: nil))
             return
         }
         var to = notification.seq
@@ -211,6 +216,7 @@ struct IMPBLink: ConnectionLink {
         mayBeRegistered = mayBeRegistered || registerIsUnanswered
         registerIsUnanswered = false
         sending = []
+        strayLogins.connectionLost()
     }
 
     mutating func closing(effects: inout Effects) {

@@ -46,7 +46,7 @@ struct LiveRoomLink: ConnectionLink {
         if frame.type == .kicked {
             let kicked = try LiveRoom_Kicked(wire: frame.body)
             append(RoomEvent(room: room ?? "", user: nil, kind: .kicked(reason: kicked.reason)), &effects)
-            let error = HermesClientError(HermesClientError.Code(rawValue: kicked.code), kicked.reason)
+            let error = HermesClientError(ending: kicked.code, kicked.reason)
             effects.append(.kicked(error, mayReturn: kicked.code >= 3000, advice: nil))
             return
         }

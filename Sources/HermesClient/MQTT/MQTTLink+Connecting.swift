@@ -9,6 +9,7 @@ extension MQTTLink {
     mutating func connected(effects: inout Effects) throws {
         aliases = [:]
         awaited = [:]
+        strayLogins.began()
         effects.append(.send(.packet(.connect(connectPacket()))))
     }
 
@@ -44,6 +45,7 @@ extension MQTTLink {
 
     mutating func accepted(_ packet: MQTTConnack, effects: inout Effects) throws(MQTTPacketError) {
         guard !isConnected else { throw MQTTPacketError(.protocolError, "a second CONNACK came [MQTT-3.2.0-2]") }
+        strayLogins.answered()
         let reason = MQTTClient.ReasonCode(packet.reason)
         guard packet.reason == .success else {
             let error = HermesClientError(
@@ -112,6 +114,7 @@ extension MQTTLink {
         isConnected = false
         awaited = [:]
         outbound.lost()
+        strayLogins.connectionLost()
     }
 
     mutating func closing(effects: inout Effects) {

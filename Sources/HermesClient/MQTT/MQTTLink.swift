@@ -51,6 +51,7 @@ struct MQTTLink: ConnectionLink {
     var connection: MQTTClient.Connection?
     var isConnected = false
     var mustSubscribe = false
+    var strayLogins = StrayLogins()
     /// How many servers in a row sent this client on.
     var hops = 0
 
@@ -161,7 +162,8 @@ struct MQTTLink: ConnectionLink {
         let reason = MQTTClient.ReasonCode(packet.reason)
         let error = HermesClientError("the server ended the connection", reason, packet.properties)
         let advice = redirection(packet.reason, packet.properties)
-        effects.append(.kicked(error, mayReturn: reason.mayRetry || advice != nil, advice: advice))
+        let mayReturn = reason == .sessionTakenOver ? strayLogins.blame() : reason.mayRetry || advice != nil
+        effects.append(.kicked(error, mayReturn: mayReturn, advice: advice))
     }
 
     func perform(_ actions: [MQTTOutbound.Action], _ effects: inout Effects) {

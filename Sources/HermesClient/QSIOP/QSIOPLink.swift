@@ -31,6 +31,8 @@ struct QSIOPLink: ConnectionLink {
     /// The ids of pushes that were taken, so that one that comes again is acknowledged again and not shown.
     private var taken = Deque<String>()
 
+    private var strayLogins = StrayLogins()
+
     private static let maxRemembered = 1024
 
     init(identity: QSIOPClient.Identity?) { self.identity = identity }
@@ -39,8 +41,11 @@ struct QSIOPLink: ConnectionLink {
         responsesDue = []
         pongsDue = []
         guard let identity else { return effects.append(.authenticated(())) }
+        strayLogins.began()
         effects.append(.send(Self.report(identity), id: ID.report))
     }
+
+    mutating func lost() { strayLogins.connectionLost() }
 
     static func report(_ identity: QSIOPClient.Identity) -> QSIOPFrame {
         var properties = QSIOPProperties()
@@ -71,9 +76,14 @@ struct QSIOPLink: ConnectionLink {
     }
 
     private mutating func responded(_ frame: QSIOPFrame, effects: inout Effects) throws {
-        guard let id = responsesDue.popFirst() else { return }
         let properties = try frame.properties()
         let code = UInt32(properties["code"] ?? "") ?? 9001
+        // No request is answered so: the server ends the connection.
+        if code == HermesClientError.replacedOnServer {
+            let error = HermesClientError(ending: code, properties["msg"] ?? "")
+            return effects.append(.kicked(error, mayReturn: strayLogins.blame(), advice: nil))
+        }
+        guard let id = responsesDue.popFirst() else { return }
         let error = HermesClientError(
             HermesClientError.Code(rawValue: code),
             properties["msg"].flatMap { $0.isEmpty ? nil : $0 } ?? "the server answered code \(code)",
@@ -81,6 +91,7 @@ struct QSIOPLink: ConnectionLink {
         )
         switch id {
         case ID.report:
+            strayLogins.answered()
             effects.append(code == 0 ? .authenticated(()) : .refused(error))
         case 16...:
             effects.append(.answer(id: id, code == 0 ? .success(frame) : .failure(error)))

@@ -39,7 +39,7 @@ enum IMPBTranslation {
         case .notAuthenticated: HermesError(.notAuthenticated, "not logged in in time")
         case .idle: HermesError(.notAuthenticated, "nothing came for too long; send a ping every 180 s")
         case .slowReader: HermesError(.rateLimited, "what was sent was not read")
-        case .session(.replaced): HermesError(.notAuthenticated, "the same device logged in again")
+        case .session(.replaced): HermesError(.replaced, "the same device logged in again")
         case .session(.accountDisabled): HermesError(.accountDisabled, "the account was disabled")
         case .session(.revoked): HermesError(.invalidToken, "the token was revoked; log in again")
         case .session(.shuttingDown), .shuttingDown: HermesError(.shuttingDown, "the server is stopping")

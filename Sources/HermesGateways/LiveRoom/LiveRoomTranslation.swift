@@ -56,7 +56,7 @@ enum LiveRoomTranslation {
     /// Why the server ends a session, as the viewer is told.
     static func kick(for end: SessionEnd) -> LiveRoomKick {
         switch end {
-        case .replaced: LiveRoomKick(.forbidden, "the same device entered again on another connection")
+        case .replaced: LiveRoomKick(.replaced, "the same device entered again on another connection")
         case .accountDisabled: LiveRoomKick(.accountDisabled, "the account was disabled")
         case .revoked: LiveRoomKick(.invalidToken, "the access token was revoked")
         case .shuttingDown: LiveRoomKick(.shuttingDown, "the server is stopping")

@@ -88,7 +88,7 @@ package enum QSIOPTranslation {
     /// Why the server ends a session.
     static func answer(for end: SessionEnd) -> QSIOPAnswer {
         switch end {
-        case .replaced: QSIOPAnswer(.forbidden, "the same device reported on another connection")
+        case .replaced: QSIOPAnswer(.replaced, "the same device reported on another connection")
         case .accountDisabled: QSIOPAnswer(.accountDisabled, "the account was disabled")
         case .revoked: QSIOPAnswer(.invalidToken, "the token was revoked")
         case .shuttingDown: QSIOPAnswer(.shuttingDown, "the server is stopping")

@@ -47,6 +47,36 @@ import Testing
         #expect(logins.reduce(0, +) == Fleet.size)
     }
 
+    @Test(arguments: [0, 1, 2, 3])
+    func `all who have a ticket are back within its window, though the server misses its begin`(
+        outage: Int64
+    ) {
+        var fleet = Fleet(policy: .standard)
+        fleet.cut { machine, now in Self.restart(&machine, now) }
+        let logins = fleet.run(serverIsBackAfter: .seconds(outage), failure: .atOnce)
+        #expect(logins.reduce(0, +) == Fleet.size)
+        #expect(logins.count == 15)
+        #expect(Double(logins.max() ?? 0) <= 1.5 * Double(Fleet.size) / 15)
+    }
+
+    @Test(arguments: outages + [4, 5, 10, 14], [Fleet.Failure.atOnce, .afterTenSeconds])
+    func `the rest of a ticket's window is not stormed by those whom it failed`(
+        outage: Int64,
+        failure: Fleet.Failure
+    ) {
+        var fleet = Fleet(policy: .standard)
+        fleet.cut { machine, now in Self.restart(&machine, now) }
+        let logins = fleet.run(serverIsBackAfter: .seconds(outage), failure: failure)
+        #expect(logins.reduce(0, +) == Fleet.size)
+        #expect(Double(logins.max() ?? 0) <= 1.5 * Double(Fleet.size) / 15)
+    }
+
+    /// The server announces its end with a window of 15 s, and ends.
+    private static func restart(_ machine: inout Machine, _ now: NIODeadline) {
+        machine.shutdownAnnounced(Machine.Advice(notBefore: .zero, window: .seconds(15)), now: now)
+        machine.connectionClosed(Fleet.error, now: now)
+    }
+
     @Test func `a server that sends everyone away at once, time and again, is not stormed`() {
         var machine = StateMachineTests.machine(in: .live)
         var now = StateMachineTests.start

@@ -90,9 +90,10 @@ typealias Machine = ConnectionEngine.StateMachine
     static func machine(
         in place: Place,
         heartbeat: HeartbeatPolicy = heartbeat,
-        reconnect: ReconnectPolicy = reconnect
+        reconnect: ReconnectPolicy = reconnect,
+        seed: UInt64 = 1
     ) -> Machine {
-        var machine = Machine(heartbeat: heartbeat, reconnect: reconnect, seed: 1)
+        var machine = Machine(heartbeat: heartbeat, reconnect: reconnect, seed: seed)
         if place == .idle { return machine }
         _ = machine.startRequested()
         if place == .connecting { return machine }
@@ -333,6 +334,45 @@ typealias Machine = ConnectionEngine.StateMachine
         _ = machine.kicked(Self.error, mayReturn: true, advice: endless, now: Self.start)
         machine.connectionClosed(Self.error, now: Self.start)
         #expect(machine.nextDeadline == Self.start + .hours(1))
+    }
+
+    @Test func `a try that fails early in an advised window is followed by one in the rest of it`() {
+        let window = Duration.seconds(20)
+        let end = Self.start + TimeAmount(window)
+        var seconds = 0
+        for seed in 0..<200 {
+            var machine = Self.machine(in: .live, seed: UInt64(seed))
+            machine.shutdownAnnounced(Machine.Advice(notBefore: .zero, window: window), now: Self.start)
+            machine.connectionClosed(Self.error, now: Self.start)
+            var now = Self.start
+            while let next = machine.nextDeadline, next < end {
+                #expect(next >= now)
+                now = next
+                #expect(machine.deadlineReached(now: now) == [.connect(preferring: nil)])
+                machine.connectFailed(Self.error, now: now)
+                if now - Self.start > .seconds(5) { break }
+                seconds += 1
+            }
+            // Then the policy's next, whose window comes after the advised one.
+            let tries = machine.failures
+            #expect(tries >= 2)
+            #expect((machine.nextDeadline ?? now) >= end)
+        }
+        // Of 200, a quarter fails in the first quarter, and of these about a fifth once more.
+        #expect((35...90).contains(seconds))
+    }
+
+    @Test func `a client that came back within its window and is lost again goes by the policy`() {
+        var machine = Self.machine(in: .live)
+        machine.shutdownAnnounced(Machine.Advice(notBefore: .zero, window: .seconds(1000)), now: Self.start)
+        machine.connectionClosed(Self.error, now: Self.start)
+        let back = machine.nextDeadline ?? Self.start
+        _ = machine.deadlineReached(now: back)
+        _ = machine.connected(now: back)
+        _ = machine.authenticated(now: back)
+        let lost = back + .seconds(60)
+        machine.connectionClosed(Self.error, now: lost)
+        #expect((machine.nextDeadline ?? lost) < lost + .seconds(10))
     }
 
     @Test func `a suspended app has no connection and comes back at once, whatever the policy`() {

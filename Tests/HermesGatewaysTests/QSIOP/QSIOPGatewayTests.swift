@@ -200,7 +200,7 @@ import Testing
             let second = try await harness.connect(QSIOPFrameDecoder.self)
             try await second.send(report(ann))
             #expect(try code(await second.next()) == 0)
-            #expect(try code(await first.next()) == HermesError.Code.forbidden.rawValue)
+            #expect(try code(await first.next()) == HermesError.Code.replaced.rawValue)
             #expect(try await first.next() == nil)
             try await second.send(QSIOPFrame(.ping))
             #expect(try await second.next()?.operation == .pong)
