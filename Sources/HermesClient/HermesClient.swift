@@ -23,8 +23,10 @@ public import NIOCore
 public final class HermesClient: Sendable {
     /// How a client behaves.
     public struct Configuration: Sendable {
-        /// The server's Delimited port.
+        /// The server's Delimited port; its HTTP port with a ``webSocketPath``.
         public var server: ServerAddress
+        /// The path of the server's WebSocket, "/ws" as a rule; nil: no WebSocket.
+        public var webSocketPath: String?
         /// The device that the client runs on.
         public var device: DeviceDescription
         /// When to show the server that the client is alive.
@@ -57,6 +59,7 @@ public final class HermesClient: Sendable {
         public init(server: ServerAddress = ServerAddress(port: 9000), device: DeviceDescription) {
             self.server = server
             self.device = device
+            webSocketPath = nil
             heartbeat = .delimited
             reconnect = .standard
             conditions = .shared
@@ -69,6 +72,19 @@ public final class HermesClient: Sendable {
             loginTimeout = .seconds(10)
             statisticsInterval = .seconds(900)
             maxFrameBytes = 4 * 1_048_576
+        }
+
+        /// Creates a configuration for a server's WebSocket, with the defaults for an app.
+        ///
+        /// - Parameters:
+        ///   - webSocket: `wss://host[:port][/path]`, or `ws://` without encryption; the port is 443 or 80 and the path
+        ///     `/ws` unless told.
+        ///   - device: the device that the client runs on.
+        /// - Returns: nil if the text is no such address.
+        public init?(webSocket: String, device: DeviceDescription) {
+            guard let (server, path) = ServerAddress.ofWebSocket(webSocket) else { return nil }
+            self.init(server: server, device: device)
+            webSocketPath = path
         }
     }
 
@@ -91,7 +107,10 @@ public final class HermesClient: Sendable {
         eventLoop: (any EventLoop)? = nil,
         logger: Logger? = nil
     ) throws {
-        let connector = try Connector(configuration.server)
+        let connector = try Connector(
+            configuration.server,
+            webSocket: configuration.webSocketPath.map { WebSocketTarget(path: $0, subprotocol: "hermes.v1") }
+        )
         self.configuration = configuration
         let store = configuration.store ?? MemoryLocalStore()
         let records = try store.records()

@@ -14,8 +14,11 @@ package protocol Gateway: Sendable {
     /// The TCP port of the listener unless configured.
     static var defaultPort: Int { get }
 
-    /// The subprotocol under which it is served over WebSocket, at `/<name>` on the HTTP port; nil: it is not.
+    /// The subprotocol under which it is served over WebSocket on the HTTP port; nil: it is not.
     static var webSocketSubprotocol: String? { get }
+
+    /// The path at which it is served over WebSocket.
+    static var webSocketPath: String { get }
 
     /// How many of the bytes that are written together go into one WebSocket message.
     static func webSocketMessageBytes(_ written: ByteBuffer) -> Int
@@ -33,6 +36,8 @@ package protocol Gateway: Sendable {
 
 extension Gateway {
     package static var webSocketSubprotocol: String? { nil }
+
+    package static var webSocketPath: String { "/\(name)" }
 
     package static func webSocketMessageBytes(_ written: ByteBuffer) -> Int { written.readableBytes }
 }

@@ -79,3 +79,12 @@ class World:
     def close(self) -> None:
         for link in self.links:
             link.close()
+
+
+class WebWorld(World):
+    """Its apps come over WebSocket."""
+
+    def delimited(self) -> Delimited:
+        from clients.web import WebDelimited  # of a package that not every program has
+
+        return self._open(WebDelimited, "http")

@@ -115,7 +115,10 @@ public final class MQTTClient: Sendable {
             reconnect: configuration.reconnect,
             conditions: configuration.conditions,
             logger: logger,
-            connector: try Connector(configuration.server, webSocketPath: configuration.webSocketPath).connect
+            connector: try Connector(
+                configuration.server,
+                webSocket: configuration.webSocketPath.map { WebSocketTarget(path: $0, subprotocol: "mqtt") }
+            ).connect
         )
     }
 

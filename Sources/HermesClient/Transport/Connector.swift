@@ -12,17 +12,17 @@ import NIOTransportServices
 /// Opens connections to one server, whichever of its addresses answers first.
 struct Connector: Sendable {
     private let address: ServerAddress
-    private let webSocketPath: String?
+    private let webSocket: WebSocketTarget?
     private let sslContext: NIOSSLContext?
     private let pinnedKeys: Set<[UInt8]>?
 
     /// Prepares for an address.
     ///
-    /// - Parameter webSocketPath: where the server has a WebSocket whose content is wanted; nil: no WebSocket.
+    /// - Parameter webSocket: the WebSocket whose content is wanted; nil: no WebSocket.
     /// - Throws: HermesClientError `.badTLS` if the TLS options make no sense.
-    init(_ address: ServerAddress, webSocketPath: String? = nil) throws(HermesClientError) {
+    init(_ address: ServerAddress, webSocket: WebSocketTarget? = nil) throws(HermesClientError) {
         self.address = address
-        self.webSocketPath = webSocketPath
+        self.webSocket = webSocket
         sslContext = try address.tls.map { options throws(HermesClientError) in try Self.context(options) }
         do {
             pinnedKeys = try address.tls?.pinnedCertificatesFile.map { try PinnedKeyHandler.keys(inFile: $0) }
@@ -62,10 +62,10 @@ struct Connector: Sendable {
         on eventLoop: any EventLoop,
         configure: @escaping @Sendable (any Channel) throws -> Void
     ) -> EventLoopFuture<any Channel> {
-        guard let webSocketPath else { return openStream(endpoint, on: eventLoop, configure: configure) }
+        guard let webSocket else { return openStream(endpoint, on: eventLoop, configure: configure) }
         let upgrade = WebSocketUpgrade(
             host: endpoint.description,
-            path: webSocketPath,
+            target: webSocket,
             timeout: TimeAmount(address.connectTimeout),
             upgraded: eventLoop.makePromise(),
             configure: configure

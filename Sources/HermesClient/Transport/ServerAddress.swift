@@ -74,3 +74,29 @@ extension ServerAddress {
     /// The host and the port.
     var endpoint: Endpoint { Endpoint(host: host, port: port) }
 }
+
+extension ServerAddress {
+    /// Reads the address of a WebSocket: `ws://host[:port][/path]` or `wss://…`.
+    ///
+    /// - Returns: the server and the path, `/ws` unless told; nil if the text is no such address.
+    static func ofWebSocket(_ text: String) -> (server: ServerAddress, path: String)? {
+        // What follows goes into a request as it is.
+        guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
+            let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://")
+        else { return nil }
+        let isEncrypted: Bool
+        switch text[..<colon].lowercased() {
+        case "ws": isEncrypted = false
+        case "wss": isEncrypted = true
+        default: return nil
+        }
+        let rest = text[colon...].dropFirst(3)
+        let authority = rest.prefix { $0 != "/" }
+        let path = rest.dropFirst(authority.count)
+        guard !authority.contains(where: { "@?#".contains($0) }), !path.contains("#") else { return nil }
+        let port = isEncrypted ? 443 : 80
+        guard let endpoint = Endpoint(String(authority)) ?? Endpoint("\(authority):\(port)") else { return nil }
+        let tls = isEncrypted ? TLSOptions() : nil
+        return (ServerAddress(host: endpoint.host, port: endpoint.port, tls: tls), path.isEmpty ? "/ws" : String(path))
+    }
+}

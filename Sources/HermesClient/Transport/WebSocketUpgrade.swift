@@ -6,19 +6,24 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// Turns an HTTP connection into a WebSocket with the subprotocol "mqtt", whose content the next handler gets as a
-/// stream of bytes (MQTT 6, RFC 6455).
+/// Which WebSocket of a server is wanted.
+struct WebSocketTarget: Sendable {
+    /// From the slash on.
+    var path: String
+    var subprotocol: String
+}
+
+/// Turns an HTTP connection into a WebSocket whose content the next handler gets as a stream of bytes (MQTT 6, RFC 6455).
 struct WebSocketUpgrade: Sendable {
     let host: String
-    let path: String
+    let target: WebSocketTarget
     let timeout: TimeAmount
     /// Succeeds with the channel once it is a WebSocket.
     let upgraded: EventLoopPromise<any Channel>
     /// Adds the handler that gets the bytes.
     let configure: @Sendable (any Channel) throws -> Void
 
-    private static let subprotocol = "mqtt"
-    /// A frame's payload; MQTT packets may span several.
+    /// A frame's payload; what is sent in them may span several.
     private static let maxFrameBytes = 1 << 24
 
     /// Adds the handlers that ask for the upgrade; in the channel's initializer.
@@ -30,9 +35,10 @@ struct WebSocketUpgrade: Sendable {
                 channel.eventLoop.makeCompletedFuture {
                     do {
                         let agreed = response.headers["Sec-WebSocket-Protocol"].first
-                        guard agreed?.lowercased() == Self.subprotocol else {
+                        guard agreed?.lowercased() == target.subprotocol else {
                             let said = agreed.map { "agreed on \($0)" } ?? "did not agree on a subprotocol"
-                            throw HermesClientError(.cannotConnect, "the WebSocket server \(said); mqtt is wanted")
+                            let message = "the WebSocket server \(said); \(target.subprotocol) is wanted"
+                            throw HermesClientError(.cannotConnect, message)
                         }
                         try channel.pipeline.syncOperations.addHandler(WebSocketBytes())
                         try configure(channel)
@@ -46,7 +52,7 @@ struct WebSocketUpgrade: Sendable {
                 }
             }
         )
-        let request = WebSocketRequest(host: host, path: path, upgraded: upgraded)
+        let request = WebSocketRequest(host: host, target: target, upgraded: upgraded)
         let timer = channel.eventLoop.scheduleTask(in: timeout) {
             upgraded.fail(HermesClientError(.cannotConnect, "the server did not answer the WebSocket request in time"))
             channel.close(promise: nil)
@@ -77,18 +83,18 @@ private final class WebSocketRequest: ChannelInboundHandler, RemovableChannelHan
     typealias OutboundOut = HTTPClientRequestPart
 
     private let host: String
-    private let path: String
+    private let target: WebSocketTarget
     private let upgraded: EventLoopPromise<any Channel>
 
-    init(host: String, path: String, upgraded: EventLoopPromise<any Channel>) {
+    init(host: String, target: WebSocketTarget, upgraded: EventLoopPromise<any Channel>) {
         self.host = host
-        self.path = path
+        self.target = target
         self.upgraded = upgraded
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        let headers: HTTPHeaders = ["Host": host, "Sec-WebSocket-Protocol": "mqtt", "Content-Length": "0"]
-        let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path, headers: headers)
+        let headers: HTTPHeaders = ["Host": host, "Sec-WebSocket-Protocol": target.subprotocol, "Content-Length": "0"]
+        let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: target.path, headers: headers)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
     }
@@ -96,7 +102,7 @@ private final class WebSocketRequest: ChannelInboundHandler, RemovableChannelHan
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .head(let head) = unwrapInboundIn(data) else { return }
         let status = "\(head.status.code) \(head.status.reasonPhrase)"
-        let message = "no WebSocket at \(path): the server answered \(status); is the path right?"
+        let message = "no WebSocket at \(target.path): the server answered \(status); is the path right?"
         upgraded.fail(HermesClientError(.cannotConnect, message))
         context.close(promise: nil)
     }
@@ -127,7 +133,7 @@ final class WebSocketBytes: ChannelDuplexHandler {
         case .pong:
             return
         default:
-            // MQTT is never text [MQTT-6.0.0-1].
+            // MQTT is never text [MQTT-6.0.0-1], nor is what is asked of a server here.
             context.fireErrorCaught(
                 HermesClientError(.protocolViolation, "the server sent a WebSocket frame that is not binary")
             )

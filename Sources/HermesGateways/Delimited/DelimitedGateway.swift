@@ -1,10 +1,21 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
+package import NIOCore
+
 /// The native protocol: `hermes.v1.Packet` in frames with a varint length.
 package struct DelimitedGateway: Gateway {
     package static let name = "delimited"
     package static let defaultPort = 9000
+    package static let webSocketSubprotocol: String? = "hermes.v1"
+    package static let webSocketPath = "/ws"
+
+    /// One frame: a web page then need not look for a second one in a message, nor put a frame together.
+    package static func webSocketMessageBytes(_ written: ByteBuffer) -> Int {
+        guard let prefix = try? DelimitedPrefix.peek(written) else { return written.readableBytes }
+        return prefix.prefixBytes + Int(clamping: prefix.length)
+    }
 
     let environment: GatewayEnvironment
 

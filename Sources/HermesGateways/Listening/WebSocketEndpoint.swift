@@ -5,6 +5,8 @@ package import NIOCore
 
 /// A protocol that is served over WebSocket on the HTTP port.
 package struct WebSocketEndpoint: Sendable {
+    /// The protocol's name.
+    package let name: String
     /// Where it is served: `/mqtt`.
     package let path: String
     /// What clients must ask for.
@@ -15,7 +17,8 @@ package struct WebSocketEndpoint: Sendable {
     /// - Returns: nil for a gateway that is not served over WebSocket.
     package init?<G: Gateway>(_ gateway: G, environment: GatewayEnvironment) {
         guard let subprotocol = G.webSocketSubprotocol else { return nil }
-        path = "/" + G.name
+        name = G.name
+        path = G.webSocketPath
         self.subprotocol = subprotocol
         acceptor = ConnectionAcceptor(gateway, environment: environment)
         messageBytes = G.webSocketMessageBytes

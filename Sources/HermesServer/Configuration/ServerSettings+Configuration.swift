@@ -71,13 +71,13 @@ extension ServerSettings {
     private static let webSocketEnabled = Setting.flag(
         "http.websocket.enabled",
         default: true,
-        "Whether MQTT is served over WebSocket at /mqtt on the HTTP port."
+        "Whether MQTT is served over WebSocket at /mqtt on the HTTP port, and the native protocol at /ws."
     )
     private static let webSocketOrigins = Setting<[String]>.texts(
         "http.websocket.origins",
         maxCount: 100,
         maxBytes: 255,
-        "Origins whose web pages may open a WebSocket, as https://example.org; empty: any, for MQTT asks who a client is."
+        "Origins whose web pages may open a WebSocket, as https://example.org; empty: any, for each asks who a client is."
     )
     private static let logLevel = Setting<Logger.Level>.choice(
         "log.level",

@@ -5,7 +5,7 @@ package import HermesCore
 package import HermesGateways
 package import Logging
 
-/// MQTT over WebSocket on the HTTP port.
+/// MQTT and the native protocol over WebSocket on the HTTP port.
 package struct WebSocketSettings: Sendable, Hashable {
     package var isEnabled: Bool
     /// The web pages that may open one; empty: any.

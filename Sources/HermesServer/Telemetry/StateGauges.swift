@@ -29,7 +29,7 @@ final class StateGauges: Sendable {
         open =
             listeners.map { listener in ({ listener.openConnections }, gauge(listener.name)) }
             + webSockets.map { socket in
-                ({ socket.acceptor.openConnections }, gauge("\(socket.path.dropFirst()).websocket"))
+                ({ socket.acceptor.openConnections }, gauge("\(socket.name).websocket"))
             }
     }
 

@@ -1,0 +1,65 @@
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""Delimited over WebSocket, with PyPI's websocket-client: binary messages that carry a stream of bytes."""
+
+import websocket
+
+from clients.delimited import Delimited
+
+
+class Stream:
+    """A WebSocket that can be used as a socket."""
+
+    def __init__(self, web: websocket.WebSocket):
+        self.web = web
+        self.messages = 0
+
+    def sendall(self, data: bytes) -> None:
+        self.web.send_binary(data)
+
+    def recv(self, _limit: int) -> bytes:
+        try:
+            opcode, data = self.web.recv_data()
+        except websocket.WebSocketTimeoutException:
+            raise TimeoutError from None
+        except (websocket.WebSocketConnectionClosedException, ConnectionError):
+            return b""
+        if opcode == websocket.ABNF.OPCODE_CLOSE:
+            return b""
+        assert opcode == websocket.ABNF.OPCODE_BINARY, f"a message with opcode {opcode}"
+        assert data, "an empty message"
+        self.messages += 1
+        return data
+
+    def settimeout(self, seconds: float) -> None:
+        self.web.settimeout(seconds)
+
+    def setsockopt(self, *option) -> None:
+        self.web.sock.setsockopt(*option)
+
+    def shutdown(self, _how: int) -> None:
+        self.web.send_close()
+
+    def close(self) -> None:
+        self.web.shutdown()
+
+
+class WebDelimited(Delimited):
+    """An app in a browser, as it were."""
+
+    def __init__(self, port: int, source: str | None = None, timeout: float = 10, host: str = "127.0.0.1", tls=None):
+        super().__init__(port, source, timeout, host, tls)
+        web = websocket.create_connection(
+            f"ws://{host}:{port}/ws", timeout=timeout, subprotocols=["hermes.v1"], socket=self.socket,
+        )
+        assert web.getsubprotocol() == "hermes.v1", f"the subprotocol is {web.getsubprotocol()}"
+        self.socket = Stream(web)
+
+
+def opens(port: int, subprotocol: str) -> int:
+    """The status of the answer to a request for a WebSocket at /ws."""
+    try:
+        websocket.create_connection(f"ws://127.0.0.1:{port}/ws", timeout=10, subprotocols=[subprotocol]).shutdown()
+        return 101
+    except websocket.WebSocketBadStatusException as refusal:
+        return refusal.status_code

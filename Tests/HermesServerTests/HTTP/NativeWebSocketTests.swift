@@ -1,0 +1,189 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesClient
+import HermesTestKit
+import HermesWire
+import NIOCore
+import Testing
+
+@testable import HermesServer
+
+/// The native protocol over WebSocket, against a whole server.
+@Suite(.timeLimit(.minutes(1))) struct NativeWebSocketTests {
+    private static let subprotocol = ["Sec-WebSocket-Protocol": "hermes.v1"]
+
+    private static func bytes(_ id: UInt64, _ body: Hermes_V1_Packet.OneOf_Body) throws -> [UInt8] {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.body = body
+        var buffer = ByteBuffer()
+        try DelimitedFrame(packet).write(into: &buffer)
+        return Array(buffer.readableBytesView)
+    }
+
+    /// The packet that a message holds, all of it.
+    private static func packet(_ message: (first: UInt8, payload: [UInt8])) throws -> Hermes_V1_Packet {
+        #expect(message.first == 0x82)
+        var buffer = ByteBuffer(bytes: message.payload)
+        var decoder = DelimitedFrameDecoder(maxFrameBytes: 1 << 20)
+        let frame = try #require(try decoder.next(from: &buffer))
+        #expect(buffer.readableBytes == 0)
+        return try frame.packet()
+    }
+
+    private static func open(_ server: TestServer) async throws -> WebSocketClient {
+        let client = try await WebSocketClient.connect(port: server.port("http"))
+        try await client.send(WebSocketClient.request("/ws", subprotocol))
+        let head = try await client.head()
+        #expect(head.status == 101, "\(head.text)")
+        #expect(head.text.contains("sec-websocket-protocol: hermes.v1"))
+        return client
+    }
+
+    private static func configuration(_ server: TestServer, device: String) throws -> HermesClient.Configuration {
+        var configuration = try #require(
+            HermesClient.Configuration(
+                webSocket: "ws://127.0.0.1:\(server.port("http"))",
+                device: DeviceDescription(id: device)
+            )
+        )
+        configuration.conditions = DeviceConditions()
+        configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(20)], maxAdvisedWindow: .zero)
+        return configuration
+    }
+
+    private static func texts(_ count: Int, from client: HermesClient) async -> [String] {
+        var texts: [String] = []
+        for await event in client.events {
+            guard case .message(let message) = event else { continue }
+            texts.append(message.text ?? "")
+            if texts.count == count { break }
+        }
+        return texts
+    }
+
+    @Test func `frames may be cut over messages and share one; each that comes back is a message`() async throws {
+        try await withServer { server in
+            let client = try await Self.open(server)
+            let ping = try Self.bytes(1, .ping(Hermes_V1_Ping()))
+            for byte in ping { try await client.send(WebSocketClient.frame(0x82, [byte])) }
+            #expect(try Self.packet(try await client.next()).id == 1)
+            let two = try Self.bytes(2, .ping(Hermes_V1_Ping())) + Self.bytes(3, .ping(Hermes_V1_Ping()))
+            try await client.send(WebSocketClient.frame(0x82, two))
+            #expect(try Self.packet(try await client.next()).id == 2)
+            #expect(try Self.packet(try await client.next()).id == 3)
+            #expect(
+                try await HTTPProbe.get("/metrics", port: server.port("http")).text
+                    .contains("hermes_connections_open{gateway=\"delimited.websocket\"} 1")
+            )
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("/ws", ["Sec-WebSocket-Protocol": "mqtt"], 426), ("/ws", ["Sec-WebSocket-Protocol": nil], 426),
+            ("/mqtt", subprotocol, 426), ("/delimited", subprotocol, 404),
+        ] as [(String, [String: String?], Int)]
+    )
+    func `nothing else is served there, and it nowhere else`(
+        path: String,
+        changes: [String: String?],
+        status: Int
+    )
+        async throws
+    {
+        try await withServer { server in
+            let client = try await WebSocketClient.connect(port: server.port("http"))
+            try await client.send(WebSocketClient.request(path, changes))
+            #expect(try await client.head().status == status)
+        }
+    }
+
+    @Test func `what is no frame ends the connection, and nobody else's`() async throws {
+        func limit(_ settings: inout ServerSettings) { settings.gateways.limits.maxFrameBytes = 65_536 }
+        try await withServer(configure: limit) { server in
+            let other = try await Self.open(server)
+            let long: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF, 0x0F]
+            for bytes in [[UInt8](repeating: 0xFF, count: 6), long, [3, 0xFF, 0xFF, 0xFF]] {
+                let client = try await Self.open(server)
+                try await client.send(WebSocketClient.frame(0x82, bytes))
+                var message = try await client.next()
+                while message.first == 0x82 { message = try await client.next() }
+                #expect(message.first == 0x88)
+                #expect(await client.isClosed())
+            }
+            let text = try await Self.open(server)
+            try await text.send(WebSocketClient.frame(0x81, Array("{}".utf8)))
+            #expect(try await text.next() == (0x88, [0x03, 0xEB]))
+            try await other.send(WebSocketClient.frame(0x82, Self.bytes(9, .ping(Hermes_V1_Ping()))))
+            #expect(try Self.packet(try await other.next()).id == 9)
+        }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `the SDK talks both ways with one on TCP, gets pushes, and comes back`(store: TestStore) async throws {
+        try await withServer(store: store) { server in
+            let web = try HermesClient(Self.configuration(server, device: "browser"))
+            let ann = try await web.logIn(.register(nickName: "ann", password: "secret"))
+            var plain = HermesClient.Configuration(
+                server: ServerAddress(port: server.port("delimited")),
+                device: DeviceDescription(id: "phone")
+            )
+            plain.conditions = DeviceConditions()
+            plain.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(20)], maxAdvisedWindow: .zero)
+            let phone = try HermesClient(plain)
+            let bob = try await phone.logIn(.register(nickName: "bob", password: "secret"))
+            // Longer than what a WebSocket header's short forms can say.
+            let long = String(repeating: "x", count: 65_000)
+            for text in ["1", long, "3"] {
+                try await web.send(text, to: .user(uid: bob.uid))
+                try await phone.send(text, to: .user(uid: ann.uid))
+            }
+            #expect(await Self.texts(3, from: phone) == ["1", long, "3"])
+            #expect(await Self.texts(3, from: web) == ["1", long, "3"])
+
+            let api = try await APIClient(server)
+            let body = #"{"to":{"user":"ann"},"title":"Sale","data":{"n":1}}"#
+            #expect(try await api.send("POST", "/v1/push", body).status == 202)
+            for await event in web.events {
+                guard case .push(let push) = event else { continue }
+                #expect(push.title == "Sale")
+                #expect(push.data?["n"]?.integer == 1)
+                break
+            }
+
+            try await server.restart()
+            try await phone.send("after", to: .user(uid: ann.uid))
+            #expect(await Self.texts(1, from: web) == ["after"])
+            await web.close()
+            await phone.close()
+        }
+    }
+
+    @Test(.enabled(if: TestCertificate.canBeMade)) func `the SDK by wss`() async throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        func encrypted(_ settings: inout ServerSettings) { settings.http.tls = files.settings }
+        try await withServer(configure: encrypted) { server in
+            var configuration = try #require(
+                HermesClient.Configuration(
+                    webSocket: "wss://127.0.0.1:\(server.port("http"))/ws",
+                    device: DeviceDescription(id: "browser")
+                )
+            )
+            configuration.conditions = DeviceConditions()
+            configuration.reconnect = .never
+            // The system does not know who made the certificate.
+            await #expect(throws: HermesClientError.self) {
+                try await HermesClient(configuration).logIn(.register(nickName: "ann", password: "secret"))
+            }
+            configuration.server.tls?.certificateAuthorityFile = files.certificate
+            configuration.server.tls?.serverName = "localhost"
+            let client = try HermesClient(configuration)
+            let session = try await client.logIn(.register(nickName: "ann", password: "secret"))
+            #expect(try await client.account(uid: session.uid).nickName == "ann")
+            await client.close()
+        }
+    }
+}
