@@ -270,6 +270,19 @@ let package = Package(
             ]
         ),
         test("HermesCLI", [.target(name: "HermesClient"), .target(name: "HermesServer"), nio("NIOCore")]),
+        // The logic of the example app, so that what it shows is known to work; the app is a package of its own.
+        .target(
+            name: "ChatLogic",
+            dependencies: ["HermesClient"],
+            path: "Examples/Chat/ChatLogic",
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "ChatLogicTests",
+            dependencies: ["ChatLogic", "HermesClient", "HermesTestKit"],
+            path: "Examples/Chat/Tests",
+            swiftSettings: strict
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,76 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+#if canImport(SwiftUI)
+import ChatLogic
+import HermesClient
+import SwiftUI
+
+@main
+struct ChatApp: App {
+    @State private var model = ChatModel()
+    @Environment(\.scenePhase) private var phase
+
+    var body: some Scene {
+        WindowGroup {
+            if model.isSignedIn {
+                ConversationList(model: model)
+            } else {
+                SignInView(model: model)
+            }
+        }
+        .onChange(of: phase) { _, phase in
+            DeviceConditions.shared.appState = phase == .active ? .foreground : .background
+        }
+    }
+}
+
+/// Joins the logic to SwiftUI, and decides nothing.
+@MainActor @Observable
+final class ChatModel {
+    private(set) var state = ChatState()
+    private(set) var isSignedIn = false
+    var problem: String?
+    private var session: ChatSession?
+
+    func signIn(server: ServerAddress, _ credential: Credential) {
+        Task {
+            do {
+                let session = try ChatSession(Self.configuration(server)) { [weak self] in self?.state = $0 }
+                self.session = session
+                try await session.run(credential) { [weak self] _ in self?.isSignedIn = true }
+            } catch let error as HermesClientError {
+                problem = error.message
+            } catch {
+                problem = "\(error)"
+            }
+            isSignedIn = false
+        }
+    }
+
+    /// Runs what may fail, and shows why it did.
+    func perform(_ action: @escaping @MainActor (ChatSession) async throws -> Void) {
+        guard let session else { return }
+        Task {
+            do { try await action(session) } catch {
+                problem = (error as? HermesClientError)?.message ?? "\(error)"
+            }
+        }
+    }
+
+    private static func configuration(_ server: ServerAddress) throws -> HermesClient.Configuration {
+        let folder = URL.applicationSupportDirectory
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        // Chosen once: each device has its own place in the inbox.
+        let device = UserDefaults.standard.string(forKey: "device") ?? UUID().uuidString
+        UserDefaults.standard.set(device, forKey: "device")
+        var configuration = HermesClient.Configuration(
+            server: server,
+            device: DeviceDescription(id: device, platform: "iOS")
+        )
+        configuration.store = try FileLocalStore(path: folder.appending(path: "chat.log").path)
+        configuration.heartbeat = .adaptive
+        return configuration
+    }
+}
+#endif

@@ -1,0 +1,123 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+public import HermesClient
+
+/// Everything the app shows, as one value. Pure: ``ChatSession`` feeds it, a screen draws it.
+public struct ChatState: Hashable, Sendable {
+    /// What stands above the list.
+    public enum Banner: Hashable, Sendable {
+        /// Nothing: all is well.
+        case none
+        case connecting
+        /// No connection, because of this; it comes back by itself.
+        case offline(String)
+        /// For good: one has to log in again.
+        case signedOut(String?)
+    }
+
+    /// The account's own name; empty before the first login.
+    public internal(set) var nickName = ""
+    /// Whether there is a connection.
+    public private(set) var banner = Banner.none
+    /// The conversations, the one that something happened in last at the top.
+    public private(set) var transcripts: [Transcript] = []
+    /// The one on the screen: what comes there is read.
+    public private(set) var open: Conversation?
+    /// What a back end pushed, newest first.
+    public private(set) var pushes: [Push] = []
+    /// How many entries of the inbox were lost for good; 0: none.
+    public private(set) var lost: UInt64 = 0
+
+    private static let maxPushes = 20
+
+    /// Nothing to show.
+    public init() {}
+
+    /// The conversation, if it is known.
+    public subscript(conversation: Conversation) -> Transcript? {
+        transcripts.first { $0.conversation == conversation }
+    }
+
+    /// Of all conversations, for the app's badge.
+    public var unread: Int { transcripts.reduce(0) { $0 + $1.unread } }
+
+    /// Something came.
+    mutating func apply(_ event: InboxEvent) {
+        switch event {
+        case .message(let message):
+            let isRead = message.isOwn || message.conversation == open
+            change(message.conversation, title: message.isOwn ? nil : Self.title(message)) { transcript in
+                if transcript.add(message), !isRead { transcript.unread += 1 }
+            }
+        case .recalled(let conversation, let messageID, _):
+            change(conversation, title: nil, rises: false) { $0.recall(messageID) }
+        case .push(let push):
+            pushes = Array(([push] + pushes).prefix(Self.maxPushes))
+        case .gap(let from, let to):
+            lost += to - from + 1
+        case .read, .contact, .group, .call, .inboxReset, .unknown, .typing, .presence, .room, .signal, .notice:
+            break
+        }
+    }
+
+    /// Something became of an own message.
+    mutating func apply(_ entry: OutboxEntry) {
+        let isNew = self[entry.conversation]?.lines.contains { $0.id == entry.clientID } != true
+        change(entry.conversation, title: nil, rises: isNew) { $0.apply(entry) }
+    }
+
+    /// The connection changed.
+    mutating func apply(_ state: ConnectionState) {
+        switch state {
+        case .idle, .live: banner = .none
+        case .connecting, .authenticating: banner = .connecting
+        case .lost(let error), .waiting(let error, _), .paused(let error): banner = .offline(error.message)
+        case .stopped(let error): banner = .signedOut(error?.message)
+        }
+    }
+
+    /// Older messages were read from the server.
+    mutating func apply(_ history: History, of conversation: Conversation) {
+        change(conversation, title: nil, rises: false) { transcript in
+            for message in history.messages { transcript.add(message) }
+        }
+    }
+
+    /// The screen shows a conversation (nil: none).
+    mutating func show(_ conversation: Conversation?, title: String? = nil) {
+        open = conversation
+        guard let conversation else { return }
+        change(conversation, title: title, rises: false) { $0.unread = 0 }
+    }
+
+    private static func title(_ message: Message) -> String? {
+        if case .user = message.conversation { message.fromNickName } else { nil }
+    }
+
+    private mutating func change(
+        _ conversation: Conversation,
+        title: String?,
+        rises: Bool = true,
+        _ body: (inout Transcript) -> Void
+    ) {
+        let index = transcripts.firstIndex { $0.conversation == conversation }
+        var transcript = index.map { transcripts[$0] } ?? Transcript(conversation, title: Self.name(of: conversation))
+        if let title { transcript.title = title }
+        body(&transcript)
+        if let index, !rises {
+            transcripts[index] = transcript
+            return
+        }
+        if let index { transcripts.remove(at: index) }
+        transcripts.insert(transcript, at: 0)
+    }
+
+    /// Until a name is known.
+    private static func name(of conversation: Conversation) -> String {
+        switch conversation {
+        case .user(let uid): "User \(uid)"
+        case .group(let id): "Group \(id)"
+        }
+    }
+}
