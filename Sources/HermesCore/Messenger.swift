@@ -74,7 +74,10 @@ package final class Messenger: Sendable {
             sessions: sessions,
             time: time,
             settings: accountSettings,
-            acknowledged: { [messages] in messages.acknowledged($0, $1) }
+            acknowledged: { [messages] in messages.acknowledged($0, $1) },
+            endTopicClients: { [durable] owner, reason, devices in
+                durable.end(owner, reason) { devices.contains(clientID: $0) }
+            }
         )
     }
 

@@ -68,6 +68,7 @@ package final class SQLiteStore: Sendable {
                 return taken
             }
             var outcomes: [WriteOutcome] = []
+            var removedSessions: [DurableSessionID] = []
             outcomes.reserveCapacity(operations.count)
             try db.inTransaction(.immediate) {
                 var writer = try BatchWriter(db, cache: taken, settings: settings, now: now)
@@ -75,10 +76,14 @@ package final class SQLiteStore: Sendable {
                 for operation in operations {
                     outcomes.append(try writer.apply(operation))
                 }
+                removedSessions = writer.removedSessions
                 taken = try writer.finish()
                 return .commit
             }
             cache.withLock { $0 = taken }
+            if !removedSessions.isEmpty {
+                sessionCache.withLock { cache in for id in removedSessions { cache.heads[id] = nil } }
+            }
             return outcomes
         }
     }

@@ -13,7 +13,8 @@ import Testing
         let told: [(CloseReason, HermesError.Code)] = [
             (.notAuthenticated, .notAuthenticated), (.shuttingDown, .shuttingDown),
             (.session(.replaced), .forbidden), (.session(.accountDisabled), .accountDisabled),
-            (.session(.revoked), .invalidToken), (.session(.shuttingDown), .shuttingDown),
+            (.session(.accountDeleted), .accountDisabled), (.session(.revoked), .invalidToken),
+            (.session(.shuttingDown), .shuttingDown),
         ]
         for (reason, code) in told {
             #expect(LiveRoomTranslation.kick(for: reason)?.code == code)
@@ -28,7 +29,8 @@ import Testing
     @Test func `every label is known to the metrics`() {
         let reasons: [CloseReason] = [
             .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .idle, .slowReader,
-            .session(.replaced), .session(.accountDisabled), .session(.revoked), .session(.shuttingDown), .shuttingDown,
+            .session(.replaced), .session(.accountDisabled), .session(.accountDeleted), .session(.revoked),
+            .session(.shuttingDown), .shuttingDown,
         ]
         #expect(Set(reasons.map(\.label)) == Set(CloseReason.labels))
     }

@@ -46,6 +46,16 @@ import Testing
             Issue.record("there is somebody called nobody")
             return
         }
+        let other = "\(prefix)-ben"
+        guard case .users = try await administer(.addUser(nickName: other, password: "secret12"), directory) else {
+            Issue.record("no second account")
+            return
+        }
+        #expect(try await administer(.deleteUser(nickName: other), directory) == .done)
+        guard case .failed(2002, _) = try await administer(.deleteUser(nickName: other), directory) else {
+            Issue.record("deleted twice")
+            return
+        }
         let file = directory + "/\(prefix).backup"
         #expect(try await administer(.backup(path: file), directory) == .done)
         #expect(FileManager.default.fileExists(atPath: file))

@@ -19,9 +19,11 @@ struct User: AsyncParsableCommand {
               hermes user list
               hermes user devices anna --remove old-phone
               hermes user disable ben
+              hermes user delete ben --yes
             """,
         subcommands: [
-            UserAdd.self, UserList.self, UserPassword.self, UserDisable.self, UserEnable.self, UserDevices.self,
+            UserAdd.self, UserList.self, UserPassword.self, UserDisable.self, UserEnable.self, UserDelete.self,
+            UserDevices.self,
         ]
     )
 }

@@ -14,6 +14,7 @@ package final class AccountService: Sendable {
     private let time: any TimeSource
     private let settings: AccountSettings
     private let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
+    private let endTopicClients: @Sendable (String, SessionEnd, EndedDevices) -> Void
     private let hasher: PasswordHasher
     private let throttle: Mutex<LoginThrottle>
 
@@ -27,13 +28,15 @@ package final class AccountService: Sendable {
     ///   - settings: the rules.
     ///   - acknowledged: how far a device has come by what is not in the store yet; 0 if unknown. A device that
     ///     acknowledges and comes back at once gets nothing twice.
+    ///   - endTopicClients: ends the connections of an account, by ``NickName/key``, that are logged in and have no inbox.
     package init(
         store: any AccountStore,
         messages: any MessageStore,
         sessions: SessionRegistry,
         time: any TimeSource,
         settings: AccountSettings = AccountSettings(),
-        acknowledged: @escaping @Sendable (UserID, DeviceID) -> UInt64 = { _, _ in 0 }
+        acknowledged: @escaping @Sendable (UserID, DeviceID) -> UInt64 = { _, _ in 0 },
+        endTopicClients: @escaping @Sendable (String, SessionEnd, EndedDevices) -> Void = { _, _, _ in }
     ) {
         self.store = store
         self.messages = messages
@@ -41,6 +44,7 @@ package final class AccountService: Sendable {
         self.time = time
         self.settings = settings
         self.acknowledged = acknowledged
+        self.endTopicClients = endTopicClients
         hasher = PasswordHasher(
             parameters: settings.passwordParameters,
             maxConcurrent: settings.maxConcurrentHashes,
@@ -314,8 +318,28 @@ package final class AccountService: Sendable {
 
     /// Disables or enables an account; disabling ends its sessions.
     package func setDisabled(_ user: UserID, _ isDisabled: Bool) async throws(HermesError) {
-        _ = try await store.update(user, AccountChange(isDisabled: isDisabled))
-        if isDisabled { sessions.end(user, .accountDisabled, .all) }
+        let account = try await store.update(user, AccountChange(isDisabled: isDisabled))
+        if isDisabled { end(account, .accountDisabled, .all) }
+    }
+
+    /// Locks an account out for good, before it is deleted: from here on nobody logs in to it.
+    ///
+    /// - Throws: `.notFound`, `.storageUnavailable`.
+    func close(_ user: UserID) async throws(HermesError) -> Account {
+        let account = try await store.update(user, AccountChange(isDisabled: true))
+        end(account, .accountDeleted, .all)
+        return account
+    }
+
+    private func end(_ account: Account, _ reason: SessionEnd, _ devices: EndedDevices) {
+        sessions.end(account.id, reason, devices)
+        endTopicClients(account.nickName.key, reason, devices)
+    }
+
+    private func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) async throws(HermesError) {
+        sessions.end(user, reason, devices)
+        guard let stored = try await store.find(.id(user)) else { return }
+        endTopicClients(stored.account.nickName.key, reason, devices)
     }
 
     // MARK: Passwords
@@ -354,16 +378,16 @@ package final class AccountService: Sendable {
         let hash = try await hasher.hash(new)
         _ = try await store.update(principal.user, AccountChange(password: hash))
         try await store.revoke(.allTokens(of: principal.user, except: token), now: time.now())
-        sessions.end(principal.user, .revoked, .allBut(principal.device))
+        end(stored.account, .revoked, .allBut(principal.device))
     }
 
     /// Sets a password without the old one (administration); revokes all tokens and ends all sessions.
     package func setPassword(of user: UserID, to password: String) async throws(HermesError) {
         try check(newPassword: password)
         let hash = try await hasher.hash(password)
-        _ = try await store.update(user, AccountChange(password: hash))
+        let account = try await store.update(user, AccountChange(password: hash))
         try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
-        sessions.end(user, .revoked, .all)
+        end(account, .revoked, .all)
     }
 
     /// Whether a password may be set.
@@ -394,7 +418,7 @@ package final class AccountService: Sendable {
     /// Revokes all tokens of an account and ends its sessions (administration).
     package func revokeTokens(of user: UserID) async throws(HermesError) {
         try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
-        sessions.end(user, .revoked, .all)
+        try await end(user, .revoked, .all)
     }
 
     // MARK: Devices
@@ -411,7 +435,7 @@ package final class AccountService: Sendable {
             throw HermesError(.notFound, "the account has no device \"\(device.rawValue)\"")
         }
         try await store.revoke(.device(device, of: user), now: time.now())
-        sessions.end(user, .revoked, .only(device))
+        try await end(user, .revoked, .only(device))
     }
 
     /// What is merely claimed drives out no device and takes over none that proved who it is.

@@ -105,6 +105,15 @@ package struct ContactPair: Sendable, Hashable {
         }
     }
 
+    /// What the other is to be told if the account of the one who acts is deleted; nil if it has nothing to do with it.
+    package var farewell: ContactEvent.Kind? {
+        switch state {
+        case .accepted, .requested: .removed
+        case .incoming: .declined
+        case .blocked, nil: nil
+        }
+    }
+
     private mutating func block() -> ContactEvent.Kind? {
         defer {
             own = ContactRow(wants: false, blocks: true)

@@ -150,6 +150,20 @@ extension Group {
         return outcome(group, [(.membersRemoved, [user], [user])], by: user)
     }
 
+    /// A member whose account is deleted goes without being asked. An owner's group goes to an administrator, or else to a
+    /// member, the one with the lowest number; a group without anybody else is dissolved.
+    package func abandoned(by user: UserID) -> Outcome {
+        var group = self
+        group.remove(user)
+        guard member(user)?.role == .owner else { return outcome(group, [(.membersRemoved, [user], [])], by: user) }
+        guard var heir = group.members.first(where: { $0.role == .administrator }) ?? group.members.first else {
+            return Outcome(group: group, isDissolved: true, notices: [])
+        }
+        heir.role = .owner
+        group.set(heir)
+        return outcome(group, [(.membersRemoved, [user], []), (.changed, [], [])], by: user)
+    }
+
     private func dissolved(by user: UserID) -> Outcome {
         let empty = Group(summary, members: [])
         let event = GroupEvent(kind: .dissolved, group: empty.summary, by: user)

@@ -7,7 +7,7 @@ extension MemoryState {
             switch operation {
             case .append(let append): sum + append.draft.content.bytes.count
             case .push(let push): sum + push.weight
-            case .appendEvent, .acknowledge, .recall, .contact, .group: sum
+            case .appendEvent, .acknowledge, .recall, .contact, .group, .deleteAccount: sum
             }
         }
         try checkRoom(for: bytes)
@@ -30,6 +30,8 @@ extension MemoryState {
                     return try apply(command, by: user, now: now)
                 case .push(let operation):
                     return .pushed(try apply(operation, now: now))
+                case .deleteAccount(let user):
+                    return .eventAppended(try deleteAccount(user, now: now))
                 }
             } catch {
                 return .refused(error)
@@ -166,7 +168,9 @@ extension MemoryState {
             conversationSeq: stored.message.conversationSeq,
             by: user
         )
-        let deliveries = try appendEvent(event, to: stored.deliveries.map(\.user), now: now)
+        // Accounts may have been deleted meanwhile.
+        let recipients = stored.deliveries.map(\.user).filter { records[$0] != nil }
+        let deliveries = try appendEvent(event, to: recipients, now: now)
         usedBytes -= stored.message.content.bytes.count
         messages[id]?.message.content = MessageContent(bytes: [])
         messages[id]?.message.isRecalled = true

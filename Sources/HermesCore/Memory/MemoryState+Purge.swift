@@ -39,13 +39,16 @@ extension MemoryState {
         records[user]?.inbox.entries = kept
         let oldest = kept.first?.seq ?? record.inbox.head + 1
         records[user]?.collapsible = record.collapsible.filter { $0.value >= oldest }
-        for id in released {
-            messages[id]?.references -= 1
-            if let stored = messages[id], stored.references == 0, stored.contentKeptUntil <= now {
-                dropContent(of: id)
-            }
-        }
+        for id in released { release(id, now: now) }
         return deleted
+    }
+
+    /// An inbox does not hold the message any more.
+    mutating func release(_ id: MessageID, now: Timestamp) {
+        messages[id]?.references -= 1
+        if let stored = messages[id], stored.references == 0, stored.contentKeptUntil <= now {
+            dropContent(of: id)
+        }
     }
 
     private func expiry(of entry: Entry) -> Timestamp {

@@ -48,7 +48,7 @@ extension MemoryState {
         return messages.reversed()
     }
 
-    /// A message as it is given out today: its sender may have another name by now.
+    /// A message as it is given out today: its sender may have another name by now, or none.
     private func current(_ id: MessageID) -> Message? {
         guard let message = messages[id]?.message else { return nil }
         return Message(
@@ -56,7 +56,7 @@ extension MemoryState {
             conversation: message.conversation,
             conversationSeq: message.conversationSeq,
             sender: message.sender,
-            senderName: records[message.sender]?.stored.account.nickName.rawValue ?? message.senderName,
+            senderName: records[message.sender]?.stored.account.nickName.rawValue ?? "",
             senderDevice: message.senderDevice,
             clientID: message.clientID,
             content: message.content,

@@ -114,7 +114,7 @@ extension MemoryState {
         return opened
     }
 
-    private mutating func remove(_ id: DurableSessionID) {
+    mutating func remove(_ id: DurableSessionID) {
         guard let session = durable.removeValue(forKey: id) else { return }
         durableKeys[session.stored.key] = nil
     }

@@ -69,6 +69,10 @@ package enum WriteOperation: Sendable {
     case group(GroupCommand, by: UserID)
     /// Appends pushes (`.pushed`).
     case push(PushOperation)
+    /// Deletes an account and all that is its own: devices, tokens, push tokens, inbox, contacts, memberships, MQTT sessions
+    /// under its name. Groups and contacts are told (`.eventAppended`). Its name is free then, its number never is; what
+    /// others have of its messages stays. Refused (`.notFound`) where there is none.
+    case deleteAccount(UserID)
 }
 
 /// A message that is to be appended: a draft, completed by the core.

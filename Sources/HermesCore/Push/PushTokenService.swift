@@ -29,6 +29,9 @@ package final class PushTokenService: Sendable {
         }
     }
 
+    /// The account is deleted, with its tokens.
+    func forget(_ user: UserID) { devices.withLock { $0[user] = nil } }
+
     /// Reads which devices have tokens.
     package func load() async throws(HermesError) {
         var last: TokenOwner?

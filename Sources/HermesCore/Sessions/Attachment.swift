@@ -33,6 +33,7 @@ package enum SessionEnd: Sendable, Hashable {
     /// The same device authenticated again.
     case replaced
     case accountDisabled
+    case accountDeleted
     /// The token was revoked, the password changed or the device removed.
     case revoked
     case shuttingDown

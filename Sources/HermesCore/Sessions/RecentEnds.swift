@@ -4,7 +4,7 @@
 import Synchronization
 
 /// Which devices of a user an end concerns.
-enum EndedDevices: Sendable, Hashable {
+package enum EndedDevices: Sendable, Hashable {
     case all
     case only(DeviceID)
     case allBut(DeviceID)
@@ -14,6 +14,15 @@ enum EndedDevices: Sendable, Hashable {
         case .all: true
         case .only(let one): device == one
         case .allBut(let one): device != one
+        }
+    }
+
+    /// As ``contains(_:)``, for a client whose id may be no device's.
+    func contains(clientID: String) -> Bool {
+        switch self {
+        case .all: true
+        case .only(let one): clientID == one.rawValue
+        case .allBut(let one): clientID != one.rawValue
         }
     }
 }

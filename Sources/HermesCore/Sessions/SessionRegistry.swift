@@ -109,6 +109,9 @@ package final class SessionRegistry: Sendable {
         }
     }
 
+    /// Why a connection whose login began before an end, and which is not attached, must end; nil: it may stay.
+    package func reason(toEnd principal: Principal) -> SessionEnd? { ends.reason(toEnd: principal) }
+
     /// A stamp for a login that begins now: ``Principal/loginStamp``.
     func stamp() -> UInt64 { ends.stamp() }
 

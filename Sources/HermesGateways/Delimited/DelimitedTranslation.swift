@@ -210,6 +210,9 @@ enum DelimitedTranslation {
         case .session(.accountDisabled):
             kicked.reason = .disabled
             kicked.message = "the account was disabled"
+        case .session(.accountDeleted):
+            kicked.reason = .disabled
+            kicked.message = "the account was deleted"
         case .session(.revoked):
             kicked.reason = .revoked
             kicked.message = "the token was revoked; log in again"

@@ -39,6 +39,7 @@ extension MQTTSession {
         guard let client, let link = client.link, phase == .connecting, connection.isOpen else {
             // Gone meanwhile: the session is as it was.
             if case .success(let opening) = result {
+                let expiry = applicant.endsSession ? Duration.zero : expiry
                 environment.messenger.durable.detach(opening.id, applicant, sentUpTo: opening.sentUpTo, expiry: expiry)
             }
             return
@@ -49,6 +50,13 @@ extension MQTTSession {
             refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
         case .success(let opening):
             link.id = opening.id
+            // Its account was disabled or deleted, or its device removed, since it logged in.
+            if let principal = client.identity.principal,
+                let end = environment.messenger.sessions.reason(toEnd: principal)
+            {
+                link.endsSession = end == .accountDeleted
+                return refuse(MQTTPacketError(.notAuthorized, "the account's connections were ended; log in again"))
+            }
             // The connection before has ended by now, and left its will.
             environment.wills.connected(client.key, isClean: connect.cleanStart)
             if opening.isDurable {
@@ -239,7 +247,7 @@ extension MQTTSession {
                 link.id,
                 link,
                 sentUpTo: max(client.durable?.sentBefore ?? 0, (window?.next ?? 1) - 1),
-                expiry: client.sessionExpiry
+                expiry: link.endsSession ? .zero : client.sessionExpiry
             )
         }
         window = nil
@@ -252,6 +260,8 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
     private let connection: Connection
     /// 0 until the session is there.
     var id = DurableSessionID(rawValue: 0)
+    /// The session ends with this connection, whatever was agreed.
+    var endsSession = false
     /// Numbers of messages that the client has for good, not told yet.
     var completed: [UInt64] = []
 
@@ -261,6 +271,8 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
     }
 
     func replaced() { connection.loop.post(.ended(connection, .replaced)) }
+
+    func ended(_ reason: SessionEnd) { connection.loop.post(.ended(connection, reason)) }
 
     func committed(_ publications: [QueuedPublication]) {
         let session = session

@@ -15,6 +15,7 @@ enum StoreSchema {
         ("003 durable sessions and retained publications", createSessionTables),
         ("004 pushes and API keys", createPushTables),
         ("005 push tokens and webhooks", createPushTokenTables),
+        ("006 deleted accounts", createDeletionTables),
     ]
 
     static var version: Int { migrations.count }

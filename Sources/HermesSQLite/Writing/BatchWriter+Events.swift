@@ -77,7 +77,8 @@ extension BatchWriter {
         update.bind(message.key, at: 2)
         try update.run()
         let event = InboxEvent.recalled(conversation, id, conversationSeq: message.conversationSeq, by: user)
-        return try appendEvent(event, to: message.recipients)
+        // Accounts may have been deleted meanwhile.
+        return try appendEvent(event, to: message.recipients.filter { try loadInbox(of: $0) })
     }
 
     private struct Recallable {

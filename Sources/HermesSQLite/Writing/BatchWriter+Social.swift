@@ -40,7 +40,7 @@ extension BatchWriter {
         return try loadGroup(id)?.member(user) != nil
     }
 
-    private mutating func loadGroup(_ id: GroupID) throws -> Group? {
+    mutating func loadGroup(_ id: GroupID) throws -> Group? {
         if let known = cache.groups[id] { return known }
         guard let group = try SocialReader(db: db).group(id) else { return nil }
         cache.groups[id] = group
@@ -111,6 +111,11 @@ extension BatchWriter {
             guard case .create(let name, let members) = command else { throw StoreFailure.damagedRow }
             outcome = try create(name: name, members: members, by: user)
         }
+        return .groupChanged(outcome.group, deliveries: try tell(outcome))
+    }
+
+    /// Tells those whom a change that is written concerns.
+    mutating func tell(_ outcome: Group.Outcome) throws -> [InboxDelivery] {
         cache.groups[outcome.group.id] = outcome.isDissolved ? nil : outcome.group
         var deliveries: [InboxDelivery] = []
         for notice in outcome.notices {
@@ -120,7 +125,7 @@ extension BatchWriter {
             }
             deliveries += told
         }
-        return .groupChanged(outcome.group, deliveries: deliveries)
+        return deliveries
     }
 
     private func create(name: String, members: [UserID], by user: UserID) throws -> Group.Outcome {
@@ -142,7 +147,7 @@ extension BatchWriter {
     }
 
     /// Writes what is different.
-    private func write(_ outcome: Group.Outcome, before: Group) throws {
+    func write(_ outcome: Group.Outcome, before: Group) throws {
         let group = outcome.group
         for member in before.members where group.member(member.user) == nil {
             let delete = try PreparedStatement(db, "DELETE FROM group_member WHERE group_id = ? AND user = ?")

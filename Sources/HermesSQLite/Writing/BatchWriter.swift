@@ -17,6 +17,8 @@ struct BatchWriter {
     var dirtyInboxes: [UserID] = []
     var dirtyConversations: [ConversationID] = []
     var dirtyCursors: Set<DeviceKey> = []
+    /// Sessions that went with their accounts.
+    var removedSessions: [DurableSessionID] = []
     /// Reused for each message.
     var deliveryBytes: [UInt8] = []
 
@@ -59,6 +61,8 @@ struct BatchWriter {
             try apply(command, by: user)
         case .push(let operation):
             .pushed(try apply(operation))
+        case .deleteAccount(let user):
+            try deleteAccount(user)
         }
     }
 

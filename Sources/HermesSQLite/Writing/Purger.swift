@@ -31,6 +31,7 @@ struct Purger {
         static let acknowledged = """
             SELECT user, acknowledged FROM inbox_head WHERE acknowledged >= oldest ORDER BY user LIMIT ?
             """
+        static let gone = "SELECT user FROM inbox_gone ORDER BY user LIMIT 1"
         static let entries = tables.map { table in
             "SELECT seq, message FROM \(table) WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
         }
@@ -58,6 +59,7 @@ struct Purger {
     }
 
     mutating func run() throws -> Int {
+        try deleteGone()
         try deleteAcknowledged()
         try deleteExpiredMessages()
         try deleteExpiredEvents()
@@ -76,6 +78,21 @@ struct Purger {
     private mutating func count(_ rows: Int) {
         done += rows
         remaining = max(remaining - rows, 0)
+    }
+
+    /// Inboxes of deleted accounts.
+    private mutating func deleteGone() throws {
+        let query = try PreparedStatement(db, Query.gone)
+        while remaining > 0, let user = try query.first({ try $0.user(0) }) {
+            for (table, entries) in zip(Query.tables, Query.entries) where remaining > 0 {
+                try delete(from: table, entries, of: user, upTo: UInt64(Int64.max))
+            }
+            guard remaining > 0 else { return }
+            let delete = try PreparedStatement(db, "DELETE FROM inbox_gone WHERE user = ?")
+            delete.bind(user, at: 1)
+            try delete.run()
+            count(1)
+        }
     }
 
     private mutating func deleteAcknowledged() throws {

@@ -8,6 +8,7 @@ package import HermesCore
 package struct Administration: Sendable {
     private static let pageSize = 1000
 
+    let messenger: Messenger
     let accounts: AccountService
     let sessions: SessionRegistry
     let store: any MessageStore
@@ -15,6 +16,7 @@ package struct Administration: Sendable {
 
     package init(messenger: Messenger, store: any MessageStore, keys: APIKeyService) {
         self.keys = keys
+        self.messenger = messenger
         accounts = messenger.accounts
         sessions = messenger.sessions
         self.store = store
@@ -42,6 +44,9 @@ package struct Administration: Sendable {
             return .done
         case .setDisabled(let nickName, let isDisabled):
             try await accounts.setDisabled(find(nickName).id, isDisabled)
+            return .done
+        case .deleteUser(let nickName):
+            try await messenger.deleteAccount(find(nickName).id)
             return .done
         case .listDevices(let nickName):
             let account = try await find(nickName)

@@ -8,6 +8,7 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case listUsers(after: Int32)
     case setPassword(nickName: String, password: String)
     case setDisabled(nickName: String, isDisabled: Bool)
+    case deleteUser(nickName: String)
     case listDevices(nickName: String)
     case removeDevice(nickName: String, device: String)
     /// Scopes separated by commas, or "all".

@@ -8,6 +8,10 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// Another connection wants the session. Tell the client why, close, and detach: the other one waits for that.
     func replaced()
 
+    /// The connection must end: tell the client why, close, and detach. After ``SessionEnd/accountDeleted`` the session ends
+    /// with it.
+    func ended(_ reason: SessionEnd)
+
     /// These were queued for the session, contiguous within one call and all behind ``DurableOpening/head``; one call a
     /// commit. Those that cannot be sent now may be forgotten: ``DurableSessions/queued(of:after:limit:completion:)``
     /// gives them again.

@@ -60,6 +60,19 @@ extension DurableSessions {
         perform(shared.change { $0.expire(now: now, limit: limit) })
     }
 
+    /// Ends connections of an owner (``SessionKey/owner``): those whose client id `matches`.
+    package func end(_ owner: String, _ reason: SessionEnd, where matches: (String) -> Bool = { _ in true }) {
+        for attachment in shared.state.withLock({ $0.attachments(of: owner, where: matches) }) {
+            attachment.ended(reason)
+        }
+    }
+
+    /// Ends the sessions that an owner has without a connection; the store is told meanwhile.
+    func endVacant(of owner: String) {
+        let now = time.now()
+        perform(shared.change { $0.endVacant(of: owner, now: now) })
+    }
+
     /// Reads all sessions and all that is retained; to be called once, before anybody attaches.
     ///
     /// A session that was online when the process ended has none of its publications confirmed: all of them may have been

@@ -220,6 +220,35 @@ struct DurableState {
         return actions
     }
 
+    // MARK: Owners
+
+    /// The connections of an owner that have a session or wait for one; `matches` is asked about their client ids.
+    func attachments(of owner: String, where matches: (String) -> Bool) -> [any DurableAttachment] {
+        var found: [any DurableAttachment] = []
+        for (key, seat) in seats where key.owner == owner && matches(key.clientID) {
+            switch seat.phase {
+            case .vacant: break
+            case .opening(let applicant): found.append(applicant.attachment)
+            case .occupied(let attachment): found.append(attachment)
+            }
+            if let waiting = seat.waiting { found.append(waiting.attachment) }
+        }
+        return found
+    }
+
+    /// Ends the sessions of an owner that have no connection.
+    mutating func endVacant(of owner: String, now: Timestamp) -> [Action] {
+        let vacant = seats.filter { key, seat in
+            guard key.owner == owner, case .vacant = seat.phase else { return false }
+            return seat.session.isStored
+        }
+        for seat in vacant.values {
+            records[seat.session]?.expiresAt = now
+            nextExpiry = min(nextExpiry, now)
+        }
+        return vacant.isEmpty ? [] : expire(now: now, limit: .max)
+    }
+
     /// The store has removed a session.
     mutating func removed(_ id: DurableSessionID) {
         guard let record = records.removeValue(forKey: id) else { return }

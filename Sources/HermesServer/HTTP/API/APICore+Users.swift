@@ -72,6 +72,21 @@ extension APICore {
                 failures: [.notFound, .conflict],
                 handler: changeUser
             ),
+            APIRoute(
+                method: .delete,
+                path: "/users/{user}",
+                id: "deleteUser",
+                summary: """
+                    Delete an account and all it has: devices, tokens, inbox, contacts, memberships, MQTT sessions. Its name is \
+                    free then; what others have of its messages stays.
+                    """,
+                scope: .usersWrite,
+                pathParameters: [APIRoute.user],
+                success: .noContent,
+                answer: nil,
+                failures: [.notFound],
+                handler: deleteUser
+            ),
         ]
     }
 
@@ -130,6 +145,13 @@ extension APICore {
         if let password = call.body["password"]?.string { try await accounts.setPassword(of: user, to: password) }
         if let isDisabled = call.body["disabled"]?.boolean { try await accounts.setDisabled(user, isDisabled) }
         return APIAnswer(document(of: try await account(of: APICall(user: user, call))))
+    }
+}
+
+extension APICore {
+    private func deleteUser(_ call: APICall) async throws -> APIAnswer {
+        try await messenger.deleteAccount(account(of: call).id)
+        return .empty
     }
 }
 

@@ -675,7 +675,7 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
     /// The same device id authenticated again: the newer connection stays.
     case replaced // = 1
 
-    /// The account was disabled.
+    /// The account was disabled or deleted.
     case disabled // = 2
 
     /// The token was revoked, the password changed or the device removed.

@@ -10,7 +10,7 @@ import Testing
 
 /// A connection that notes what it is told.
 final class RecordingConnection: DurableAttachment {
-    private let state = Mutex((replaced: 0, batches: [[QueuedPublication]]()))
+    private let state = Mutex((replaced: 0, batches: [[QueuedPublication]](), ends: [SessionEnd]()))
     let replacements = Collector<Void>()
     let deliveries = Collector<[QueuedPublication]>()
 
@@ -21,6 +21,10 @@ final class RecordingConnection: DurableAttachment {
         state.withLock { $0.replaced += 1 }
         replacements.add(())
     }
+
+    var ends: [SessionEnd] { state.withLock { $0.ends } }
+
+    func ended(_ reason: SessionEnd) { state.withLock { $0.ends.append(reason) } }
 
     func committed(_ publications: [QueuedPublication]) {
         state.withLock { $0.batches.append(publications) }
