@@ -80,8 +80,8 @@ extension DelimitedSession: TopicSubscriber {
         }
     }
 
-    package func removed(_ user: UserID, from room: RoomName) -> Bool {
-        guard let membership = rooms?.memberships[room], user == self.user else { return false }
+    package func removed(_ account: Account, from room: RoomName) -> Bool {
+        guard let user, user == account.id, let membership = rooms?.memberships[room] else { return false }
         connection.loop.topics.unsubscribe(membership.subscription)
         rooms?.memberships[room] = nil
         // Cannot fail: all required fields are set.

@@ -70,7 +70,7 @@ package protocol ConnectionEvents: AnyObject {
 
     /// An operator removes a user from a room.
     /// - Returns: whether this connection was that user's, and in that room.
-    func removed(_ user: UserID, from room: RoomName) -> Bool
+    func removed(_ account: Account, from room: RoomName) -> Bool
 }
 
 extension ConnectionEvents {
@@ -83,7 +83,7 @@ extension ConnectionEvents {
     package func ephemeralArrived(_ event: EphemeralEvent) {}
     package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {}
     package func accessChanged() {}
-    package func removed(_ user: UserID, from room: RoomName) -> Bool { false }
+    package func removed(_ account: Account, from room: RoomName) -> Bool { false }
 }
 
 /// Why the server ends a connection.

@@ -188,13 +188,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         for connection in open { connection.events?.accessChanged() }
     }
 
-    /// Removes a user's connections on this loop from a room.
+    /// Removes an account's connections on this loop from a room.
     ///
     /// - Returns: how many were in it.
-    func remove(_ user: UserID, from room: RoomName) -> Int {
+    func remove(_ account: Account, from room: RoomName) -> Int {
         // A copy: who is removed may be closed at once.
         let connections = open
-        return connections.count { $0.events?.removed(user, from: room) ?? false }
+        return connections.count { $0.events?.removed(account, from: room) ?? false }
     }
 
     /// Counts for one listener on this loop.
@@ -232,14 +232,14 @@ package struct LoopContexts: Sendable {
         byLoop = Dictionary(uniqueKeysWithValues: all.map { (ObjectIdentifier($0.eventLoop), $0) })
     }
 
-    /// Removes a user's connections from a room, those of LiveRoom and the native protocol.
+    /// Removes an account's connections from a room, and ends their subscriptions to it.
     ///
     /// - Returns: how many were in it.
-    package func remove(_ user: UserID, from room: RoomName) async -> Int {
+    package func remove(_ account: Account, from room: RoomName) async -> Int {
         var sum = 0
         for loop in all {
             sum += await withCheckedContinuation { continuation in
-                loop.post(.run { continuation.resume(returning: loop.remove(user, from: room)) })
+                loop.post(.run { continuation.resume(returning: loop.remove(account, from: room)) })
             }
         }
         return sum

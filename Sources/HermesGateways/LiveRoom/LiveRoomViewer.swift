@@ -87,8 +87,8 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         gateway.environment.messenger.messages.acknowledge(attachment.principal, upTo: last.lastSeq)
     }
 
-    package func removed(_ user: UserID, from room: RoomName) -> Bool {
-        guard session.principal?.user == user, subscription != nil, topic == room.topic else { return false }
+    package func removed(_ account: Account, from room: RoomName) -> Bool {
+        guard session.principal?.user == account.id, subscription != nil, topic == room.topic else { return false }
         perform(session.removalDecided(LiveRoomKick(.forbidden, "removed from the room")))
         return true
     }

@@ -58,6 +58,8 @@ final class MQTTClientState {
     var durable: MQTTDurableQueue?
     /// Some subscriptions match more than the client may have.
     var hasFilteredSubscriptions = false
+    /// Topics of rooms that an operator removed the client from, and that its subscriptions still match.
+    var closedRooms: Set<TopicName> = []
     private var rules: BoundTopicRules?
     private var rulesGeneration: UInt64 = 0
 

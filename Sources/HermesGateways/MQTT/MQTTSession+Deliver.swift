@@ -92,8 +92,9 @@ extension MQTTSession {
     }
 
     /// Whether the rules let the client have what a filter of its matches.
-    private func mayRead(_ topic: TopicName) -> Bool {
-        client?.access(environment.access).allows(.subscribe, topic.rawValue) ?? false
+    func mayRead(_ topic: TopicName) -> Bool {
+        guard let client, client.closedRooms.isEmpty || !client.closedRooms.contains(topic) else { return false }
+        return client.access(environment.access).allows(.subscribe, topic.rawValue)
     }
 
     func makeWindow() -> Bool {

@@ -76,7 +76,7 @@ extension MQTTSession {
             guard let filter = TopicFilter(shared.map { String($0.filter) } ?? subscription.filter) else { continue }
             var options = subscription.options
             options.isLiveAtMostOnceOnly = true
-            options.isFiltered = client.access(environment.access).access(toSubscribe: subscription.filter) != .all
+            options.isFiltered = isFiltered(subscription.filter, of: client)
             hold(
                 subscription.filter,
                 filter,
@@ -89,10 +89,13 @@ extension MQTTSession {
 
     /// Subscriptions stay as they are; what they match is delivered only as far as the new rules allow.
     package func accessChanged() {
-        guard let client else { return }
-        let access = client.access(environment.access)
+        if let client { refilter(client) }
+    }
+
+    /// Looks anew at what each subscription may not have of what it matches.
+    func refilter(_ client: MQTTClientState) {
         for (text, held) in client.subscriptions {
-            let isFiltered = access.access(toSubscribe: text.rawValue) != .all
+            let isFiltered = isFiltered(text.rawValue, of: client)
             guard isFiltered != held.options.isFiltered else { continue }
             client.subscriptions[text]?.options.isFiltered = isFiltered
             held.live?.options.isFiltered = isFiltered
@@ -130,8 +133,7 @@ extension MQTTSession {
         // What was sent before does not expire any more [MQTT-4.3.3-7].
         let isWanted =
             (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now()))
-            && (!client.hasFilteredSubscriptions
-                || client.access(environment.access).allows(.subscribe, stored.topic.rawValue))
+            && (!client.hasFilteredSubscriptions || mayRead(stored.topic))
         guard isWanted, let id = window?.send(exactlyOnce: queued.qos == .exactlyOnce) else {
             window?.skip(to: queued.seq + 1)
             if !isWanted { complete(queued.seq, of: client) }

@@ -77,8 +77,7 @@ extension MQTTSession {
     private func isWanted(_ topic: TopicName, _ request: MQTTRetainedQueue.Request, of client: MQTTClientState) -> Bool
     {
         guard let held = client.subscriptions[TopicText(request.text)] else { return false }
-        return !held.options.isFiltered
-            || client.access(environment.access).allows(.subscribe, topic.rawValue)
+        return !held.options.isFiltered || mayRead(topic)
     }
 
     private func sendRetainedLater(_ queue: MQTTRetainedQueue) {

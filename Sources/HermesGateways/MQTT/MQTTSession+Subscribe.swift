@@ -136,6 +136,7 @@ extension MQTTSession {
 
     /// From now on the client gets what matches.
     private func hold(_ granted: Granted, of client: MQTTClientState) {
+        reopenRooms(matching: granted.filter, of: client)
         hold(granted.text, granted.filter, group: granted.group, granted.options, of: client)
     }
 

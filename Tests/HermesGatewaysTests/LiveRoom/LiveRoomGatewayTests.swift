@@ -241,14 +241,15 @@ import Testing
             try await viewer.send(try Frames.enter(token: login.token), mark)
             #expect(try await viewer.next() == mark)
             #expect(try await other.next() == mark)
-            let user = login.principal.user
+            let accounts = harness.environment.messenger.accounts
+            let account = try #require(try await accounts.account(.id(login.principal.user)))
             let loops = harness.environment.loops
             let stage = try #require(RoomName("stage"))
-            #expect(await loops.remove(user, from: stage) == 0)
-            #expect(await loops.remove(user, from: .lobby) == 1)
+            #expect(await loops.remove(account, from: stage) == 0)
+            #expect(await loops.remove(account, from: .lobby) == 1)
             #expect(try await viewer.next()?.type == .kicked)
             #expect(try await viewer.next() == nil)
-            #expect(await loops.remove(user, from: .lobby) == 0)
+            #expect(await loops.remove(account, from: .lobby) == 0)
             try await other.send(mark)
             #expect(try await other.next() == mark)
         }

@@ -93,7 +93,7 @@ struct DurableIndex {
     }
 
     /// "$share/name/filter" is the group `name` and the filter; anything else a filter of one's own.
-    private static func parse(_ text: String) -> (group: String?, filter: TopicFilter)? {
+    static func parse(_ text: String) -> (group: String?, filter: TopicFilter)? {
         let prefix = "$share/"
         guard text.utf8.starts(with: prefix.utf8) else { return TopicFilter(text).map { (nil, $0) } }
         let rest = text.utf8.dropFirst(prefix.utf8.count)

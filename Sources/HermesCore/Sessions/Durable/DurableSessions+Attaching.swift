@@ -73,6 +73,22 @@ extension DurableSessions {
         perform(shared.change { $0.endVacant(of: owner, now: now) })
     }
 
+    /// Ends subscriptions to one topic, without wildcards, of an owner's sessions that have no connection.
+    ///
+    /// - Returns: how many sessions had one.
+    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
+    package func endSubscriptions(of owner: String, to topic: TopicName) async throws(HermesError) -> Int {
+        let found = shared.state.withLock { $0.subscriptions(of: owner, to: topic) }
+        for (id, filters) in found {
+            let result = await withCheckedContinuation { continuation in
+                unsubscribe(id, filters) { continuation.resume(returning: $0) }
+            }
+            // Its session may have ended meanwhile.
+            if case .failure(let error) = result, error.code != .notFound { throw error }
+        }
+        return found.count
+    }
+
     /// Reads all sessions and all that is retained; to be called once, before anybody attaches.
     ///
     /// A session that was online when the process ended has none of its publications confirmed: all of them may have been

@@ -236,6 +236,18 @@ struct DurableState {
         return found
     }
 
+    /// Subscriptions to one topic, without wildcards, of the sessions of an owner that have no connection.
+    func subscriptions(of owner: String, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
+        records.compactMap { id, record in
+            guard record.key.owner == owner, record.attachment == nil, !record.hasEnded else { return nil }
+            let filters = record.subscriptions.map(\.rawValue).filter { text in
+                guard let filter = DurableIndex.parse(text)?.filter else { return false }
+                return filter.rawValue == topic.rawValue
+            }
+            return filters.isEmpty ? nil : (id, filters)
+        }
+    }
+
     /// Ends the sessions of an owner that have no connection.
     mutating func endVacant(of owner: String, now: Timestamp) -> [Action] {
         let vacant = seats.filter { key, seat in

@@ -72,7 +72,8 @@ extension APICore {
                 method: .delete,
                 path: "/rooms/{room}/members/{user}",
                 id: "removeFromRoom",
-                summary: "Remove an account's connections from a room; they may come back.",
+                summary: "Remove an account's connections from a room, and end its MQTT subscriptions to it. They may "
+                    + "come back.",
                 scope: .roomsWrite,
                 pathParameters: [Self.room, APIRoute.user],
                 success: .noContent,
@@ -108,8 +109,10 @@ extension APICore {
 
     private func removeFromRoom(_ call: APICall) async throws -> APIAnswer {
         let room = try room(of: call)
-        let user = try await account(of: call).id
-        guard await loops.remove(user, from: room) > 0 else {
+        let account = try await account(of: call)
+        let connections = await loops.remove(account, from: room)
+        let kept = try await messenger.durable.endSubscriptions(of: account.nickName.key, to: room.topic)
+        guard connections + kept > 0 else {
             throw APIProblem(.notFound, .notFound, "The account is not in this room.")
         }
         return .empty

@@ -1,0 +1,95 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+import Logging
+import NIOCore
+
+/// Rooms that an operator removes a client from. It stays connected and may come back by subscribing again.
+///
+/// A subscription to the room's topic ends, in the store too. One with wildcards stays, and the room is closed to it:
+/// until the client subscribes to something that matches the room, or connects again.
+extension MQTTSession {
+    /// So many rooms can be closed to one connection; one that is to be closed to more is ended.
+    static let maxClosedRooms = 1_000
+
+    package func removed(_ account: Account, from room: RoomName) -> Bool {
+        guard phase == .connected, let client else { return false }
+        // A room that was entered by the native protocol.
+        let wasIn = client.inbox?.packets.removed(account, from: room) ?? false
+        guard client.identity.userName == account.nickName.key else { return wasIn }
+        let topic = room.topic
+        guard !client.closedRooms.contains(topic) else { return wasIn }
+        let matching = client.subscriptions.compactMap { text, held in
+            Self.filter(of: text.rawValue).flatMap { $0.matches(topic) ? (text: text, filter: $0, held: held) : nil }
+        }
+        guard !matching.isEmpty else { return wasIn }
+        guard client.closedRooms.count < Self.maxClosedRooms else {
+            refuse(MQTTPacketError(.administrativeAction, "removed from more than \(Self.maxClosedRooms) rooms"))
+            return true
+        }
+        close(topic, of: client, matching.filter(\.filter.hasWildcard).map(\.held))
+        end(matching.filter { !$0.filter.hasWildcard }.map { ($0.text, $0.held) }, of: client)
+        tellRemoval(from: topic)
+        return true
+    }
+
+    /// What is under way to the client by its queue is not sent either.
+    private func close(_ topic: TopicName, of client: MQTTClientState, _ held: [MQTTHeldSubscription]) {
+        guard !held.isEmpty || client.durable != nil else { return }
+        client.closedRooms.insert(topic)
+        client.hasFilteredSubscriptions = true
+        refilter(client)
+    }
+
+    private func end(_ ended: [(text: TopicText, held: MQTTHeldSubscription)], of client: MQTTClientState) {
+        guard !ended.isEmpty else { return }
+        for (text, _) in ended {
+            client.subscriptions[text] = nil
+            client.subscriptionBytes -= text.rawValue.utf8.count
+        }
+        letGo(ended.map(\.held))
+        guard client.durable != nil, let link = client.link else { return }
+        let logger = connection.listener.logger
+        environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue)) { result in
+            // Until the client connects again the room is closed all the same.
+            guard case .failure(let error) = result else { return }
+            logger.warning(
+                "a subscription to a room could not be removed from the store",
+                metadata: ["code": "\(error.code.rawValue)"]
+            )
+        }
+    }
+
+    /// 5.0 clients can see what it is by the user property, as with all that comes from rooms.
+    private func tellRemoval(from topic: TopicName) {
+        guard version == .v5 else { return }
+        var message = LiveRoom_Kicked()
+        message.code = HermesError.Code.forbidden.rawValue
+        message.reason = "removed from the room"
+        // Cannot fail: all required fields are set.
+        guard let body = try? message.wireBuffer() else { return }
+        let kicked = LiveRoomTranslation.publication(of: body, type: .kicked, to: topic, sender: nil)
+        send(kicked, .atMostOnce, packetID: 0, isRetained: false, identifiers: [])
+    }
+
+    /// The client subscribed anew: rooms that match are open to it again.
+    func reopenRooms(matching filter: TopicFilter, of client: MQTTClientState) {
+        guard !client.closedRooms.isEmpty else { return }
+        client.closedRooms = client.closedRooms.filter { !filter.matches($0) }
+        refilter(client)
+    }
+
+    /// Whether a subscription may not have all that it matches.
+    func isFiltered(_ text: String, of client: MQTTClientState) -> Bool {
+        if client.access(environment.access).access(toSubscribe: text) != .all { return true }
+        guard !client.closedRooms.isEmpty, let filter = Self.filter(of: text) else { return false }
+        return client.closedRooms.contains { filter.matches($0) }
+    }
+
+    /// What a subscription's text matches, without the group of a shared one.
+    private static func filter(of text: String) -> TopicFilter? {
+        TopicFilter(MQTTTopic.sharedParts(of: text).map { String($0.filter) } ?? text)
+    }
+}

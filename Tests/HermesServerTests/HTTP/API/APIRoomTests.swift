@@ -1,0 +1,114 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesClient
+import HermesCore
+import HermesTestKit
+import Testing
+
+@testable import HermesServer
+
+@Suite("Removing MQTT clients from rooms", .timeLimit(.minutes(2)))
+struct APIRoomTests {
+    private static func mqtt(_ server: TestServer, _ name: String, keeps: Bool = false) -> MQTTClient.Configuration {
+        var configuration = MQTTClient.Configuration(
+            server: ServerAddress(port: server.port("mqtt")),
+            clientID: "phone-\(name)"
+        )
+        configuration.userName = name
+        configuration.password = "secret1"
+        configuration.cleanStart = !keeps
+        configuration.sessionExpiry = keeps ? .seconds(600) : .zero
+        configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(20)], jitter: 0)
+        return configuration
+    }
+
+    private static func users(_ api: APIClient) async throws {
+        for name in ["ann", "bob"] {
+            let made = try await api.send("POST", "/v1/users", #"{"nick_name":"\#(name)","password":"secret1"}"#)
+            #expect(made.status == 201)
+        }
+    }
+
+    private static func kick(_ name: String, from room: String = "lobby", _ api: APIClient) async throws -> Int {
+        try await api.send("DELETE", "/v1/rooms/\(room)/members/\(name)").status
+    }
+
+    /// What comes before the text "end" on the topic "end".
+    private static func heard(by client: MQTTClient) async -> [String] {
+        var heard: [String] = []
+        for await message in client.messages {
+            if message.topic == "end" { break }
+            let type = message.properties.userProperties.first { $0.name == "liveroom-type" }?.value
+            heard.append(type.map { "type \($0)" } ?? "\(message.topic) \(message.text ?? "")")
+        }
+        return heard
+    }
+
+    @Test("A subscription to the room ends, one with wildcards goes on without the room; both may come back")
+    func connected() async throws {
+        try await withServer { server in
+            let api = try await APIClient(server)
+            try await Self.users(api)
+            let exact = try MQTTClient(Self.mqtt(server, "ann"))
+            var second = Self.mqtt(server, "ann")
+            second.clientID = "a client id that is no device's"
+            let wild = try MQTTClient(second)
+            let other = try MQTTClient(Self.mqtt(server, "bob"))
+            for client in [exact, wild, other] { try await client.connect() }
+            for filter in ["room/lobby", "$share/g/room/lobby", "room/hall", "end"] {
+                try await exact.subscribe(to: filter, qos: .atLeastOnce)
+            }
+            for filter in ["room/+", "end"] { try await wild.subscribe(to: filter, qos: .atLeastOnce) }
+            try await other.subscribe(to: "room/#", qos: .atLeastOnce)
+            try await other.subscribe(to: "end", qos: .atLeastOnce)
+
+            #expect(try await Self.kick("ann", api) == 204)
+            #expect(try await Self.kick("ann", api) == 404, "nothing is left to remove")
+            for topic in ["room/lobby", "room/hall", "end"] {
+                try await other.publish("1", to: topic, qos: .atLeastOnce)
+            }
+            #expect(await Self.heard(by: exact) == ["type 5", "room/hall 1"])
+            #expect(await Self.heard(by: wild) == ["type 5", "room/hall 1"])
+            #expect(await Self.heard(by: other) == ["room/lobby 1", "room/hall 1"])
+            #expect(try await exact.unsubscribe(from: "room/lobby") == .noSubscriptionExisted)
+
+            try await exact.subscribe(to: "room/lobby", qos: .atLeastOnce)
+            try await wild.subscribe(to: "room/+", qos: .atLeastOnce)
+            for topic in ["room/lobby", "end"] { try await other.publish("2", to: topic, qos: .atLeastOnce) }
+            #expect(await Self.heard(by: exact) == ["room/lobby 2"])
+            #expect(await Self.heard(by: wild) == ["room/lobby 2"])
+            for client in [exact, wild, other] { await client.close() }
+        }
+    }
+
+    @Test("In a kept session the subscription is gone for good, connected or not", arguments: [true, false])
+    func kept(isConnected: Bool) async throws {
+        try await withServer(store: .sqlite) { server in
+            let api = try await APIClient(server)
+            try await Self.users(api)
+            let client = try MQTTClient(Self.mqtt(server, "ann", keeps: true))
+            try await client.connect()
+            for filter in ["room/lobby", "end"] { try await client.subscribe(to: filter, qos: .atLeastOnce) }
+            if !isConnected { try await Self.close(client, server) }
+            #expect(try await Self.kick("ann", api) == 204)
+            if isConnected { try await Self.close(client, server) }
+
+            try await server.restart()
+            let other = try MQTTClient(Self.mqtt(server, "bob"))
+            try await other.connect()
+            for topic in ["room/lobby", "end"] { try await other.publish("1", to: topic, qos: .atLeastOnce) }
+            await other.close()
+            let again = try MQTTClient(Self.mqtt(server, "ann", keeps: true))
+            #expect(try await again.connect().sessionPresent)
+            #expect(await Self.heard(by: again) == [])
+            await again.close()
+        }
+    }
+
+    private static func close(_ client: MQTTClient, _ server: TestServer) async throws {
+        await client.close()
+        let durable = try server.messenger().durable
+        while durable.statistics.online > 0 { await Task.yield() }
+    }
+}
