@@ -136,7 +136,7 @@ public final class HermesClient: Sendable {
             driver: driver,
             store: store,
             records: records,
-            uid: journal?.account?.uid,
+            journal: journal,
             limits: configuration.outboxLimits,
             sendTimeout: configuration.sendTimeout
         )

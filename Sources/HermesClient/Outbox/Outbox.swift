@@ -25,7 +25,9 @@ public actor Outbox {
     private let driver: ConnectionDriver<DelimitedLink>
     private let store: any LocalStore
     private let sendTimeout: Duration
+    private let journal: InboxJournal?
     private var queue: OutboxQueue
+    private var sent: SentMessages
     /// Whose messages are taken: the account of the last login, also of an earlier run; nil: there was none.
     private var uid: UInt32?
     private var observers: [UInt64: AsyncStream<OutboxEntry>.Continuation] = [:]
@@ -39,13 +41,15 @@ public actor Outbox {
         driver: ConnectionDriver<DelimitedLink>,
         store: any LocalStore,
         records: [LocalRecord],
-        uid: UInt32?,
+        journal: InboxJournal?,
         limits: OutboxLimits,
         sendTimeout: Duration
     ) {
         self.driver = driver
         self.store = store
-        self.uid = uid
+        self.journal = journal
+        uid = journal?.account?.uid
+        sent = SentMessages(records: records)
         self.sendTimeout = sendTimeout
         executor = LoopExecutor(driver.eventLoop)
         queue = OutboxQueue(limits: limits, items: records.compactMap { OutboxItem($0) })
@@ -156,8 +160,8 @@ public actor Outbox {
         pump()
     }
 
-    /// The client ids of all that is not known to have been sent.
-    var clientIDs: Set<String> { queue.clientIDs }
+    /// The client ids of all that may come back as entries of the inbox.
+    var clientIDs: Set<String> { queue.clientIDs.union(sent.clientIDs) }
 }
 
 // MARK: - Sending
@@ -195,8 +199,13 @@ extension Outbox {
                 break
             }
             guard let entry = queue.removed(number) else { return }
+            var changes = [LocalChange(key: entry.item.key, value: nil)]
+            if let journal, receipt.inboxSeq > 0 {
+                let place = journal.cursor?.seq ?? 0
+                changes += sent.sent(entry.item.send.clientID, seq: receipt.inboxSeq, place: place)
+            }
             // Should this be lost, the message is sent again and the server recognizes it.
-            store.write([LocalChange(key: entry.item.key, value: nil)], durably: false) { _ in }
+            store.write(changes, durably: false) { _ in }
             expect(entry.item.send.clientID, false)
             return tell(entry.item.entry(.sent(Receipt(receipt))))
         case .success(.pong):

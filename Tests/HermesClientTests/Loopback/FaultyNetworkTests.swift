@@ -6,7 +6,8 @@ import HermesClient
 import HermesTestKit
 import Testing
 
-/// Two people talk at once through networks that cut, delay, forget and go silent. A failure names its seed.
+/// Two people talk at once, by their outboxes, through networks that cut, delay, forget and go silent; sometimes they
+/// are offline, and in most seeds the app of one of them ends and starts again. A failure names its seed.
 @Suite(.timeLimit(.minutes(2)))
 struct FaultyNetworkTests {
     /// HERMES_FAULT_SEEDS says how many; a range of them, for example 7...7, runs one again.
@@ -18,63 +19,178 @@ struct FaultyNetworkTests {
     }()
 
     static let messages = 60
+    /// So many go out before the app may end, half of them offline.
+    static let firstMessages = 40
 
     @Test(.serialized, arguments: seeds)
     func `every message comes once and in order, or its loss is told`(seed: UInt64) async throws {
-        try await withServer { server in
-            let port = server.port("delimited")
-            let uids = try await [Self.register("ann", port: port), Self.register("bob", port: port)]
-            let first = FaultSchedule(seed: seed &* 2, faultyConnections: 10)
-            let second = FaultSchedule(seed: seed &* 2 &+ 1, faultyConnections: 10)
-            let annNetwork = try await FaultyProxy(to: port) { first.fault($0) }
-            let bobNetwork = try await FaultyProxy(to: port) { second.fault($0) }
-            let ann = try HermesClient(Self.configuration("ann", port: annNetwork.port))
-            let bob = try HermesClient(Self.configuration("bob", port: bobNetwork.port))
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for (client, name, peer) in [(ann, "ann", uids[1]), (bob, "bob", uids[0])] {
-                    group.addTask {
-                        _ = try await client.logIn(.password(nickName: name, password: "secret"))
-                        for number in 0...Self.messages { try await client.send("\(number)", to: .user(uid: peer)) }
-                    }
-                    group.addTask { await Self.check(client, name, seed: seed) }
+        try await FileLocalStoreTests.withPath { path in
+            try await withServer { server in
+                let ann = try await FaultyPerson("ann", seed: seed &* 2, server: server, path: path + ".ann")
+                let bob = try await FaultyPerson("bob", seed: seed &* 2 &+ 1, server: server, path: path + ".bob")
+                // A third each: both live on, the app of ann is killed, it is closed.
+                let end = FaultyPerson.End.allCases[Int(seed % 3)]
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask { try await ann.live(with: bob.uid, ending: end) }
+                    group.addTask { try await bob.live(with: ann.uid, ending: .never) }
+                    try await group.waitForAll()
                 }
-                try await group.waitForAll()
+                try await ann.finish()
+                try await bob.finish()
             }
-            // Otherwise nothing was tested.
-            #expect(annNetwork.connectionCount > 1 && bobNetwork.connectionCount > 1)
-            await ann.close()
-            await bob.close()
-            try await annNetwork.stop()
-            try await bobNetwork.stop()
+        }
+    }
+}
+
+/// One of two people, and the app through which they talk. For one task.
+private final class FaultyPerson: Sendable {
+    enum End: CaseIterable, Sendable {
+        case never
+        /// What counts is the file as it is at that moment.
+        case killed
+        case closed
+    }
+
+    let uid: UInt32
+    private let name: String
+    private let seed: UInt64
+    private let token: String
+    private let server: TestServer
+    private let path: String
+    /// The runs of the app.
+    private let runs = Log<Run>()
+
+    /// One run of the app, over a network of its own.
+    private struct Run: Sendable {
+        let client: HermesClient
+        let network: FaultyProxy
+        let conditions: DeviceConditions
+    }
+
+    /// What the app has got so far.
+    private struct Inbox: Sendable {
+        var next = 0
+        /// So many messages may be missing: their loss was told.
+        var missed = 0
+        /// The app was killed while it looked at the message before `next`: that one comes again.
+        var repeatsLast = false
+    }
+
+    init(_ name: String, seed: UInt64, server: TestServer, path: String) async throws {
+        self.name = name
+        self.seed = seed
+        self.server = server
+        self.path = path
+        (uid, token) = try await HermesClient.withClient(
+            Self.configuration(name, port: server.port("delimited")),
+            .register(nickName: name, password: "secret")
+        ) { _, session in (session.uid, session.token) }
+    }
+
+    /// Sends all messages and gets all of the other's.
+    func live(with peer: UInt32, ending end: End) async throws {
+        var inbox = Inbox()
+        let first = try await start(path, seed: seed)
+        let before = end == .never ? FaultyNetworkTests.messages + 1 : 5 + Int(seed % 30)
+        inbox = try await withThrowingTaskGroup(of: Inbox.self) { [inbox] group in
+            group.addTask {
+                try await self.send(0..<FaultyNetworkTests.firstMessages / 2, to: peer, by: first)
+                // Certainly offline.
+                first.conditions.appState = .suspended
+                try await self.send(
+                    FaultyNetworkTests.firstMessages / 2..<FaultyNetworkTests.firstMessages,
+                    to: peer,
+                    by: first
+                )
+                first.conditions.appState = .foreground
+                if end == .never { try await self.sendRest(to: peer, by: first) }
+                return inbox
+            }
+            group.addTask { await self.receive(inbox, until: before, by: first) }
+            return try await group.reduce(inbox) { $0.next > $1.next ? $0 : $1 }
+        }
+        guard end != .never else { return }
+        if end == .closed {
+            await first.client.close()
+        } else {
+            try await first.network.stop()
+            inbox.repeatsLast = true
+        }
+        try FileManager.default.copyItem(atPath: path, toPath: path + ".next")
+        let second = try await start(path + ".next", seed: seed &+ 0x1_0000)
+        try await withThrowingTaskGroup(of: Void.self) { [inbox] group in
+            group.addTask { try await self.sendRest(to: peer, by: second) }
+            group.addTask { _ = await self.receive(inbox, until: FaultyNetworkTests.messages + 1, by: second) }
+            try await group.waitForAll()
         }
     }
 
-    /// Takes messages until the last one: each is the next, but for those whose loss was told.
-    private static func check(_ client: HermesClient, _ name: String, seed: UInt64) async {
-        var next = 0
-        var missed = 0
-        for await event in client.events {
+    /// Waits until all that was sent is known to have arrived, and ends.
+    func finish() async throws {
+        guard let last = runs.all.last else { return }
+        let changes = last.client.outbox.changes
+        if await !last.client.outbox.entries.isEmpty {
+            for await entry in changes {
+                if case .failed(let error) = entry.status { Issue.record("\(error), seed \(seed), \(name)") }
+                if await last.client.outbox.entries.isEmpty { break }
+            }
+        }
+        // Otherwise nothing was tested.
+        #expect(runs.all.map(\.network.connectionCount).reduce(0, +) > 1)
+        for run in runs.all {
+            await run.client.close()
+            try? await run.network.stop()
+        }
+    }
+
+    private func start(_ path: String, seed: UInt64) async throws -> Run {
+        let schedule = FaultSchedule(seed: seed, faultyConnections: 10)
+        let network = try await FaultyProxy(to: server.port("delimited")) { schedule.fault($0) }
+        var configuration = Self.configuration(name, port: network.port)
+        configuration.store = try FileLocalStore(path: path)
+        let run = Run(
+            client: try HermesClient(configuration),
+            network: network,
+            conditions: configuration.conditions
+        )
+        runs.append(run)
+        _ = try await run.client.logIn(.token(token))
+        return run
+    }
+
+    private func sendRest(to peer: UInt32, by run: Run) async throws {
+        try await send(FaultyNetworkTests.firstMessages..<FaultyNetworkTests.messages + 1, to: peer, by: run)
+    }
+
+    private func send(_ numbers: Range<Int>, to peer: UInt32, by run: Run) async throws {
+        for number in numbers { try await run.client.outbox.send("\(number)", to: .user(uid: peer)) }
+    }
+
+    /// Takes messages until so many were there: each is the next, but for those whose loss was told.
+    private func receive(_ inbox: Inbox, until count: Int, by run: Run) async -> Inbox {
+        var inbox = inbox
+        for await event in run.client.events {
             switch event {
             case .gap(let from, let to):
-                missed += Int(to - from) + 1
+                inbox.missed += Int(to - from) + 1
             case .message(let message):
                 let number = Int(message.text ?? "") ?? -1
-                #expect(number == next || (number > next && number - next <= missed), "seed \(seed), \(name)")
-                missed -= max(0, number - next)
-                next = number + 1
-                if number == Self.messages { return }
+                if inbox.repeatsLast {
+                    inbox.repeatsLast = false
+                    #expect(number == inbox.next - 1, "after a restart, seed \(seed), \(name)")
+                    continue
+                }
+                let isNext = number == inbox.next || (number > inbox.next && number - inbox.next <= inbox.missed)
+                #expect(isNext, "\(number) in place of \(inbox.next), seed \(seed), \(name)")
+                inbox.missed -= max(0, number - inbox.next)
+                inbox.next = number + 1
+                if inbox.next >= count { return inbox }
             default:
                 break
             }
         }
-        Issue.record("the events of \(name) ended at \(next), seed \(seed)")
-    }
-
-    private static func register(_ name: String, port: Int) async throws -> UInt32 {
-        try await HermesClient.withClient(
-            configuration(name, port: port),
-            .register(nickName: name, password: "secret")
-        ) { _, session in session.uid }
+        Issue.record("the events of \(name) ended at \(inbox.next), seed \(seed)")
+        return inbox
     }
 
     private static func configuration(_ name: String, port: Int) -> HermesClient.Configuration {

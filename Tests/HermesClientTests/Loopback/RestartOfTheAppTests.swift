@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import HermesClient
 import HermesTestKit
 import HermesWire
 import Testing
+
+@testable import HermesClient
 
 /// What a client does that finds the store of one that was killed.
 @Suite(.timeLimit(.minutes(1)))
@@ -163,6 +164,56 @@ struct RestartOfTheAppTests {
                 for client in [first, third, bob] { await client.close() }
             }
         }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `what it sent itself does not come back, though the app was behind with its inbox`(
+        store kind: TestStore
+    ) async throws {
+        try await FileLocalStoreTests.withPath { path in
+            try await withServer(store: kind) { server in
+                let port = server.port("delimited")
+                let bob = try HermesClient(Self.configuration(port: port, device: "bob"))
+                let bobSession = try await bob.logIn(.register(nickName: "bob", password: "secret"))
+                let first = try HermesClient(Self.configuration(port: port, store: try FileLocalStore(path: path)))
+                let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
+                // The app never looks at this one.
+                try await bob.send("1", to: .user(uid: session.uid))
+                let changes = first.outbox.changes
+                for _ in 1...3 { try await first.outbox.send("mine", to: .user(uid: bobSession.uid)) }
+                #expect(await Self.ended(3, of: changes).count == 3)
+                try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
+                let store = try FileLocalStore(path: path + ".killed")
+                let second = try HermesClient(Self.configuration(port: port, store: store))
+                _ = try await second.logIn(.token(session.token))
+                try await bob.send("2", to: .user(uid: session.uid))
+                #expect(await Self.texts(2, from: second) == ["1", "2"])
+                // Once the app has come past them, nothing more is kept of them than the next message's.
+                await second.close()
+                let third = try HermesClient(Self.configuration(port: port, store: store))
+                let more = third.outbox.changes
+                _ = try await third.logIn(.token(session.token))
+                try await third.outbox.send("mine", to: .user(uid: bobSession.uid))
+                #expect(await Self.ended(1, of: more).count == 1)
+                #expect(store.records().count { $0.key.hasPrefix("sent/") } == 1)
+                for client in [first, third, bob] { await client.close() }
+            }
+        }
+    }
+
+    @Test func `an app that never looks at its inbox keeps the names of so many messages, and no more`() {
+        var sent = SentMessages()
+        var table: [String: [UInt8]] = [:]
+        for seq in 1...UInt64(SentMessages.maxEntries) + 10 {
+            for change in sent.sent("id-\(seq)", seq: seq, place: 0) { table[change.key] = change.value }
+        }
+        #expect(sent.clientIDs.count == SentMessages.maxEntries)
+        let again = SentMessages(records: table.map { LocalRecord(key: $0.key, value: $0.value) })
+        #expect(again.clientIDs == sent.clientIDs)
+        #expect(!again.clientIDs.contains("id-10"))
+        #expect(again.clientIDs.contains("id-11"))
+        #expect(sent.sent("known", seq: 5000, place: 6000).count == SentMessages.maxEntries)
+        #expect(sent.clientIDs.isEmpty)
     }
 
     @Test func `another account's login neither takes that account's entries away nor shows those of the first`()
