@@ -12,7 +12,7 @@ import Testing
     @Test("LiveRoom and QSIOP tell why, where there is somebody to tell") func farewells() {
         let told: [(CloseReason, HermesError.Code)] = [
             (.notAuthenticated, .notAuthenticated), (.shuttingDown, .shuttingDown),
-            (.session(.replaced), .forbidden), (.session(.accountDisabled), .accountDisabled),
+            (.session(.replaced), .replaced), (.session(.accountDisabled), .accountDisabled),
             (.session(.accountDeleted), .accountDisabled), (.session(.revoked), .invalidToken),
             (.session(.shuttingDown), .shuttingDown),
         ]
