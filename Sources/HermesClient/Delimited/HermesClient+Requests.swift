@@ -224,7 +224,7 @@ extension HermesClient {
         return result
     }
 
-    private static func unexpected(_ wanted: String) -> HermesClientError {
+    static func unexpected(_ wanted: String) -> HermesClientError {
         HermesClientError(.protocolViolation, "the server's answer holds no \(wanted)")
     }
 
