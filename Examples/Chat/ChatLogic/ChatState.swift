@@ -56,7 +56,8 @@ public struct ChatState: Hashable, Sendable {
             pushes = Array(([push] + pushes).prefix(Self.maxPushes))
         case .gap(let from, let to):
             lost += to - from + 1
-        case .read, .contact, .group, .call, .inboxReset, .unknown, .typing, .presence, .room, .signal, .notice:
+        case .read, .contact, .group, .call, .inboxReset, .unknown, .typing, .presence, .room, .topicGap, .signal,
+            .notice:
             break
         }
     }

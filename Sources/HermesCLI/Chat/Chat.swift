@@ -136,6 +136,8 @@ actor Chat {
                 await console.print("[\(push.title.printable)] \(push.body.printable)")
             case .gap(let from, let to):
                 await console.status("\(to &- from &+ 1) message(s) had expired before this device came")
+            case .topicGap(let topic, let from, let to):
+                await console.status("\(to &- from &+ 1) push(es) to \(topic.printable) did not arrive")
             case .inboxReset:
                 await console.status("the server lost its store; messages may be missing")
             case .notice(let text):

@@ -76,6 +76,8 @@ struct DelimitedLink: ConnectionLink {
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Entered on the next connection again.
     private var rooms: [String: RoomUser] = [:]
+    /// Where the numbers of pushes to rooms stand.
+    private var topics = TopicTracker()
     /// Watched on the next connection again.
     private var watched: Set<UInt32> = []
     /// The server hands messages to the push service at once while the app is not in front of its user.
@@ -182,6 +184,7 @@ struct DelimitedLink: ConnectionLink {
             arrived(event, now: now, effects: &effects)
         case .ephemeral(let ephemeral):
             guard backlog < Self.maxEphemeralBacklog, let event = InboxEvent(ephemeral) else { return }
+            if case .room(let room) = ephemeral.event { track(room, effects: &effects) }
             effects.append(.event(Event(epoch: 0, seq: 0, event: event)))
         case .notice(let notice):
             noticed(notice, effects: &effects)
@@ -285,7 +288,9 @@ extension DelimitedLink {
         case .room(let request):
             switch request.request {
             case .enter(let enter): entering[id] = (request.room, RoomUser(enter.user))
-            case .leave: rooms[request.room] = nil
+            case .leave:
+                rooms[request.room] = nil
+                topics.forget(request.room)
             case .text, .gift, .custom, nil: break
             }
         case .presence(let request):
@@ -433,6 +438,18 @@ extension DelimitedLink {
         inbox.arrived(entry, seq: event.seq, to: to, now: now, output: &outputs)
         if isExpired, before < to, inbox.received >= to { inbox.noteLoss(of: max(event.seq, before + 1)...to) }
         drain(&effects)
+    }
+
+    /// Tells the app before a push to a room which ones before it did not arrive.
+    private mutating func track(_ room: Hermes_V1_RoomEvent, effects: inout Effects) {
+        if case .kicked = room.event { topics.forget(room.room) }
+        guard room.topicSeq > 0,
+            let missed = topics.arrived(room.topicSeq, epoch: room.topicEpoch, on: room.room)
+        else { return }
+        let count = missed.upperBound - missed.lowerBound &+ 1
+        statistics.counter.missedPushes(count, date: WallClock.milliseconds())
+        let gap = InboxEvent.topicGap(topic: "room/\(room.room)", from: missed.lowerBound, to: missed.upperBound)
+        effects.append(.event(Event(epoch: 0, seq: 0, event: gap)))
     }
 
     private mutating func noticed(_ notice: Hermes_V1_Notice, effects: inout Effects) {

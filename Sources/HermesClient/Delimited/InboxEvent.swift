@@ -33,6 +33,8 @@ public enum InboxEvent: Hashable, Sendable {
     case presence(Presence)
     /// Something happened in a room that one is in.
     case room(RoomEvent)
+    /// The pushes to a topic with these numbers did not arrive, and cannot be fetched. Rooms are topics: "room/" and the name.
+    case topicGap(topic: String, from: UInt64, to: UInt64)
     /// Set-up data for a peer-to-peer link or call; nil data: the other end is done.
     case signal(fromUID: UInt32, sessionID: String, data: [UInt8]?)
     /// A text of the server's operator.

@@ -163,6 +163,11 @@ public final class MQTTClient: Sendable {
         get async { await driver.link.dropped }
     }
 
+    /// How many numbered pushes to topics did not arrive: the sum of what ``MQTTMessage/missedPushes`` tells.
+    public var missedPushes: UInt64 {
+        get async { await driver.link.topics.missed }
+    }
+
     /// The connection's states from now on, the present one first; each call gives a sequence of its own.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 

@@ -230,6 +230,10 @@ extension MQTTLink {
 
     mutating func unsubscribed(_ packet: MQTTUnsuback, effects: inout Effects) {
         guard case .unsubscribe(let id, let filters) = awaited.removeValue(forKey: packet.packetID) else { return }
+        for filter in filters {
+            // What a wildcard matched is not looked for: those that go on are watched anew.
+            if filter.contains("#") || filter.contains("+") { topics.forgetAll() } else { topics.forget(filter) }
+        }
         outbound.returnPacketID(packet.packetID)
         var reasons = packet.reasons.map { MQTTClient.ReasonCode($0) }
         // 3.1.1 has no reasons: the answer itself says that it is done.

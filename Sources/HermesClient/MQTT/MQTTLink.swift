@@ -65,6 +65,8 @@ struct MQTTLink: ConnectionLink {
     var backlogBytes = 0
     /// Messages of QoS 0 that were dropped because the app is too slow.
     var dropped = 0
+    /// Where the numbers of pushes to topics stand.
+    var topics = TopicTracker()
 
     init(_ configuration: MQTTClient.Configuration) {
         self.configuration = configuration
@@ -134,7 +136,10 @@ struct MQTTLink: ConnectionLink {
                 throw MQTTPacketError(.quotaExceeded, "the app does not take the messages: too many wait for it")
             }
             backlogBytes += bytes
-            let message = MQTTMessage(packet, topic: topic)
+            var message = MQTTMessage(packet, topic: topic)
+            if let (seq, epoch) = message.pushNumber {
+                message.missedPushes = topics.arrived(seq, epoch: epoch, on: topic, isKept: packet.retain)
+            }
             effects.append(.event(Event(message: message, session: inbound.session, bytes: bytes)))
         }
     }

@@ -58,6 +58,10 @@ public struct MQTTMessage: Hashable, Sendable {
     /// On arrival, with QoS 1 and 2: the number of the packet; 0 otherwise.
     public internal(set) var packetID: UInt16 = 0
 
+    /// On arrival, of a push that the server numbered (user properties `seq` and `epoch`; MQTT 5.0): the numbers of those
+    /// before it on this topic that did not arrive, and cannot be fetched; nil: none is known to be missing.
+    public internal(set) var missedPushes: ClosedRange<UInt64>?
+
     /// Creates a message to publish.
     ///
     /// - Parameters:
@@ -102,6 +106,15 @@ extension MQTTMessage {
         )
         isDuplicate = packet.isDuplicate
         packetID = packet.packetID ?? 0
+    }
+
+    /// The number that the server gave to a push, and the epoch of that; nil: it is none.
+    var pushNumber: (seq: UInt64, epoch: UInt64)? {
+        func number(_ name: String) -> UInt64? {
+            properties.userProperties.first { $0.name == name }.flatMap { UInt64($0.value) }
+        }
+        guard let seq = number("seq"), seq > 0, let epoch = number("epoch") else { return nil }
+        return (seq, epoch)
     }
 
     /// The packet; its number is still to be set where the QoS wants one.

@@ -57,6 +57,9 @@ struct DeliveryCounter: Sendable {
         }
     }
 
+    /// So many pushes to a topic or a room did not arrive.
+    mutating func missedPushes(_ missed: UInt64, date: Int64) { count(date) { $0.topicMissed &+= missed } }
+
     /// A connection ended.
     mutating func ended(_ end: ConnectionEnd, in kind: String, date: Int64) {
         count(date, in: kind) { network in
@@ -130,6 +133,7 @@ struct DeliveryCounter: Sendable {
                 network.resets &+= old.resets
                 network.heartbeatTimeouts &+= old.heartbeatTimeouts
                 network.networkChanges &+= old.networkChanges
+                network.topicMissed &+= old.topicMissed
                 guard network.heartbeatSeconds == 0 else { return }
                 network.heartbeatSeconds = old.heartbeatSeconds
                 network.heartbeatStable = old.heartbeatStable

@@ -81,6 +81,8 @@ package struct DeliveryCounts: Hashable, Sendable {
     package var resets: UInt64 = 0
     package var heartbeatTimeouts: UInt64 = 0
     package var networkChanges: UInt64 = 0
+    /// Pushes to topics and rooms that did not arrive.
+    package var topicMissed: UInt64 = 0
 
     package init() {}
 
@@ -89,7 +91,7 @@ package struct DeliveryCounts: Hashable, Sendable {
 
     private static let all: [any WritableKeyPath<Self, UInt64> & Sendable] = [
         \.received, \.duplicates, \.gaps, \.repaired, \.lost, \.within1s, \.within10s, \.later, \.closed, \.resets,
-        \.heartbeatTimeouts, \.networkChanges,
+        \.heartbeatTimeouts, \.networkChanges, \.topicMissed,
     ]
 
     var clamped: Self {

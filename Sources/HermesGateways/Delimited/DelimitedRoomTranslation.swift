@@ -55,6 +55,9 @@ enum DelimitedRoomTranslation {
         case .notice:
             guard let notice = try? LiveRoom_SystemNotice(wire: body) else { return nil }
             event.notice.text = notice.text
+            // Nobody but the server says notices.
+            event.topicSeq = number("seq", of: publication)
+            event.topicEpoch = number("epoch", of: publication)
         case let type where type.rawValue >= 16:
             event.custom.type = UInt32(type.rawValue)
             event.custom.data = protobufBytes(body.readableBytesView)
@@ -62,6 +65,10 @@ enum DelimitedRoomTranslation {
             return nil
         }
         return event
+    }
+
+    private static func number(_ name: String, of publication: Publication) -> UInt64 {
+        publication.details?.userProperties.first { $0.name == name }.flatMap { UInt64($0.value) } ?? 0
     }
 
     private static func user(_ info: LiveRoom_UserInfo) -> Hermes_V1_RoomUser {

@@ -12,6 +12,7 @@ enum DelimitedStatistics {
     private static let gaps = Counter(label: "hermes_client_gaps_total")
     private static let repaired = Counter(label: "hermes_client_repaired_total")
     private static let lost = Counter(label: "hermes_client_lost_total")
+    private static let topicMissed = Counter(label: "hermes_client_topic_missed_total")
     private static let ends: [(cause: String, count: any KeyPath<DeliveryCounts, UInt64> & Sendable)] = [
         ("closed", \.closed), ("reset", \.resets), ("heartbeat", \.heartbeatTimeouts), ("network", \.networkChanges),
     ]
@@ -29,6 +30,7 @@ enum DelimitedStatistics {
         add(counts.gaps, to: gaps)
         add(counts.repaired, to: repaired)
         add(counts.lost, to: lost)
+        add(counts.topicMissed, to: topicMissed)
         for end in ends where counts[keyPath: end.count] > 0 {
             let counter = Counter(label: "hermes_client_connection_ends_total", dimensions: [("cause", end.cause)])
             add(counts[keyPath: end.count], to: counter)
@@ -73,6 +75,7 @@ extension ClientReport {
             counts.resets = network.resets
             counts.heartbeatTimeouts = network.heartbeatTimeouts
             counts.networkChanges = network.networkChanges
+            counts.topicMissed = network.topicMissed
             networks.append(
                 try Network(
                     label: network.label,

@@ -89,9 +89,17 @@ enum LiveRoomTranslation {
         of body: ByteBuffer,
         type: LiveRoomFrameType,
         to topic: TopicName,
-        sender: UserID?
+        sender: UserID?,
+        details: PublicationDetails? = nil
     ) -> Publication {
-        Publication(topic: topic, payload: body, kind: type.rawValue, dropClass: dropClass(of: type), sender: sender)
+        Publication(
+            topic: topic,
+            payload: body,
+            kind: type.rawValue,
+            dropClass: dropClass(of: type),
+            sender: sender,
+            details: details
+        )
     }
 
     /// A publication as viewers get it; encoded once a loop, copied to each.

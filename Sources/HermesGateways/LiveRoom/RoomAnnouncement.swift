@@ -10,13 +10,20 @@ package enum RoomAnnouncement {
     package static let maxTextBytes = 4_096
 
     /// A notice of the server (type 4).
+    ///
+    /// - Parameter userProperties: for subscribers of MQTT 5; `seq` and `epoch` of them also for the native protocol.
     /// - Throws: `.tooLarge`.
-    package static func notice(_ text: String, to room: RoomName, at now: Timestamp) throws(HermesError) -> Publication
-    {
+    package static func notice(
+        _ text: String,
+        to room: RoomName,
+        at now: Timestamp,
+        userProperties: [(name: String, value: String)] = []
+    ) throws(HermesError) -> Publication {
         var notice = LiveRoom_SystemNotice()
         notice.text = try checked(text)
         notice.serverTime = now.rawValue
-        return try publication(notice, type: .notice, to: room)
+        let details = userProperties.isEmpty ? nil : PublicationDetails(userProperties: userProperties)
+        return try publication(notice, type: .notice, to: room, details)
     }
 
     /// A text under a name (type 2), as a viewer's.
@@ -34,7 +41,9 @@ package enum RoomAnnouncement {
         return try publication(message, type: .text, to: room)
     }
 
-    private static func checked(_ text: String) throws(HermesError) -> String {
+    /// A text as it may be said in a room.
+    /// - Throws: `.tooLarge`.
+    package static func checked(_ text: String) throws(HermesError) -> String {
         guard text.utf8.count <= maxTextBytes else {
             throw HermesError(.tooLarge, "what is said in a room is at most \(maxTextBytes) bytes")
         }
@@ -44,14 +53,16 @@ package enum RoomAnnouncement {
     private static func publication(
         _ message: some WireMessage,
         type: LiveRoomFrameType,
-        to room: RoomName
+        to room: RoomName,
+        _ details: PublicationDetails? = nil
     ) throws(HermesError) -> Publication {
         do {
             return LiveRoomTranslation.publication(
                 of: try message.wireBuffer(),
                 type: type,
                 to: room.topic,
-                sender: nil
+                sender: nil,
+                details: details
             )
         } catch {
             throw HermesError(.internalError, "the text cannot be encoded", cause: error)

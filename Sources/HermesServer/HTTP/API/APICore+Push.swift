@@ -216,11 +216,11 @@ extension APICore {
         guard let room = RoomName(name) else { throw APIProblem(.unprocessableContent, .invalidArgument, Self.badRoom) }
         let push = try pushDraft(call)
         let title = push.content.title.isEmpty ? "" : "[\(push.content.title)] "
-        let notice = try RoomAnnouncement.notice(title + push.content.body, to: room, at: messenger.time.now())
+        let text = try RoomAnnouncement.checked(title + push.content.body)
         let members = await topics.subscriberCount(of: room.topic)
         let answer: JSON = ["id": .string(push.id.description), "recipients": .integer(members)]
         if let first = try await take(Self.claim(call, answer)) { return Self.repeated(first) }
-        guard topics.publish(notice) else { throw APIProblem(TopicPublisher.congested) }
+        try await publisher.announce(text, in: room)
         return APIAnswer(answer)
     }
 

@@ -43,6 +43,7 @@ extension APICore {
             Field("duplicates", count, required: true, "Received again, and dropped."),
             Field("gaps", count, required: true, "Gaps in the numbers that were noticed."),
             Field("repaired", count, required: true, "Entries that were missing and fetched."),
+            Field("topic_missed", count, required: true, "Pushes to topics and rooms that did not arrive."),
         ])
     )
 
@@ -67,6 +68,7 @@ extension APICore {
             "duplicates": .integer(counts.duplicates),
             "gaps": .integer(counts.gaps),
             "repaired": .integer(counts.repaired),
+            "topic_missed": .integer(counts.topicMissed),
         ]
     }
 }

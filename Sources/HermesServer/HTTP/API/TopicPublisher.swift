@@ -22,38 +22,33 @@ actor TopicPublisher {
     private let plane: TopicPlane
     private let durable: DurableSessions
     private let time: any TimeSource
-    private var epoch: UInt64
-    private var seqs: [TopicName: UInt64] = [:]
+    private var numbers = TopicNumbers(maxTopics: TopicPublisher.maxTopics)
 
     init(plane: TopicPlane, durable: DurableSessions, time: any TimeSource) {
         self.plane = plane
         self.durable = durable
         self.time = time
-        epoch = UInt64(max(1, time.now().rawValue))
     }
 
-    /// Publishes a push with the topic's next number, in its payload and in the user properties `epoch` and `seq`.
+    /// Publishes a push with the topic's next number, in its payload and in the user properties `epoch` and `seq`. A topic
+    /// that is a room's has no numbers, for those are of the notices to the room.
     ///
     /// - Throws: `.overloaded`, `.storageUnavailable`.
     func push(_ push: Push, expires: Bool, to topic: TopicName, isJSON: Bool, retains: Bool) async throws(HermesError) {
-        if seqs.count >= Self.maxTopics, seqs[topic] == nil {
-            seqs = [:]
-            epoch += 1
-        }
-        let seq = (seqs[topic] ?? 0) + 1
+        let place = topic.room == nil ? numbers.next(on: topic) : nil
         let payload = try TopicPushTranslation.payload(
             of: push,
             expires: expires,
             topic: topic,
-            seq: seq,
-            epoch: epoch,
+            seq: place?.seq ?? 0,
+            epoch: place?.epoch ?? 0,
             isJSON: isJSON
         )
         let details = PublicationDetails(
             expiresAt: expires ? push.expiresAt : nil,
             payloadIsUTF8: isJSON,
             contentType: isJSON ? "application/json" : "application/x-protobuf",
-            userProperties: [("epoch", String(epoch)), ("seq", String(seq))]
+            userProperties: place.map(PublicationDetails.properties) ?? []
         )
         let publication = Publication(
             topic: topic,
@@ -63,16 +58,31 @@ actor TopicPublisher {
             retain: retains,
             details: details
         )
-        seqs[topic] = seq
-        try await publish(publication)
+        try await publish(publication, place)
+    }
+
+    /// Says a notice in a room, with the room's next number.
+    ///
+    /// - Throws: `.tooLarge`, `.overloaded`.
+    func announce(_ text: String, in room: RoomName) throws(HermesError) {
+        let place = numbers.next(on: room.topic)
+        let properties = PublicationDetails.properties(of: place)
+        let notice = try RoomAnnouncement.notice(text, to: room, at: time.now(), userProperties: properties)
+        guard plane.publish(notice) else { throw Self.congested }
+        numbers.used(place, on: room.topic)
     }
 
     /// Publishes to those who are connected; returns once it is stored for those who are not.
     ///
     /// - Throws: `.overloaded`, `.storageUnavailable`.
-    func publish(_ publication: Publication) async throws(HermesError) {
-        // No suspension before both are under way, so that all subscribers get one order.
+    func publish(_ publication: Publication) async throws(HermesError) { try await publish(publication, nil) }
+
+    private func publish(_ publication: Publication, _ place: TopicNumbers.Place?) async throws(HermesError) {
+        // No suspension before both are under way, so that all subscribers get one order; and none since the place was
+        // looked up, so that nobody else has it.
         guard plane.publish(publication) else { throw Self.congested }
+        // What nobody got takes no number.
+        if let place { numbers.used(place, on: publication.topic) }
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
         guard publication.retain || !targets.isEmpty else { return }
         let stored = StoredPublication(publication, publishedAt: time.now())

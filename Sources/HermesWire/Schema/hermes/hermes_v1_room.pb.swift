@@ -312,6 +312,13 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .kicked(newValue)}
   }
 
+  /// Of a push of the back end's to the room, which is a notice: contiguous per room, from 1, within one epoch; what is
+  /// missing cannot be fetched. 0: not numbered.
+  package var topicSeq: UInt64 = 0
+
+  /// Of such a push: changes when the server has started anew; seqs of another epoch mean nothing.
+  package var topicEpoch: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Event: Equatable, Sendable {
@@ -749,7 +756,7 @@ nonisolated extension Hermes_V1_RoomState: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension Hermes_V1_RoomEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".RoomEvent"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}room\0\u{1}user\0\u{1}uid\0\u{1}joined\0\u{1}left\0\u{1}text\0\u{1}gift\0\u{1}custom\0\u{1}notice\0\u{1}kicked\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}room\0\u{1}user\0\u{1}uid\0\u{1}joined\0\u{1}left\0\u{1}text\0\u{1}gift\0\u{1}custom\0\u{1}notice\0\u{1}kicked\0\u{3}topic_seq\0\u{3}topic_epoch\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -851,6 +858,8 @@ nonisolated extension Hermes_V1_RoomEvent: SwiftProtobuf.Message, SwiftProtobuf.
           self.event = .kicked(v)
         }
       }()
+      case 11: try { try decoder.decodeSingularUInt64Field(value: &self.topicSeq) }()
+      case 12: try { try decoder.decodeSingularUInt64Field(value: &self.topicEpoch) }()
       default: break
       }
     }
@@ -901,6 +910,12 @@ nonisolated extension Hermes_V1_RoomEvent: SwiftProtobuf.Message, SwiftProtobuf.
     }()
     case nil: break
     }
+    if self.topicSeq != 0 {
+      try visitor.visitSingularUInt64Field(value: self.topicSeq, fieldNumber: 11)
+    }
+    if self.topicEpoch != 0 {
+      try visitor.visitSingularUInt64Field(value: self.topicEpoch, fieldNumber: 12)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -909,6 +924,8 @@ nonisolated extension Hermes_V1_RoomEvent: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs._user != rhs._user {return false}
     if lhs.uid != rhs.uid {return false}
     if lhs.event != rhs.event {return false}
+    if lhs.topicSeq != rhs.topicSeq {return false}
+    if lhs.topicEpoch != rhs.topicEpoch {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -148,6 +148,12 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._heartbeatStable = newValue}
   }
 
+  /// Pushes to topics and rooms that did not arrive, by their numbers.
+  package var topicMissed: UInt64 {
+    get {_storage._topicMissed}
+    set {_uniqueStorage()._topicMissed = newValue}
+  }
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -196,7 +202,7 @@ nonisolated extension Hermes_V1_Statistics: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension Hermes_V1_NetworkStatistics: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".NetworkStatistics"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}label\0\u{3}from_ms\0\u{3}to_ms\0\u{1}received\0\u{1}duplicates\0\u{1}gaps\0\u{1}repaired\0\u{1}lost\0\u{3}within_1_s\0\u{3}within_10_s\0\u{1}later\0\u{1}closed\0\u{1}resets\0\u{3}heartbeat_timeouts\0\u{3}network_changes\0\u{3}heartbeat_seconds\0\u{3}heartbeat_stable\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}label\0\u{3}from_ms\0\u{3}to_ms\0\u{1}received\0\u{1}duplicates\0\u{1}gaps\0\u{1}repaired\0\u{1}lost\0\u{3}within_1_s\0\u{3}within_10_s\0\u{1}later\0\u{1}closed\0\u{1}resets\0\u{3}heartbeat_timeouts\0\u{3}network_changes\0\u{3}heartbeat_seconds\0\u{3}heartbeat_stable\0\u{3}topic_missed\0")
 
   fileprivate class _StorageClass {
     var _label: String = String()
@@ -216,6 +222,7 @@ nonisolated extension Hermes_V1_NetworkStatistics: SwiftProtobuf.Message, SwiftP
     var _networkChanges: UInt64 = 0
     var _heartbeatSeconds: UInt32 = 0
     var _heartbeatStable: Bool = false
+    var _topicMissed: UInt64 = 0
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -243,6 +250,7 @@ nonisolated extension Hermes_V1_NetworkStatistics: SwiftProtobuf.Message, SwiftP
       _networkChanges = source._networkChanges
       _heartbeatSeconds = source._heartbeatSeconds
       _heartbeatStable = source._heartbeatStable
+      _topicMissed = source._topicMissed
     }
   }
 
@@ -278,6 +286,7 @@ nonisolated extension Hermes_V1_NetworkStatistics: SwiftProtobuf.Message, SwiftP
         case 15: try { try decoder.decodeSingularUInt64Field(value: &_storage._networkChanges) }()
         case 16: try { try decoder.decodeSingularUInt32Field(value: &_storage._heartbeatSeconds) }()
         case 17: try { try decoder.decodeSingularBoolField(value: &_storage._heartbeatStable) }()
+        case 18: try { try decoder.decodeSingularUInt64Field(value: &_storage._topicMissed) }()
         default: break
         }
       }
@@ -337,6 +346,9 @@ nonisolated extension Hermes_V1_NetworkStatistics: SwiftProtobuf.Message, SwiftP
       if _storage._heartbeatStable != false {
         try visitor.visitSingularBoolField(value: _storage._heartbeatStable, fieldNumber: 17)
       }
+      if _storage._topicMissed != 0 {
+        try visitor.visitSingularUInt64Field(value: _storage._topicMissed, fieldNumber: 18)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -363,6 +375,7 @@ nonisolated extension Hermes_V1_NetworkStatistics: SwiftProtobuf.Message, SwiftP
         if _storage._networkChanges != rhs_storage._networkChanges {return false}
         if _storage._heartbeatSeconds != rhs_storage._heartbeatSeconds {return false}
         if _storage._heartbeatStable != rhs_storage._heartbeatStable {return false}
+        if _storage._topicMissed != rhs_storage._topicMissed {return false}
         return true
       }
       if !storagesAreEqual {return false}
