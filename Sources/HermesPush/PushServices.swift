@@ -5,11 +5,11 @@ package import HermesCore
 
 /// The push services that are configured, as one: each notification goes to the one its token is of.
 package struct PushServices: PushSender {
-    package var apns: (any PushSender)?
-    package var fcm: (any PushSender)?
-    package var webPush: (any PushSender)?
+    package var apns: ReloadableSender?
+    package var fcm: ReloadableSender?
+    package var webPush: ReloadableSender?
 
-    package init(apns: (any PushSender)? = nil, fcm: (any PushSender)? = nil, webPush: (any PushSender)? = nil) {
+    package init(apns: ReloadableSender? = nil, fcm: ReloadableSender? = nil, webPush: ReloadableSender? = nil) {
         self.apns = apns
         self.fcm = fcm
         self.webPush = webPush
@@ -17,6 +17,20 @@ package struct PushServices: PushSender {
 
     /// Whether none is configured.
     package var isEmpty: Bool { apns == nil && fcm == nil && webPush == nil }
+
+    /// Reads the keys of all of them again, in the services' order.
+    ///
+    /// - Parameter note: what became of each; one whose key cannot be used goes on with the old one.
+    package func reload(note: (String, Result<ReloadableSender.Reloaded, PushConfigurationError>) -> Void) async {
+        for (name, sender) in [("apns", apns), ("fcm", fcm), ("web_push", webPush)] {
+            guard let sender else { continue }
+            do throws(PushConfigurationError) {
+                note(name, .success(try await sender.reload()))
+            } catch {
+                note(name, .failure(error))
+            }
+        }
+    }
 
     private func sender(of service: PushToken.Service) -> (any PushSender)? {
         switch service {

@@ -15,6 +15,7 @@ package final class APNsSender: PushSender {
     package struct Configuration: Sendable {
         /// The key (.p8), PEM.
         package var keyFile: String
+        /// Empty: as the file's name says, where links lead: `AuthKey_<id>.p8`.
         package var keyID: String
         package var teamID: String
         /// The app's bundle id, for tokens that name none.
@@ -68,16 +69,32 @@ package final class APNsSender: PushSender {
         guard let key = try? ES256PrivateKey(pem: pem) else {
             throw PushConfigurationError("push.apns.keyFile", "\"\(configuration.keyFile)\" holds no P-256 key (.p8)")
         }
+        let keyID = configuration.keyID.isEmpty ? try Self.keyID(of: configuration.keyFile) : configuration.keyID
         self.configuration = configuration
         self.http = http
         self.concurrency = concurrency
         let keys = await JWTKeyCollection().add(ecdsa: key)
-        let header = JWTHeader(fields: ["kid": .string(configuration.keyID)])
+        let header = JWTHeader(fields: ["kid": .string(keyID)])
         let team = configuration.teamID
         credential = CachedCredential(time: time) {
             let payload = ProviderToken(iss: team, iat: Int64(time.now().rawValue / 1000))
             return .init(text: try await keys.sign(payload, header: header), lifetime: Self.tokenLifetime)
         }
+    }
+
+    /// As Apple names the file.
+    private static func keyID(of file: String) throws(PushConfigurationError) -> String {
+        let name = URL(fileURLWithPath: file).resolvingSymlinksInPath().lastPathComponent
+        let id = name.dropFirst("AuthKey_".count).dropLast(".p8".count)
+        guard name.hasPrefix("AuthKey_"), name.hasSuffix(".p8"), id.utf8.count == 10,
+            id.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) })
+        else {
+            throw PushConfigurationError(
+                "push.apns.keyID",
+                "it is missing, and \"\(name)\" does not say it as AuthKey_<id>.p8 does"
+            )
+        }
+        return String(id)
     }
 
     private struct ProviderToken: JWTPayload {

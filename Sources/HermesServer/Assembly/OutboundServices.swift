@@ -16,6 +16,7 @@ struct OutboundServices: Service {
     let handOff: PushHandOff?
     let outbox: WebhookOutbox?
     let poster: WebhookPoster?
+    private let push: PushServices
     private let http: PushHTTPClient?
 
     /// Reads the keys, and lets the core tell about what is committed and who comes and goes.
@@ -31,7 +32,7 @@ struct OutboundServices: Service {
         let push = settings.push
         let hasPush = push.apns != nil || push.fcm != nil || push.webPush != nil
         guard hasPush || !settings.webhooks.url.isEmpty else {
-            return OutboundServices(handOff: nil, outbox: nil, poster: nil, http: nil)
+            return OutboundServices(handOff: nil, outbox: nil, poster: nil, push: PushServices(), http: nil)
         }
         let http: PushHTTPClient
         do {
@@ -65,7 +66,7 @@ struct OutboundServices: Service {
                 messenger.watch.install(made)
                 handOff = made
             }
-            return OutboundServices(handOff: handOff, outbox: outbox, poster: poster, http: http)
+            return OutboundServices(handOff: handOff, outbox: outbox, poster: poster, push: senders, http: http)
         } catch {
             await http.shutdown()
             throw ServerFailure(.badConfiguration, error.description)
@@ -78,17 +79,23 @@ struct OutboundServices: Service {
         _ time: any TimeSource
     ) async throws(PushConfigurationError) -> PushServices {
         var services = PushServices()
-        if let apns = settings.apns { services.apns = try await APNsSender(apns, http: http, time: time) }
+        if let apns = settings.apns {
+            services.apns = try await ReloadableSender(file: apns.keyFile, setting: "push.apns.keyFile") {
+                () async throws(PushConfigurationError) in try await APNsSender(apns, http: http, time: time)
+            }
+        }
         if let fcm = settings.fcm {
-            services.fcm = try await FCMSender(
-                serviceAccountFile: fcm.serviceAccountFile,
-                endpoint: fcm.endpoint,
-                http: http,
-                time: time
-            )
+            let (file, setting) = (fcm.serviceAccountFile, "push.fcm.serviceAccountFile")
+            services.fcm = try await ReloadableSender(file: file, setting: setting) {
+                () async throws(PushConfigurationError) in
+                try await FCMSender(serviceAccountFile: file, endpoint: fcm.endpoint, http: http, time: time)
+            }
         }
         if let webPush = settings.webPush {
-            services.webPush = try await WebPushSender(webPush, http: http, time: time)
+            let (file, setting) = (webPush.privateKeyFile, "push.webPush.privateKeyFile")
+            services.webPush = try await ReloadableSender(file: file, setting: setting) {
+                () async throws(PushConfigurationError) in try await WebPushSender(webPush, http: http, time: time)
+            }
         }
         return services
     }
@@ -134,6 +141,23 @@ struct OutboundServices: Service {
         // Outside of what was cancelled: what was noted until now must get into the store.
         await outbox?.flush()
         await http?.shutdown()
+    }
+
+    /// Reads the push services' keys again; one that cannot be used leaves the old one in use.
+    func reloadKeys(logger: Logger) async {
+        await push.reload { service, result in
+            switch result {
+            case .success(.changed):
+                logger.info("push key read", metadata: ["service": "\(service)"])
+            case .success(.unchanged):
+                logger.debug("push key unchanged", metadata: ["service": "\(service)"])
+            case .failure(let error):
+                logger.error(
+                    "push key not usable, the old one stays",
+                    metadata: ["service": "\(service)", "error": "\(error)"]
+                )
+            }
+        }
     }
 
     /// Closes what a start that failed later has opened.

@@ -6,16 +6,18 @@ import Logging
 import ServiceLifecycle
 import UnixSignals
 
-/// Reads certificates, topic rules and token keys again on SIGHUP.
+/// Reads certificates, topic rules, token keys and push services' keys again on SIGHUP.
 struct ReloadService: Service {
     let certificates: ServerCertificates
     let files: AccessFiles
+    let pushKeys: @Sendable () async -> Void
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             for await _ in await UnixSignalsSequence(trapping: .sighup) {
                 certificates.reload()
                 await files.reload()
+                await pushKeys()
             }
         }
     }

@@ -186,6 +186,9 @@ package final class ServerAssembly: Sendable {
         ServerCertificates(listeners: listeners, http: httpTLS, logger: logger)
     }
 
+    /// Reads the push services' keys again, as SIGHUP does.
+    @Sendable package func reloadPushKeys() async { await outbound.reloadKeys(logger: logger) }
+
     /// In the order in which they start; they stop in the reverse order, each when those behind it have.
     private func services(_ signal: ReadySignal, handlesSignals: Bool) -> [any Service] {
         let gateways = GatewaysService(
@@ -237,7 +240,7 @@ package final class ServerAssembly: Sendable {
         if let stun { services.append(STUNService(listener: stun)) }
         services.append(gateways)
         if handlesSignals {
-            services.append(ReloadService(certificates: certificates, files: files))
+            services.append(ReloadService(certificates: certificates, files: files, pushKeys: reloadPushKeys))
             services.append(WatchdogService(patience: settings.shutdownDeadline + .seconds(10), logger: logger))
         }
         return services

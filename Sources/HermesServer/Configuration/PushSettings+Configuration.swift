@@ -27,9 +27,12 @@ extension PushSettings {
         "push.apns.keyFile",
         default: "",
         isEmptyAllowed: true,
-        "Apple's key (.p8) that signs for APNs; empty: no APNs."
+        "Apple's key (.p8) that signs for APNs; empty: no APNs; read again on SIGHUP."
     )
-    private static let apnsKeyID = identifier("push.apns.keyID", "The key's id, ten characters.")
+    private static let apnsKeyID = identifier(
+        "push.apns.keyID",
+        "The key's id, ten characters; empty: as the file's name says, AuthKey_<id>.p8, where links lead."
+    )
     private static let apnsTeam = identifier("push.apns.teamID", "The developer team's id, ten characters.")
     private static let apnsTopic = identifier("push.apns.topic", "The app's bundle id, for devices that name none.")
     private static let apnsSandbox = Setting.flag(
@@ -42,7 +45,7 @@ extension PushSettings {
         "push.fcm.serviceAccountFile",
         default: "",
         isEmptyAllowed: true,
-        "The service account's JSON file for Firebase Cloud Messaging; empty: no FCM."
+        "The service account's JSON file for Firebase Cloud Messaging; empty: no FCM; read again on SIGHUP."
     )
     private static let fcmEndpoint = endpoint("push.fcm.endpoint", "Where to send in place of Google's host.")
     private static let webPublicKey = identifier(
@@ -53,7 +56,7 @@ extension PushSettings {
         "push.webPush.privateKeyFile",
         default: "",
         isEmptyAllowed: true,
-        "The VAPID private key, PEM or base64url; empty: no Web Push."
+        "The VAPID private key, PEM or base64url; empty: no Web Push; read again on SIGHUP."
     )
     private static let webSubject = identifier(
         "push.webPush.subject",
@@ -94,7 +97,7 @@ extension PushSettings {
         )
         let keyFile = try values.value(of: Self.apnsKey)
         if !keyFile.isEmpty {
-            try Self.require([Self.apnsKeyID, Self.apnsTeam, Self.apnsTopic], "push.apns.keyFile", values)
+            try Self.require([Self.apnsTeam, Self.apnsTopic], "push.apns.keyFile", values)
             apns = APNsSender.Configuration(
                 keyFile: keyFile,
                 keyID: try values.value(of: Self.apnsKeyID),
