@@ -6,8 +6,9 @@ import HermesClient
 import HermesTestKit
 import Testing
 
-/// Two people talk at once, by their outboxes, through networks that cut, delay, forget and go silent; sometimes they
-/// are offline, and in most seeds the app of one of them ends and starts again. A failure names its seed.
+/// Two people talk at once through networks that cut, delay, forget and go silent. They send by their outboxes, also while
+/// they are offline; in every other seed one of them waits for each receipt instead, and in two thirds the app of the
+/// other one ends and starts again. A failure names its seed.
 @Suite(.timeLimit(.minutes(2)))
 struct FaultyNetworkTests {
     /// HERMES_FAULT_SEEDS says how many; a range of them, for example 7...7, runs one again.
@@ -27,7 +28,13 @@ struct FaultyNetworkTests {
         try await FileLocalStoreTests.withPath { path in
             try await withServer { server in
                 let ann = try await FaultyPerson("ann", seed: seed &* 2, server: server, path: path + ".ann")
-                let bob = try await FaultyPerson("bob", seed: seed &* 2 &+ 1, server: server, path: path + ".bob")
+                let bob = try await FaultyPerson(
+                    "bob",
+                    seed: seed &* 2 &+ 1,
+                    server: server,
+                    path: path + ".bob",
+                    usesOutbox: seed.isMultiple(of: 2)
+                )
                 // A third each: both live on, the app of ann is killed, it is closed.
                 let end = FaultyPerson.End.allCases[Int(seed % 3)]
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -57,6 +64,8 @@ private final class FaultyPerson: Sendable {
     private let token: String
     private let server: TestServer
     private let path: String
+    /// Otherwise each message's receipt is awaited before the next one is sent.
+    private let usesOutbox: Bool
     /// The runs of the app.
     private let runs = Log<Run>()
 
@@ -76,11 +85,12 @@ private final class FaultyPerson: Sendable {
         var repeatsLast = false
     }
 
-    init(_ name: String, seed: UInt64, server: TestServer, path: String) async throws {
+    init(_ name: String, seed: UInt64, server: TestServer, path: String, usesOutbox: Bool = true) async throws {
         self.name = name
         self.seed = seed
         self.server = server
         self.path = path
+        self.usesOutbox = usesOutbox
         (uid, token) = try await HermesClient.withClient(
             Self.configuration(name, port: server.port("delimited")),
             .register(nickName: name, password: "secret")
@@ -96,7 +106,7 @@ private final class FaultyPerson: Sendable {
             group.addTask {
                 try await self.send(0..<FaultyNetworkTests.firstMessages / 2, to: peer, by: first)
                 // Certainly offline.
-                first.conditions.appState = .suspended
+                if self.usesOutbox { first.conditions.appState = .suspended }
                 try await self.send(
                     FaultyNetworkTests.firstMessages / 2..<FaultyNetworkTests.firstMessages,
                     to: peer,
@@ -163,7 +173,13 @@ private final class FaultyPerson: Sendable {
     }
 
     private func send(_ numbers: Range<Int>, to peer: UInt32, by run: Run) async throws {
-        for number in numbers { try await run.client.outbox.send("\(number)", to: .user(uid: peer)) }
+        for number in numbers {
+            if usesOutbox {
+                try await run.client.outbox.send("\(number)", to: .user(uid: peer))
+            } else {
+                try await run.client.send("\(number)", to: .user(uid: peer))
+            }
+        }
     }
 
     /// Takes messages until so many were there: each is the next, but for those whose loss was told.
