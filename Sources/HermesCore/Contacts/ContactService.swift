@@ -45,6 +45,13 @@ package final class ContactService: Sendable {
         try await store.contacts(of: user, after: after, limit: min(max(1, limit), StoreSettings.maxPageEntries))
     }
 
+    /// Whether `peer` blocks `user`.
+    package func isBlocked(_ user: UserID, by peer: UserID) async throws(HermesError) -> Bool {
+        let before = UserID(rawValue: user.rawValue - 1)
+        let next = try await store.contacts(of: peer, after: before, limit: 1).first
+        return next.map { $0.account.id == user && $0.state == .blocked } ?? false
+    }
+
     /// A page of those who both agreed, ascending by id.
     ///
     /// - Parameter skipped: how many to leave out at the start.

@@ -12,8 +12,17 @@ extension DelimitedSession {
         let event = EphemeralEvent.typing(conversation, by: user, stopped: request.stopped)
         switch conversation {
         case .direct:
-            if let peer = conversation.peer(of: user) { messenger.sessions.notify(peer, event) }
-            succeed(id)
+            guard let peer = conversation.peer(of: user) else { return succeed(id) }
+            let messenger = messenger
+            connection.ask { () async throws(HermesError) in
+                try await messenger.tell(peer, event, from: user)
+            } then: { [self] result in
+                switch result {
+                case .failure(let error): fail(id, error)
+                // Not whether anybody was told: that would tell who blocks.
+                case .success: succeed(id)
+                }
+            }
         case .group(let group):
             let groups = messenger.groups
             connection.ask { () async throws(HermesError) in
@@ -73,10 +82,16 @@ extension DelimitedSession {
         }
         let principal = sender.principal
         let event = EphemeralEvent.signal(from: principal.user, device: principal.device, payload: payload)
-        guard messenger.sessions.notify(peer, event) > 0 else {
-            return fail(id, HermesError(.notFound, "the user is not connected"))
+        let messenger = messenger
+        connection.ask { () async throws(HermesError) in
+            try await messenger.tell(peer, event, from: principal.user)
+        } then: { [self] result in
+            switch result {
+            case .failure(let error): fail(id, error)
+            case .success(0): fail(id, HermesError(.notFound, "the user is not connected"))
+            case .success: succeed(id)
+            }
         }
-        succeed(id)
     }
 
     package func ephemeralArrived(_ event: EphemeralEvent) {

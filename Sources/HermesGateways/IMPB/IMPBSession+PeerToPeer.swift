@@ -24,19 +24,29 @@ extension IMPBSession {
         guard let target = UserID(request.targetUid) else {
             return fail(seq, HermesError(.invalidArgument, "target_uid is 1 to 2^31-1"))
         }
-        let accounts = messenger.accounts
+        let messenger = messenger
+        let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            try await accounts.account(.id(target)) != nil
-        } then: { [self] result in
+            let exists = try await messenger.accounts.account(.id(target)) != nil
+            return (exists, try await messenger.contacts.isBlocked(user, by: target))
+        } then: { [self] (result: Result<(exists: Bool, isBlocked: Bool), HermesError>) in
             switch result {
             case .failure(let error): fail(seq, error)
-            case .success(let exists): answerLink(to: target, exists: exists, seq: seq, from: sender)
+            case .success(let found):
+                // To whom it blocks it is never there.
+                let attachments = found.isBlocked ? [] : messenger.sessions.attachments(of: target)
+                answerLink(to: target, attachments, exists: found.exists, seq: seq, from: sender)
             }
         }
     }
 
-    private func answerLink(to target: UserID, exists: Bool, seq: UInt32, from sender: Sender) {
-        let attachments = messenger.sessions.attachments(of: target)
+    private func answerLink(
+        to target: UserID,
+        _ attachments: [any Attachment],
+        exists: Bool,
+        seq: UInt32,
+        from sender: Sender
+    ) {
         let own = sender.link.attachment.directAddress ?? DirectAddress()
         var answer = IMPB_p2pconnect_response()
         answer.isExit = exists
@@ -47,7 +57,8 @@ extension IMPBSession {
         }
         succeed(seq, answer)
         guard answer.isOnline else { return }
-        signal(IMPBTranslation.signal(from: sender.principal.user, to: target, own, isReady: false), from: sender)
+        let request = IMPBTranslation.signal(from: sender.principal.user, to: target, own, isReady: false)
+        if let event = event(request, from: sender) { messenger.sessions.notify(target, event) }
     }
 
     private func postAddress(_ request: IMPB_p2p_post_ip_request, seq: UInt32, from sender: Sender) {
@@ -61,21 +72,25 @@ extension IMPBSession {
             address.observedPort = address.localPort
         }
         let user = sender.principal.user
-        let reached = signal(
-            IMPBTranslation.signal(from: user, to: sponsor, address, isReady: request.isReady),
-            from: sender
-        )
-        var answer = IMPB_p2p_post_ip_response()
-        answer.isSuc = reached
-        succeed(seq, answer)
+        let event = event(IMPBTranslation.signal(from: user, to: sponsor, address, isReady: request.isReady), from: sender)
+        let messenger = messenger
+        connection.ask { () async throws(HermesError) in
+            guard let event else { return 0 }
+            return try await messenger.tell(sponsor, event, from: user)
+        } then: { [self] result in
+            switch result {
+            case .failure(let error): fail(seq, error)
+            case .success(let told):
+                var answer = IMPB_p2p_post_ip_response()
+                answer.isSuc = told > 0
+                succeed(seq, answer)
+            }
+        }
     }
 
-    @discardableResult
-    private func signal(_ signal: Hermes_V1_Signal, from sender: Sender) -> Bool {
-        guard let user = UserID(signal.toUid), let payload: [UInt8] = try? signal.wireBytes() else { return false }
-        let principal = sender.principal
-        let event = EphemeralEvent.signal(from: principal.user, device: principal.device, payload: payload)
-        return messenger.sessions.notify(user, event) > 0
+    private func event(_ signal: Hermes_V1_Signal, from sender: Sender) -> EphemeralEvent? {
+        guard let payload: [UInt8] = try? signal.wireBytes() else { return nil }
+        return .signal(from: sender.principal.user, device: sender.principal.device, payload: payload)
     }
 
     package func ephemeralArrived(_ event: EphemeralEvent) {

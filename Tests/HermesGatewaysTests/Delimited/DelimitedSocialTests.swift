@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import HermesCore
 import HermesWire
 import SwiftProtobuf
@@ -47,6 +48,35 @@ struct DelimitedSocialTests {
             #expect(try await !bob.contact(8, .unblock(.with { $0.uid = annUID })).hasError)
             #expect(try await !ann.send("hello!", to: bobUID, id: 9).hasError)
             #expect(try await bob.event().message.content.text == "hello!")
+        }
+    }
+
+    @Test func aBlockedAccountIsNotHeardNorTold() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await Peer(registering: "ann", at: server)
+            let annUID = ann.uid
+            let bob = try await Peer(registering: "bob", at: server)
+            let bobUID = bob.uid
+            let typing = Hermes_V1_Typing.with { $0.conversation.uid = bobUID }
+            func signal(_ session: String) -> Hermes_V1_Signal {
+                .with {
+                    $0.toUid = bobUID
+                    $0.sessionID = session
+                    $0.data = Data([1])
+                }
+            }
+            #expect(try await !ann.ask(2, .typing(typing)).hasError)
+            #expect(try await bob.ephemeral().typing.uid == annUID)
+            #expect(try await !ann.ask(3, .signal(signal("before"))).hasError)
+            #expect(try await bob.ephemeral().signal.signal.sessionID == "before")
+
+            #expect(try await !bob.contact(2, .block(.with { $0.uid = annUID })).hasError)
+            // As if bob did not look, and were not there.
+            #expect(try await !ann.ask(4, .typing(typing)).hasError)
+            #expect(try await ann.ask(5, .signal(signal("blocked"))).error.code == HermesError.Code.notFound.rawValue)
+            #expect(try await !bob.contact(3, .unblock(.with { $0.uid = annUID })).hasError)
+            #expect(try await !ann.ask(6, .signal(signal("after"))).hasError)
+            #expect(try await bob.ephemeral().signal.signal.sessionID == "after")
         }
     }
 

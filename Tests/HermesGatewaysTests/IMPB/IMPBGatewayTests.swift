@@ -231,6 +231,16 @@ struct IMPBGatewayTests {
             // Both are seen with the same address, so the private one is the way.
             #expect(address.ip == "10.0.0.8")
             #expect(address.port == 4_000)
+
+            // Whom one blocks learns no address.
+            let id = try #require(UserID(bobUID))
+            let account = try #require(try await server.messenger.accounts.account(.id(id)))
+            let principal = Principal(user: id, nickName: account.nickName, device: try #require(DeviceID("phone")))
+            try await server.messenger.contacts.apply(.block, to: try #require(UserID(annUID)), by: principal)
+            let blocked = try IMPB_p2pconnect_response(wire: await ann.ask(6, .connectRequest, request).respon)
+            #expect(blocked.isExit && !blocked.isOnline && blocked.targetIpInfo.port == 0)
+            post.sponsorUid = bobUID
+            #expect(try IMPB_p2p_post_ip_response(wire: await ann.ask(7, .postIp, post).respon).isSuc == false)
         }
     }
 }
