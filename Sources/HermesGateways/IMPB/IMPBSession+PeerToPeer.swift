@@ -72,7 +72,8 @@ extension IMPBSession {
             address.observedPort = address.localPort
         }
         let user = sender.principal.user
-        let event = event(IMPBTranslation.signal(from: user, to: sponsor, address, isReady: request.isReady), from: sender)
+        let signal = IMPBTranslation.signal(from: user, to: sponsor, address, isReady: request.isReady)
+        let event = event(signal, from: sender)
         let messenger = messenger
         connection.ask { () async throws(HermesError) in
             guard let event else { return 0 }
