@@ -13,6 +13,7 @@ struct PushClaimKey: Hashable {
 struct StoredPushClaim {
     let claim: PushClaim
     let expiresAt: Timestamp
+    var isOpen = false
 }
 
 /// A push for many, and how far it has come.
@@ -37,7 +38,16 @@ extension MemoryState {
         case .fanOut(let id, let limit):
             return fanOut(id, limit: max(1, limit), now: now)
         case .claim(let claim):
-            return PushOutcome(firstAnswer: try take(claim, now: now))
+            let key = PushClaimKey(owner: claim.owner, key: claim.key)
+            let first = try take(claim, now: now)
+            if first == nil { pushClaims[key]?.isOpen = true }
+            var outcome = PushOutcome()
+            if pushClaims[key]?.isOpen == true { outcome.openAnswer = first } else { outcome.firstAnswer = first }
+            return outcome
+        case .settle(let claim):
+            let key = PushClaimKey(owner: claim.owner, key: claim.key)
+            if pushClaims[key]?.claim.contentHash == claim.contentHash { pushClaims[key]?.isOpen = false }
+            return PushOutcome()
         }
     }
 

@@ -39,6 +39,17 @@ package struct Push: Sendable, Hashable {
 
     /// What it holds, in bytes, about.
     package var weight: Int { content.weight &+ 64 }
+
+    /// The same push under another id.
+    package init(_ push: Push, id: MessageID) {
+        self.init(
+            id: id,
+            content: push.content,
+            priority: push.priority,
+            expiresAt: push.expiresAt,
+            device: push.device
+        )
+    }
 }
 
 /// What a push says.

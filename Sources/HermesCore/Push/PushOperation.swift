@@ -10,8 +10,11 @@ package enum PushOperation: Sendable {
     /// Appends a kept push to the inboxes of the next `limit` recipients and moves the job's cursor behind them; the job
     /// goes with the last of them. Does nothing if there is no such job, and ends it if its push has expired.
     case fanOut(MessageID, limit: Int)
-    /// Only takes the claim, for what is not stored.
+    /// Only takes the claim, for what is not stored, and leaves it open: until it is settled, whoever takes it again finds
+    /// ``PushOutcome/openAnswer``.
     case claim(PushClaim)
+    /// What an open claim was taken for is done.
+    case settle(PushClaim)
 
     /// What the operation holds in memory, in bytes, about.
     package var weight: Int {
@@ -19,7 +22,7 @@ package enum PushOperation: Sendable {
         case .append(let push, let recipients, _): push.weight &+ 8 &* recipients.count
         case .accept(let job, _): job.push.weight &+ job.target.weight
         case .fanOut: 4_096
-        case .claim(let claim): claim.answer.count
+        case .claim(let claim), .settle(let claim): claim.answer.count
         }
     }
 }
@@ -82,6 +85,8 @@ package struct PushOutcome: Sendable {
     package var deliveries: [InboxDelivery]
     /// The answer to the first push with this key; nil if this was the first. Then nothing was changed.
     package var firstAnswer: [UInt8]?
+    /// The answer to the first push with this key, of which nobody knows whether it was done.
+    package var openAnswer: [UInt8]?
     /// Whether nothing is left to do of a fan-out.
     package var isDone: Bool
 

@@ -22,6 +22,8 @@ package final class PushService: Sendable {
         var ids = MessageIDGenerator()
         /// Jobs that are being fanned out.
         var running: Set<MessageID> = []
+        /// Claims between ``begin(_:)`` and ``end(_:isDone:)``.
+        var underWay: Set<PushClaimKey> = []
         /// Jobs whose last step failed.
         var stalled: Set<MessageID> = []
     }
@@ -101,12 +103,44 @@ package final class PushService: Sendable {
         return try await submit(.append(push, recipients: users, claim: claim)).firstAnswer
     }
 
-    /// Takes a claim for something that is not stored.
-    ///
-    /// - Returns: the first answer if it was taken before, and nothing is to be done; else nil.
-    package func take(_ claim: PushClaim) async throws(HermesError) -> [UInt8]? {
-        try await submit(.claim(claim)).firstAnswer
+    /// What taking a claim came to.
+    package enum Claimed: Sendable, Hashable {
+        /// It was done before: this is the answer to it.
+        case before([UInt8])
+        /// It is to be done now, with this answer: the claim's own, or that of an attempt whose end nobody knows.
+        case now([UInt8])
     }
+
+    /// Takes a claim for something that is not stored, which ``end(_:isDone:)`` must follow after ``Claimed/now(_:)``.
+    ///
+    /// - Throws: `.clientIDConflict` if it was taken with other content, or is being done at this moment; `.overloaded`,
+    ///   `.storageUnavailable`, `.shuttingDown`.
+    package func begin(_ claim: PushClaim) async throws(HermesError) -> Claimed {
+        let key = PushClaimKey(owner: claim.owner, key: claim.key)
+        guard state.withLock({ $0.underWay.insert(key).inserted }) else { throw Self.isUnderWay }
+        do throws(HermesError) {
+            let outcome = try await submit(.claim(claim))
+            guard let first = outcome.firstAnswer else { return .now(outcome.openAnswer ?? claim.answer) }
+            state.withLock { _ = $0.underWay.remove(key) }
+            return .before(first)
+        } catch {
+            state.withLock { _ = $0.underWay.remove(key) }
+            throw error
+        }
+    }
+
+    /// What a claim was taken for is done, or was not: then it may be claimed again.
+    package func end(_ claim: PushClaim, isDone: Bool) async {
+        // Done is done: that the store cannot note it costs a repetition if somebody asks again.
+        if isDone { _ = try? await submit(.settle(claim)) }
+        state.withLock { _ = $0.underWay.remove(PushClaimKey(owner: claim.owner, key: claim.key)) }
+    }
+
+    private static let isUnderWay = HermesError(
+        .clientIDConflict,
+        "A push with this idempotency key is under way. Ask again when it has its answer.",
+        retryAfter: .seconds(1)
+    )
 
     /// Goes on with jobs that an earlier process left behind; to be called once, at the start.
     func load() async throws(HermesError) {

@@ -16,6 +16,7 @@ enum StoreSchema {
         ("004 pushes and API keys", createPushTables),
         ("005 push tokens and webhooks", createPushTokenTables),
         ("006 deleted accounts", createDeletionTables),
+        ("007 claims that are open", addOpenClaims),
     ]
 
     static var version: Int { migrations.count }

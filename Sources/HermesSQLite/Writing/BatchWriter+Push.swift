@@ -18,14 +18,21 @@ extension BatchWriter {
         case .fanOut(let id, let limit):
             return try fanOut(id, limit: min(max(1, limit), 10_000))
         case .claim(let claim):
-            return PushOutcome(firstAnswer: try take(claim))
+            let first = try take(claim, leavesOpen: true)
+            guard try isOpen(claim) else { return PushOutcome(firstAnswer: first) }
+            var outcome = PushOutcome()
+            outcome.openAnswer = first
+            return outcome
+        case .settle(let claim):
+            try settle(claim)
+            return PushOutcome()
         }
     }
 
     // MARK: Claims
 
     /// - Returns: the answer of the one who took it before.
-    private func take(_ claim: PushClaim?) throws -> [UInt8]? {
+    private func take(_ claim: PushClaim?, leavesOpen: Bool = false) throws -> [UInt8]? {
         guard let claim else { return nil }
         let select = try PreparedStatement(
             db,
@@ -43,9 +50,13 @@ extension BatchWriter {
         }
         let insert = try PreparedStatement(
             db,
-            "INSERT OR REPLACE INTO push_claim (owner, key, content_hash, answer, expires_at) VALUES (?, ?, ?, ?, ?)"
+            """
+            INSERT OR REPLACE INTO push_claim (owner, key, content_hash, answer, expires_at, is_open) \
+            VALUES (?, ?, ?, ?, ?, ?)
+            """
         )
         insert.bind(now.advanced(by: PushClaim.period), at: 5)
+        insert.bind(leavesOpen ? 1 : Int64(0), at: 6)
         try insert.bind(claim.owner, at: 1) {
             try insert.bind(claim.key, at: 2) {
                 try insert.bind(claim.contentHash, at: 3) {
@@ -54,6 +65,23 @@ extension BatchWriter {
             }
         }
         return nil
+    }
+
+    private func isOpen(_ claim: PushClaim) throws -> Bool {
+        let select = try PreparedStatement(db, "SELECT is_open FROM push_claim WHERE owner = ? AND key = ?")
+        return try select.bind(claim.owner, at: 1) {
+            try select.bind(claim.key, at: 2) { try select.first { $0.integer(0) != 0 } }
+        } ?? false
+    }
+
+    private func settle(_ claim: PushClaim) throws {
+        let update = try PreparedStatement(
+            db,
+            "UPDATE push_claim SET is_open = 0 WHERE owner = ? AND key = ? AND content_hash = ?"
+        )
+        try update.bind(claim.owner, at: 1) {
+            try update.bind(claim.key, at: 2) { try update.bind(claim.contentHash, at: 3) { try update.run() } }
+        }
     }
 
     // MARK: Jobs

@@ -80,6 +80,29 @@ extension MessageStoreConformance {
                 .clientIDConflict
             )
         },
+        ConformanceCase("A claim alone is open until it is settled; then it gets the first answer") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let claim = PushClaim(owner: "a", key: "k", contentHash: [1], answer: [9])
+            let again = PushClaim(owner: "a", key: "k", contentHash: [1], answer: [8])
+            let other = PushClaim(owner: "a", key: "k", contentHash: [2], answer: [7])
+            let first = try world.push(.claim(claim))
+            try expect(first.firstAnswer == nil && first.openAnswer == nil)
+            for _ in 1...2 {
+                let open = try world.push(.claim(again))
+                try expect(open.firstAnswer == nil)
+                try expectEqual(open.openAnswer, [9], "an attempt whose end nobody knows")
+            }
+            try expectEqual(try world.refusal(.push(.claim(other))), .clientIDConflict)
+            _ = try world.push(.settle(other))
+            try expectEqual(try world.push(.claim(again)).openAnswer, [9], "nobody else settles it")
+            _ = try world.push(.settle(claim))
+            let done = try world.push(.claim(again))
+            try expectEqual(done.firstAnswer, [9])
+            try expect(done.openAnswer == nil)
+            let late = try world.push(.claim(other), at: StoreWorld.later(PushClaim.period))
+            try expect(late.firstAnswer == nil && late.openAnswer == nil, "its time is over")
+            try expectEqual(try world.push(.claim(other), at: StoreWorld.later(PushClaim.period)).openAnswer, [7])
+        },
         ConformanceCase("A push for many reaches each once, in steps") { makeStore in
             let world = try await StoreWorld(makeStore, people: 7)
             let push = world.push("news")

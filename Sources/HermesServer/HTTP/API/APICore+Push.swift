@@ -219,9 +219,7 @@ extension APICore {
         let text = try RoomAnnouncement.checked(title + push.content.body)
         let members = await topics.subscriberCount(of: room.topic)
         let answer: JSON = ["id": .string(push.id.description), "recipients": .integer(members)]
-        if let first = try await take(Self.claim(call, answer)) { return Self.repeated(first) }
-        try await publisher.announce(text, in: room)
-        return APIAnswer(answer)
+        return try await once(call, answer) { _ in try await publisher.announce(text, in: room) }
     }
 
     private func push(_ call: APICall, toTopic target: JSON) async throws -> APIAnswer {
@@ -230,20 +228,43 @@ extension APICore {
         }
         let push = try pushDraft(call)
         let answer: JSON = ["id": .string(push.id.description)]
-        if let first = try await take(Self.claim(call, answer)) { return Self.repeated(first) }
-        try await publisher.push(
-            push,
-            expires: call.body["ttl_seconds"] != nil,
-            to: topic,
-            isJSON: target["format"]?.string != "protobuf",
-            retains: target["retain"]?.boolean ?? false
-        )
-        return APIAnswer(answer)
+        return try await once(call, answer) { id in
+            try await publisher.push(
+                id.map { Push(push, id: $0) } ?? push,
+                expires: call.body["ttl_seconds"] != nil,
+                to: topic,
+                isJSON: target["format"]?.string != "protobuf",
+                retains: target["retain"]?.boolean ?? false
+            )
+        }
     }
 
-    private func take(_ claim: PushClaim?) async throws -> [UInt8]? {
-        guard let claim else { return nil }
-        return try await messenger.pushes.take(claim)
+    /// Publishes, unless that was done before under the same key.
+    ///
+    /// - Parameter publish: gets the push's id if an attempt before, whose end nobody knows, has given it one.
+    private func once(
+        _ call: APICall,
+        _ answer: JSON,
+        _ publish: (MessageID?) async throws -> Void
+    ) async throws -> APIAnswer {
+        guard let claim = Self.claim(call, answer) else {
+            try await publish(nil)
+            return APIAnswer(answer)
+        }
+        switch try await messenger.pushes.begin(claim) {
+        case .before(let first):
+            return Self.repeated(first)
+        case .now(let bytes):
+            let id = (try? JSONParser.parse(bytes))?["id"]?.string.flatMap { MessageID($0) }
+            do {
+                try await publish(bytes == claim.answer ? nil : id)
+            } catch {
+                await messenger.pushes.end(claim, isDone: false)
+                throw error
+            }
+            await messenger.pushes.end(claim, isDone: true)
+            return APIAnswer(text: String(decoding: bytes, as: UTF8.self))
+        }
     }
 
     // MARK: Idempotency

@@ -1,0 +1,79 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import HermesCore
+import HermesTestKit
+import HermesWire
+import Testing
+
+@testable import HermesServer
+
+@Suite("Pushes to topics under a key", .timeLimit(.minutes(2)))
+struct APIIdempotencyTests {
+    private static let headers = [("Idempotency-Key", "order-7")]
+    private static let id = MessageID(high: 1 << 40, low: 7).description
+    private static let body = #"{"to":{"topic":{"name":"news","retain":true}},"title":"News"}"#
+
+    /// The claim that the API makes for ``body``.
+    private static func claim(_ server: TestServer, answer: String) async throws -> PushClaim {
+        let keys = try await #require(try server.assembly().api).core.keys.keys()
+        return PushClaim(
+            owner: String(try #require(keys.first).id),
+            key: "order-7",
+            contentHash: Array(SHA256.hash(data: Array(body.utf8))),
+            answer: Array(answer.utf8)
+        )
+    }
+
+    private static func retained(_ api: APIClient) async throws -> JSON? {
+        let text = try await api.send("GET", "/v1/topics/retained?topic=news").body["text"]?.string
+        return try text.map { try JSONParser.parse(Array($0.utf8)) }
+    }
+
+    @Test("What a killed server had not done is done when it is asked again, once, with the id it had")
+    func killed() async throws {
+        try await withServer(store: .sqlite) { server in
+            let api = try await APIClient(server)
+            let id = Self.id
+            let claim = try await Self.claim(server, answer: #"{"id":"\#(id)"}"#)
+            // As far as the server came.
+            #expect(try await server.messenger().pushes.begin(claim) == .now(claim.answer))
+            try await server.restart()
+            #expect(try await Self.retained(api) == nil)
+
+            let done = try await api.send("POST", "/v1/push", Self.body, headers: Self.headers)
+            #expect(done.status == 202)
+            #expect(done.headers["idempotency-replayed"] == nil)
+            #expect(done.body["id"]?.string == id)
+            #expect(try await Self.retained(api)?["id"]?.string == id)
+
+            try await server.restart()
+            #expect(try await api.send("DELETE", "/v1/topics/retained?topic=news").status == 204)
+            let again = try await api.send("POST", "/v1/push", Self.body, headers: Self.headers)
+            #expect(again.status == 202)
+            #expect(again.headers["idempotency-replayed"] == "true")
+            #expect(again.body["id"]?.string == id)
+            #expect(try await Self.retained(api) == nil, "it is not published again")
+        }
+    }
+
+    @Test("While one is under way another is told so; one that failed may be tried again")
+    func underWay() async throws {
+        try await withServer { server in
+            let api = try await APIClient(server)
+            let pushes = try server.messenger().pushes
+            let claim = try await Self.claim(server, answer: #"{"id":"\#(Self.id)"}"#)
+            #expect(try await pushes.begin(claim) == .now(claim.answer))
+            let refused = try await api.send("POST", "/v1/push", Self.body, headers: Self.headers)
+            #expect(refused.status == 409)
+            #expect(refused.headers["retry-after"] != nil)
+            #expect(try await Self.retained(api) == nil)
+            await pushes.end(claim, isDone: false)
+            #expect(try await api.send("POST", "/v1/push", Self.body, headers: Self.headers).status == 202)
+            #expect(try await Self.retained(api)?["title"]?.string == "News")
+            let again = try await api.send("POST", "/v1/push", Self.body, headers: Self.headers)
+            #expect(again.headers["idempotency-replayed"] == "true")
+        }
+    }
+}
