@@ -179,6 +179,7 @@ public final class HermesClient: Sendable {
             let isCertain = journal.account?.owns(credential) ?? true
             let cursor = configuration.cursor ?? journal.cursor
             link.resume(cursor, of: journal.account?.uid, isCertain: isCertain)
+            link.remember(unanswered: journal.logins) { journal.keep(unanswered: $0) }
         }
         await journal?.loggedIn(session)
         await outbox.started(uid: session.uid)

@@ -69,7 +69,11 @@ struct DelimitedLink: ConnectionLink {
     var statistics: LinkStatistics
     /// When the login was sent, by the device's clock in milliseconds since 1970.
     private var askedAt: Int64 = 0
-    private var strayLogins = StrayLogins()
+    private var strayLogins = StrayLogins() {
+        didSet { if strayLogins.unanswered != oldValue.unanswered { keepLogins?(strayLogins.unanswered) } }
+    }
+    /// Keeps them for the next run of the app.
+    private var keepLogins: (@Sendable ([Int64]) -> Void)?
     /// Given by the server with its advice to reconnect; for the next login.
     private var ticket: [UInt8] = []
     /// Rooms whose enter is unanswered, by packet id.
@@ -112,6 +116,16 @@ struct DelimitedLink: ConnectionLink {
         self.owner = owner
         isOwnerCertain = isCertain
         if let cursor, inbox.epoch == 0 { inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq) }
+    }
+
+    /// Logins of an earlier run of the app may be on their way still.
+    ///
+    /// - Parameters:
+    ///   - logins: see ``StrayLogins/unanswered``.
+    ///   - keep: keeps those of this run for the next one.
+    mutating func remember(unanswered logins: [Int64], keep: @escaping @Sendable ([Int64]) -> Void) {
+        strayLogins = StrayLogins(unanswered: logins)
+        keepLogins = keep
     }
 
     mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws {

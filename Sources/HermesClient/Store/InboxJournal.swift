@@ -43,6 +43,7 @@ final class InboxJournal: Sendable {
         var recent: [UInt64: Kept] = [:]
         /// What an earlier run counted and did not upload.
         var statistics: Hermes_V1_Statistics?
+        var logins: [Int64] = []
     }
 
     private enum Key {
@@ -50,6 +51,7 @@ final class InboxJournal: Sendable {
         static let cursor = "cursor"
         static let recent = "inbox/"
         static let statistics = "statistics"
+        static let logins = "logins"
     }
 
     /// A longer entry is not kept; that it was taken is.
@@ -77,6 +79,9 @@ final class InboxJournal: Sendable {
                 state.cursor = Cursor(value)
             } else if record.key == Key.statistics {
                 state.statistics = try? Hermes_V1_Statistics(wire: value)
+            } else if record.key == Key.logins {
+                var value = value
+                while let login = value.readInteger(as: Int64.self) { state.logins.append(login) }
             } else if record.key.hasPrefix(Key.recent), let place = UInt64(record.key.dropFirst(Key.recent.count)) {
                 state.recent[place] = Kept(value)
             }
@@ -86,6 +91,9 @@ final class InboxJournal: Sendable {
 
     var account: Account? { state.withLockedValue { $0.account } }
     var cursor: Cursor? { state.withLockedValue { $0.cursor } }
+
+    /// Logins whose answers were not seen, see ``StrayLogins/unanswered``.
+    var logins: [Int64] { state.withLockedValue { $0.logins } }
 
     /// The last entries, oldest first.
     var recent: [InboxEvent] {
@@ -125,6 +133,13 @@ final class InboxJournal: Sendable {
         }
         guard !changes.isEmpty else { return }
         try? await store.write(changes, durably: false)
+    }
+
+    /// Keeps logins whose answers were not seen, for the next run.
+    func keep(unanswered logins: [Int64]) {
+        state.withLockedValue { $0.logins = logins }
+        let value = logins.flatMap { Array(ByteBuffer(integer: $0).readableBytesView) }
+        store.write([LocalChange(key: Key.logins, value: value.isEmpty ? nil : value)], durably: false) { _ in }
     }
 
     /// Keeps counts for the next run.

@@ -4,6 +4,7 @@
 import HermesTestKit
 import HermesWire
 import NIOCore
+import SwiftProtobuf
 import Testing
 
 @testable import HermesClient
@@ -184,5 +185,52 @@ struct ReplacedTests {
         logins.began()
         logins.connectionLost(now: 0)
         #expect(logins.blame(now: 300_001) == false)
+    }
+
+    @Test func `the next run of the app knows the logins that may be on their way`() {
+        var logins = StrayLogins()
+        logins.began(now: 1)
+        logins.connectionLost(now: 2)
+        logins.began(now: 3)
+        #expect(logins.unanswered == [2, 3])
+        var next = StrayLogins(unanswered: logins.unanswered)
+        next.began(now: 4)
+        next.answered()
+        #expect(next.blame(now: 5) && next.blame(now: 5) && !next.blame(now: 5))
+        #expect(next.unanswered.isEmpty)
+    }
+
+    @Test func `a login of the app's run before does not stop the client`() async throws {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            guard case .authenticate = packet.body else { return }
+            // The first login's answer never comes, the second's place is taken once.
+            guard connection.number > 1 else { return }
+            connection.accept(id: packet.id)
+            guard connection.number == 2 else { return }
+            connection.send(.kicked(.with { $0.reason = .replaced }))
+        }
+        let store = MemoryLocalStore()
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.store = store
+        let first = try HermesClient(configuration)
+        async let login = first.logIn(.token("t"))
+        _ = await server.firstPacket { _, packet in if case .authenticate = packet.body { true } else { false } }
+        // As if it were killed now: only what the store has remains.
+        let next = MemoryLocalStore()
+        next.write(
+            store.records().map { LocalChange(key: $0.key, value: $0.value) },
+            durably: true
+        ) { _ in }
+        await first.close()
+        _ = try? await login
+
+        configuration.store = next
+        let second = try HermesClient(configuration)
+        let session = try await second.logIn(.token("t"))
+        #expect(session.uid > 0)
+        for await state in second.states where state == .live && server.connectionCount > 2 { break }
+        #expect(server.connectionCount == 3)
+        await second.close()
+        try await server.stop()
     }
 }
