@@ -89,6 +89,15 @@ struct CommandLoopbackTests {
             try await Self.run(["bench", "delimited", "--pairs", "2", "--port", "\(chat)"] + short)
             let registration = ["--registration-port", "\(chat)"]
             try await Self.run(["bench", "impb", "--pairs", "2", "--port", "\(impb)"] + registration + short)
+            let listeners = [
+                "delimited": "delimited", "websocket": "http", "impb": "impb", "mqtt": "mqtt", "qsiop": "qsiop",
+                "liveroom": "liveroom",
+            ]
+            for kind in HoldBench.Kind.allCases {
+                let port = server.port(try #require(listeners[kind.rawValue]))
+                let hold = ["bench", "hold", "--protocol", kind.rawValue, "--connections", "2", "--port", "\(port)"]
+                try await Self.run(hold + ["--heartbeat", "0.1"] + registration + short)
+            }
             try await Self.run(
                 ["bench", "idle", "--connections", "10", "--heartbeat", "0.1", "--port", "\(chat)"] + short
             )
