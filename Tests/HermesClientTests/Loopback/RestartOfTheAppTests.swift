@@ -175,13 +175,16 @@ struct RestartOfTheAppTests {
                 let port = server.port("delimited")
                 let bob = try HermesClient(Self.configuration(port: port, device: "bob"))
                 let bobSession = try await bob.logIn(.register(nickName: "bob", password: "secret"))
-                let first = try HermesClient(Self.configuration(port: port, store: try FileLocalStore(path: path)))
+                let firstStore = try FileLocalStore(path: path)
+                let first = try HermesClient(Self.configuration(port: port, store: firstStore))
                 let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
                 // The app never looks at this one.
                 try await bob.send("1", to: .user(uid: session.uid))
                 let changes = first.outbox.changes
                 for _ in 1...3 { try await first.outbox.send("mine", to: .user(uid: bobSession.uid)) }
                 #expect(await Self.ended(3, of: changes).count == 3)
+                // Behind what the outbox has written.
+                try await firstStore.write([LocalChange(key: "last", value: nil)], durably: true)
                 try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
                 let store = try FileLocalStore(path: path + ".killed")
                 let second = try HermesClient(Self.configuration(port: port, store: store))
@@ -195,6 +198,7 @@ struct RestartOfTheAppTests {
                 _ = try await third.logIn(.token(session.token))
                 try await third.outbox.send("mine", to: .user(uid: bobSession.uid))
                 #expect(await Self.ended(1, of: more).count == 1)
+                try await store.write([LocalChange(key: "last", value: nil)], durably: true)
                 #expect(store.records().count { $0.key.hasPrefix("sent/") } == 1)
                 for client in [first, third, bob] { await client.close() }
             }
