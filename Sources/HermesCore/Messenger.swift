@@ -77,6 +77,7 @@ package final class Messenger: Sendable {
             acknowledged: { [messages] in messages.acknowledged($0, $1) },
             endTopicClients: { [durable] owner, reason, devices in
                 durable.end(owner, reason) { devices.contains(clientID: $0) }
+                if reason.endsKeptSessions { durable.endVacant(of: owner) }
             }
         )
     }

@@ -13,7 +13,8 @@ import Testing
         let told: [(CloseReason, HermesError.Code)] = [
             (.notAuthenticated, .notAuthenticated), (.shuttingDown, .shuttingDown),
             (.session(.replaced), .replaced), (.session(.accountDisabled), .accountDisabled),
-            (.session(.accountDeleted), .accountDisabled), (.session(.revoked), .invalidToken),
+            (.session(.accountDeleted), .accountDisabled), (.session(.accountRenamed), .notAuthenticated),
+            (.session(.revoked), .invalidToken),
             (.session(.shuttingDown), .shuttingDown),
         ]
         for (reason, code) in told {
@@ -29,7 +30,8 @@ import Testing
     @Test func `every label is known to the metrics`() {
         let reasons: [CloseReason] = [
             .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .idle, .slowReader,
-            .session(.replaced), .session(.accountDisabled), .session(.accountDeleted), .session(.revoked),
+            .session(.replaced), .session(.accountDisabled), .session(.accountDeleted), .session(.accountRenamed),
+            .session(.revoked),
             .session(.shuttingDown), .shuttingDown,
         ]
         #expect(Set(reasons.map(\.label)) == Set(CloseReason.labels))

@@ -301,7 +301,7 @@ package final class AccountService: Sendable {
         try await store.accounts(after: id, limit: min(max(1, limit), 1000))
     }
 
-    /// Changes the profile.
+    /// Changes the profile. Another name ends the account's MQTT connections and kept sessions, which go by the name.
     package func changeProfile(
         of user: UserID,
         nickName: String?,
@@ -313,7 +313,12 @@ package final class AccountService: Sendable {
             try Account.check(avatarURL: avatarURL)
             change.avatarURL = avatarURL
         }
-        return try await store.update(user, change)
+        guard change.nickName != nil, let old = try await store.find(.id(user))?.account.nickName else {
+            return try await store.update(user, change)
+        }
+        let account = try await store.update(user, change)
+        if account.nickName.key != old.key { endTopicClients(old.key, .accountRenamed, .all) }
+        return account
     }
 
     /// Disables or enables an account; disabling ends its sessions.
@@ -325,10 +330,9 @@ package final class AccountService: Sendable {
     /// Locks an account out for good, before it is deleted: from here on nobody logs in to it.
     ///
     /// - Throws: `.notFound`, `.storageUnavailable`.
-    func close(_ user: UserID) async throws(HermesError) -> Account {
+    func close(_ user: UserID) async throws(HermesError) {
         let account = try await store.update(user, AccountChange(isDisabled: true))
         end(account, .accountDeleted, .all)
-        return account
     }
 
     private func end(_ account: Account, _ reason: SessionEnd, _ devices: EndedDevices) {

@@ -9,8 +9,7 @@ extension Messenger {
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func deleteAccount(_ user: UserID) async throws(HermesError) {
-        let account = try await accounts.close(user)
-        durable.endVacant(of: account.nickName.key)
+        try await accounts.close(user)
         let result = await withCheckedContinuation { continuation in
             messages.committer.submit(.deleteAccount(user), .done { continuation.resume(returning: $0) })
         }

@@ -34,7 +34,12 @@ package enum SessionEnd: Sendable, Hashable {
     case replaced
     case accountDisabled
     case accountDeleted
+    /// The account has another name. Ends connections that go by the name alone, those of MQTT.
+    case accountRenamed
     /// The token was revoked, the password changed or the device removed.
     case revoked
     case shuttingDown
+
+    /// Whether what is kept under the account's name goes, too: the name may be another's next.
+    package var endsKeptSessions: Bool { self == .accountDeleted || self == .accountRenamed }
 }

@@ -213,6 +213,9 @@ enum DelimitedTranslation {
         case .session(.accountDeleted):
             kicked.reason = .disabled
             kicked.message = "the account was deleted"
+        case .session(.accountRenamed):
+            kicked.reason = .revoked
+            kicked.message = "the account has another name; log in again"
         case .session(.revoked):
             kicked.reason = .revoked
             kicked.message = "the token was revoked; log in again"

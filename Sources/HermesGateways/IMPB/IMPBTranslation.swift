@@ -42,6 +42,7 @@ enum IMPBTranslation {
         case .session(.replaced): HermesError(.replaced, "the same device logged in again")
         case .session(.accountDisabled): HermesError(.accountDisabled, "the account was disabled")
         case .session(.accountDeleted): HermesError(.accountDisabled, "the account was deleted")
+        case .session(.accountRenamed): HermesError(.notAuthenticated, "the account has another name")
         case .session(.revoked): HermesError(.invalidToken, "the token was revoked; log in again")
         case .session(.shuttingDown), .shuttingDown: HermesError(.shuttingDown, "the server is stopping")
         }

@@ -107,7 +107,7 @@ package enum CloseReason: Sendable {
     /// All labels that there are.
     static let labels = [
         "goodbye", "finished", "malformed", "not_authenticated", "idle", "slow_reader", "replaced", "account_disabled",
-        "account_deleted", "revoked", "shutting_down",
+        "account_deleted", "account_renamed", "revoked", "shutting_down",
     ]
 
     /// The label in metrics and logs; one of ``labels``.
@@ -122,6 +122,7 @@ package enum CloseReason: Sendable {
         case .session(.replaced): "replaced"
         case .session(.accountDisabled): "account_disabled"
         case .session(.accountDeleted): "account_deleted"
+        case .session(.accountRenamed): "account_renamed"
         case .session(.revoked): "revoked"
         case .session(.shuttingDown), .shuttingDown: "shutting_down"
         }

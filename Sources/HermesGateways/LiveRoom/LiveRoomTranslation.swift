@@ -59,6 +59,7 @@ enum LiveRoomTranslation {
         case .replaced: LiveRoomKick(.replaced, "the same device entered again on another connection")
         case .accountDisabled: LiveRoomKick(.accountDisabled, "the account was disabled")
         case .accountDeleted: LiveRoomKick(.accountDisabled, "the account was deleted")
+        case .accountRenamed: LiveRoomKick(.notAuthenticated, "the account has another name")
         case .revoked: LiveRoomKick(.invalidToken, "the access token was revoked")
         case .shuttingDown: LiveRoomKick(.shuttingDown, "the server is stopping")
         }

@@ -54,7 +54,7 @@ extension MQTTSession {
             if let principal = client.identity.principal,
                 let end = environment.messenger.sessions.reason(toEnd: principal)
             {
-                link.endsSession = end == .accountDeleted
+                link.endsSession = end.endsKeptSessions
                 return refuse(MQTTPacketError(.notAuthorized, "the account's connections were ended; log in again"))
             }
             // The connection before has ended by now, and left its will.

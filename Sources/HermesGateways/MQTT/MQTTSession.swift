@@ -189,7 +189,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
     package func farewell(_ reason: CloseReason) {
         defer { phase = .ended }
         // Sessions are kept under the account's name, which is free now.
-        if case .session(.accountDeleted) = reason { client?.link?.endsSession = true }
+        if case .session(let end) = reason, end.endsKeptSessions { client?.link?.endsSession = true }
         switch phase {
         case .new, .connecting:
             // Before CONNECT nobody knows in which version it would understand; 3.1.1 has few words [MQTT-3.2.2-6].

@@ -103,7 +103,8 @@ enum MQTTTranslation {
         case .notAuthenticated: .notAuthorized
         case .idle: .keepAliveTimeout
         case .session(.replaced): .sessionTakenOver
-        case .session(.accountDisabled), .session(.accountDeleted), .session(.revoked): .notAuthorized
+        case .session(.accountDisabled), .session(.accountDeleted), .session(.accountRenamed), .session(.revoked):
+            .notAuthorized
         case .session(.shuttingDown), .shuttingDown: .serverShuttingDown
         }
     }

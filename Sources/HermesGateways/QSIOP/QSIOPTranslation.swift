@@ -91,6 +91,7 @@ package enum QSIOPTranslation {
         case .replaced: QSIOPAnswer(.replaced, "the same device reported on another connection")
         case .accountDisabled: QSIOPAnswer(.accountDisabled, "the account was disabled")
         case .accountDeleted: QSIOPAnswer(.accountDisabled, "the account was deleted")
+        case .accountRenamed: QSIOPAnswer(.notAuthenticated, "the account has another name")
         case .revoked: QSIOPAnswer(.invalidToken, "the token was revoked")
         case .shuttingDown: QSIOPAnswer(.shuttingDown, "the server is stopping")
         }

@@ -82,7 +82,8 @@ import Testing
     }
 
     @Test func `who never ends the header is closed in time`() async throws {
-        try await with(proxied, limits: ConnectionLimits(timeToAuthenticate: .milliseconds(100))) { listener, _ in
+        // Long enough for both to be there before the first is closed.
+        try await with(proxied, limits: ConnectionLimits(timeToAuthenticate: .seconds(1))) { listener, _ in
             let silent = try await LineClient.connect(to: listener)
             let slow = try await LineClient.connect(to: listener, first: Array(ProxyHeader.signature))
             #expect(await silent.next() == nil)

@@ -8,7 +8,7 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// Another connection wants the session. Tell the client why, close, and detach: the other one waits for that.
     func replaced()
 
-    /// The connection must end: tell the client why, close, and detach. After ``SessionEnd/accountDeleted`` the session ends
+    /// The connection must end: tell the client why, close, and detach. After ``SessionEnd/endsKeptSessions`` the session ends
     /// with it.
     func ended(_ reason: SessionEnd)
 

@@ -100,6 +100,34 @@ struct APIDeletionTests {
         }
     }
 
+    @Test("Who takes the name that another gave up gets none of its sessions", arguments: [false, true])
+    func renamed(isConnected: Bool) async throws {
+        try await withServer { server in
+            let api = try await APIClient(server)
+            let account = #"{"nick_name":"ann","password":"secret1"}"#
+            #expect(try await api.send("POST", "/v1/users", account).status == 201)
+            let old = try MQTTClient(Self.mqtt(server, password: "secret1"))
+            try await old.connect()
+            try await old.subscribe(to: "secrets/#", qos: .atLeastOnce)
+            let states = old.states
+            let messenger = try server.messenger()
+            if !isConnected {
+                await old.close()
+                while messenger.durable.statistics.online > 0 { await Task.yield() }
+            }
+            // Its letters alone are no other name.
+            #expect(try await api.send("PATCH", "/v1/users/ann", #"{"nick_name":"Ann"}"#).status == 200)
+            #expect(messenger.durable.statistics.sessions == 1)
+            #expect(try await api.send("PATCH", "/v1/users/ann", #"{"nick_name":"anna"}"#).status == 200)
+            if isConnected { _ = await Self.end(of: states) }
+            #expect(try await api.send("POST", "/v1/users", account).status == 201)
+            let heir = try MQTTClient(Self.mqtt(server, password: "secret1"))
+            #expect(try await !heir.connect().sessionPresent)
+            await heir.close()
+            await old.close()
+        }
+    }
+
     @Test("An account that is disabled loses its MQTT connections, too")
     func disabled() async throws {
         try await withServer { server in
