@@ -76,8 +76,10 @@ package final class Messenger: Sendable {
             settings: accountSettings,
             acknowledged: { [messages] in messages.acknowledged($0, $1) },
             endTopicClients: { [durable] owner, reason, devices in
-                durable.end(owner, reason) { devices.contains(clientID: $0) }
-                if reason.endsKeptSessions { durable.endVacant(of: owner) }
+                durable.end(owner, reason, devices)
+                guard reason.endsKeptSessions else { return }
+                durable.endVacant(of: owner)
+                durable.forgetRetained(of: owner)
             }
         )
     }

@@ -7,7 +7,7 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case push
     /// Read accounts and their devices.
     case usersRead = "users:read"
-    /// Create and change accounts, remove devices.
+    /// Create, change and delete accounts, remove devices.
     case usersWrite = "users:write"
     /// Issue and revoke login tokens: act as anybody.
     case tokensWrite = "tokens:write"

@@ -27,13 +27,14 @@ package enum EndedDevices: Sendable, Hashable {
     }
 }
 
-/// The ends of the last while, for logins that began before an end and attach after it.
+/// The ends of the last while, for logins that began before an end and attach after it; by user, or by the name that MQTT
+/// sessions are kept under.
 ///
 /// State: a `Mutex` around a bounded list; a login that is older than the list remembers is ended to be safe.
-final class RecentEnds: Sendable {
+final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
     private struct End: Sendable {
         let stamp: UInt64
-        let user: UserID
+        let subject: Subject
         let reason: SessionEnd
         let devices: EndedDevices
     }
@@ -44,33 +45,35 @@ final class RecentEnds: Sendable {
         var ends: [End] = []
     }
 
-    private static let maxEnds = 4096
+    private static var maxEnds: Int { 4096 }
 
     private let state = Mutex(State())
 
+    /// A stamp for a login that begins now.
     func stamp() -> UInt64 { state.withLock { $0.lastStamp } }
 
-    func record(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) {
+    func record(_ subject: Subject, _ reason: SessionEnd, _ devices: EndedDevices) {
         state.withLock { state in
             state.lastStamp += 1
             if state.ends.count >= Self.maxEnds {
                 state.forgottenStamp = state.ends[Self.maxEnds / 2 - 1].stamp
                 state.ends.removeFirst(Self.maxEnds / 2)
             }
-            state.ends.append(End(stamp: state.lastStamp, user: user, reason: reason, devices: devices))
+            state.ends.append(End(stamp: state.lastStamp, subject: subject, reason: reason, devices: devices))
         }
     }
 
     /// Why a login that has just attached must end; nil: it may stay.
-    func reason(toEnd principal: Principal) -> SessionEnd? {
-        guard let stamp = principal.loginStamp else { return nil }
-        return state.withLock { state in
+    ///
+    /// - Parameters:
+    ///   - subject: whose.
+    ///   - stamp: of its beginning.
+    ///   - isMeant: whether the login is of these devices.
+    func reason(toEnd subject: Subject, since stamp: UInt64, where isMeant: (EndedDevices) -> Bool) -> SessionEnd? {
+        state.withLock { state in
             guard stamp < state.lastStamp else { return nil }
             guard stamp >= state.forgottenStamp else { return .revoked }
-            let end = state.ends.last {
-                $0.stamp > stamp && $0.user == principal.user && $0.devices.contains(principal.device)
-            }
-            return end?.reason
+            return state.ends.last { $0.stamp > stamp && $0.subject == subject && isMeant($0.devices) }?.reason
         }
     }
 }

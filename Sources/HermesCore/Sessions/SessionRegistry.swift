@@ -12,7 +12,7 @@ package final class SessionRegistry: Sendable {
     package static let maxWatchedUsers = 1000
 
     private let shards: [Shard]
-    private let ends = RecentEnds()
+    private let ends = RecentEnds<UserID>()
     private let time: any TimeSource
     private let observer = Mutex<(@Sendable (UserID, Bool) -> Void)?>(nil)
 
@@ -43,7 +43,7 @@ package final class SessionRegistry: Sendable {
             replaced.ended(.replaced)
         }
         // After it was added: an end that comes later finds it, one that came before is found here.
-        if let reason = ends.reason(toEnd: principal) {
+        if let reason = reason(toEnd: principal) {
             detach(attachment)
             attachment.ended(reason)
             return
@@ -109,8 +109,10 @@ package final class SessionRegistry: Sendable {
         }
     }
 
-    /// Why a connection whose login began before an end, and which is not attached, must end; nil: it may stay.
-    package func reason(toEnd principal: Principal) -> SessionEnd? { ends.reason(toEnd: principal) }
+    private func reason(toEnd principal: Principal) -> SessionEnd? {
+        guard let stamp = principal.loginStamp else { return nil }
+        return ends.reason(toEnd: principal.user, since: stamp) { $0.contains(principal.device) }
+    }
 
     /// A stamp for a login that begins now: ``Principal/loginStamp``.
     func stamp() -> UInt64 { ends.stamp() }

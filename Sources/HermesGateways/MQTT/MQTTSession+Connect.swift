@@ -24,8 +24,9 @@ extension MQTTSession {
         let certificate = connection.certificateName
         let authenticator = environment.authenticator
         if connect.userName == nil, connect.password == nil, certificate == nil {
-            return identified(authenticator.anonymous(clientID: clientID), connect, isAssigned: isAssigned)
+            return identified(authenticator.anonymous(clientID: clientID), since: nil, connect, isAssigned: isAssigned)
         }
+        let stamp = environment.messenger.durable.loginBegins()
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) -> MQTTAuthenticator.Outcome in
             try await authenticator.logIn(
@@ -36,7 +37,7 @@ extension MQTTSession {
                 address: address
             )
         } then: { [self] result in
-            identified(result, connect, isAssigned: isAssigned)
+            identified(result, since: stamp, connect, isAssigned: isAssigned)
         }
     }
 
@@ -67,6 +68,7 @@ extension MQTTSession {
 
     private func identified(
         _ result: Result<MQTTAuthenticator.Outcome, HermesError>,
+        since stamp: UInt64?,
         _ connect: MQTTConnect,
         isAssigned: Bool
     ) {
@@ -75,11 +77,17 @@ extension MQTTSession {
         case .failure(let error):
             refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
         case .success(let outcome):
-            accept(outcome, connect, isAssigned: isAssigned)
+            accept(outcome, since: stamp, connect, isAssigned: isAssigned)
         }
     }
 
-    private func accept(_ outcome: MQTTAuthenticator.Outcome, _ connect: MQTTConnect, isAssigned: Bool) {
+    /// - Parameter stamp: of the login's beginning; nil: there was none.
+    private func accept(
+        _ outcome: MQTTAuthenticator.Outcome,
+        since stamp: UInt64?,
+        _ connect: MQTTConnect,
+        isAssigned: Bool
+    ) {
         let identity = outcome.identity
         let settings = gateway.settings
         let client = MQTTClientState(
@@ -107,7 +115,7 @@ extension MQTTSession {
         }
         self.client = client
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
-        attach(client, connect, isAssigned: isAssigned)
+        attach(client, since: stamp, connect, isAssigned: isAssigned)
     }
 
     /// How long the session is to outlive its connection.

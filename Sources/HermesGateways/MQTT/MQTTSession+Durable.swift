@@ -9,7 +9,7 @@ import NIOCore
 /// Sessions: whose this one is, and the queue of one that outlives its connection (3.1.2.4, 4.1, 4.4).
 extension MQTTSession {
     /// Takes the client's session, which ends another connection of the same client; then CONNACK.
-    func attach(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool) {
+    func attach(_ client: MQTTClientState, since stamp: UInt64?, _ connect: MQTTConnect, isAssigned: Bool) {
         let link = MQTTSessionLink(session: self, connection: connection)
         client.link = link
         let durable = environment.messenger.durable
@@ -18,19 +18,17 @@ extension MQTTSession {
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         durable.attach(client.key, clean: connect.cleanStart, expiry: expiry, attachment: link) { result in
-            if loop.eventLoop.inEventLoop {
-                session.value.attached(result, to: link, expiry: expiry, connect, isAssigned: isAssigned)
-            } else {
-                loop.post(
-                    .run { session.value.attached(result, to: link, expiry: expiry, connect, isAssigned: isAssigned) }
-                )
+            let attached: @Sendable () -> Void = {
+                session.value.attached(result, to: link, since: stamp, expiry: expiry, connect, isAssigned: isAssigned)
             }
+            if loop.eventLoop.inEventLoop { attached() } else { loop.post(.run(attached)) }
         }
     }
 
     private func attached(
         _ result: Result<DurableOpening, HermesError>,
         to applicant: MQTTSessionLink,
+        since stamp: UInt64?,
         expiry: Duration?,
         _ connect: MQTTConnect,
         isAssigned: Bool
@@ -50,10 +48,8 @@ extension MQTTSession {
             refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
         case .success(let opening):
             link.id = opening.id
-            // Its account was disabled or deleted, or its device removed, since it logged in.
-            if let principal = client.identity.principal,
-                let end = environment.messenger.sessions.reason(toEnd: principal)
-            {
+            // Its account was disabled, renamed or deleted, or its device removed, since it began to log in.
+            if let stamp, let end = environment.messenger.durable.reason(toEnd: client.key, since: stamp) {
                 link.endsSession = end.endsKeptSessions
                 return refuse(MQTTPacketError(.notAuthorized, "the account's connections were ended; log in again"))
             }
@@ -240,7 +236,8 @@ extension MQTTSession {
         inboxClosed(client)
         // Before the session is given back: who takes it over takes the will back. A CONNECT that was not accepted left none.
         if let will = client.will, let link = client.link, link.id.rawValue != 0 {
-            environment.wills.ended(will, of: client.key, sessionExpiry: client.sessionExpiry, on: connection.loop)
+            let expiry = link.endsSession ? .zero : client.sessionExpiry
+            environment.wills.ended(will, of: client.key, sessionExpiry: expiry, on: connection.loop)
         }
         let messenger = environment.messenger
         if let link = client.link, link.id.rawValue != 0 {

@@ -12,7 +12,7 @@ import NIOCore
 /// until the client subscribes to something that matches the room, or connects again.
 extension MQTTSession {
     /// So many rooms can be closed to one connection; one that is to be closed to more is ended.
-    static let maxClosedRooms = 1_000
+    static let maxClosedRooms = 100
 
     package func removed(_ account: Account, from room: RoomName) -> Bool {
         guard phase == .connected, let client else { return false }
@@ -75,9 +75,12 @@ extension MQTTSession {
     }
 
     /// The client subscribed anew: rooms that match are open to it again.
-    func reopenRooms(matching filter: TopicFilter, of client: MQTTClientState) {
+    func reopenRooms(matching filters: [TopicFilter], of client: MQTTClientState) {
         guard !client.closedRooms.isEmpty else { return }
-        client.closedRooms = client.closedRooms.filter { !filter.matches($0) }
+        let closed = client.closedRooms.filter { topic in !filters.contains { $0.matches(topic) } }
+        // Once a packet, and only where it changes anything: all subscriptions are looked at.
+        guard closed.count < client.closedRooms.count else { return }
+        client.closedRooms = closed
         refilter(client)
     }
 

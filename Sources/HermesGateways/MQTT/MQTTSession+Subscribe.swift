@@ -45,7 +45,7 @@ extension MQTTSession {
         }
         let suback = MQTTSuback(packetID: packet.packetID, reasons: reasons)
         guard client.durable != nil, let link = client.link, !granted.isEmpty else {
-            for subscription in granted { hold(subscription, of: client) }
+            hold(granted, of: client)
             write(.suback(suback))
             for subscription in granted { wantRetained(subscription, of: client) }
             return sendRetained(client)
@@ -67,7 +67,7 @@ extension MQTTSession {
     ) {
         switch result {
         case .success:
-            for subscription in granted { hold(subscription, of: client) }
+            hold(granted, of: client)
             write(.suback(suback))
             for subscription in granted { wantRetained(subscription, of: client) }
             sendRetained(client)
@@ -135,9 +135,9 @@ extension MQTTSession {
     }
 
     /// From now on the client gets what matches.
-    private func hold(_ granted: Granted, of client: MQTTClientState) {
-        reopenRooms(matching: granted.filter, of: client)
-        hold(granted.text, granted.filter, group: granted.group, granted.options, of: client)
+    private func hold(_ granted: [Granted], of client: MQTTClientState) {
+        reopenRooms(matching: granted.map(\.filter), of: client)
+        for granted in granted { hold(granted.text, granted.filter, group: granted.group, granted.options, of: client) }
     }
 
     func hold(

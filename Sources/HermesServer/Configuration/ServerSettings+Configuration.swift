@@ -71,7 +71,8 @@ extension ServerSettings {
     private static let webSocketEnabled = Setting.flag(
         "http.websocket.enabled",
         default: true,
-        "Whether MQTT is served over WebSocket at /mqtt on the HTTP port, and the native protocol at /ws."
+        "Whether MQTT is served over WebSocket at /mqtt on the HTTP port, and the native protocol at /ws; whatever their "
+            + "own listeners are."
     )
     private static let webSocketOrigins = Setting<[String]>.texts(
         "http.websocket.origins",

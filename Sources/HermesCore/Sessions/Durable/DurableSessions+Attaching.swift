@@ -60,11 +60,21 @@ extension DurableSessions {
         perform(shared.change { $0.expire(now: now, limit: limit) })
     }
 
-    /// Ends connections of an owner (``SessionKey/owner``): those whose client id `matches`.
-    package func end(_ owner: String, _ reason: SessionEnd, where matches: (String) -> Bool = { _ in true }) {
-        for attachment in shared.state.withLock({ $0.attachments(of: owner, where: matches) }) {
-            attachment.ended(reason)
-        }
+    /// A stamp for a login that begins now, see ``reason(toEnd:since:)``.
+    package func loginBegins() -> UInt64 { ends.stamp() }
+
+    /// Why a connection that has just attached must end, for its owner's were ended since its login began; nil: it may
+    /// stay.
+    package func reason(toEnd key: SessionKey, since stamp: UInt64) -> SessionEnd? {
+        ends.reason(toEnd: key.owner, since: stamp) { $0.contains(clientID: key.clientID) }
+    }
+
+    /// Ends connections of an owner (``SessionKey/owner``), and those whose login is under way at this moment.
+    package func end(_ owner: String, _ reason: SessionEnd, _ devices: EndedDevices) {
+        // Before the look: who attaches later finds it.
+        ends.record(owner, reason, devices)
+        let attachments = shared.state.withLock { $0.attachments(of: owner) { devices.contains(clientID: $0) } }
+        for attachment in attachments { attachment.ended(reason) }
     }
 
     /// Ends the sessions that an owner has without a connection; the store is told meanwhile.

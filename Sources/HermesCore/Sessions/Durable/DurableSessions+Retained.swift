@@ -1,7 +1,30 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import NIOCore
+
 extension DurableSessions {
+    /// Removes what is retained below `user/NAME/`, which is an account's alone by its name; the store is told meanwhile.
+    func forgetRetained(of owner: String) {
+        // A name may hold what means something in a filter; then nothing there is its alone.
+        guard !owner.utf8.contains(where: { "/+#".utf8.contains($0) }), let filter = TopicFilter("user/\(owner)/#")
+        else {
+            return
+        }
+        let now = time.now()
+        for found in retained.matching(filter, now: now) {
+            retain(
+                StoredPublication(
+                    topic: found.topic,
+                    payload: ByteBuffer(),
+                    qos: .atLeastOnce,
+                    retain: true,
+                    publishedAt: now
+                )
+            )
+        }
+    }
+
     /// Queues retained publications for one session that has just subscribed; they come with all others, in their place.
     ///
     /// - Parameters:

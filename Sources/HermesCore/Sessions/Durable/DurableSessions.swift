@@ -54,6 +54,8 @@ package final class DurableSessions: Sendable {
     let shared: Shared
     let committer: SessionCommitter
     let reads: ReadGate
+    /// By owner.
+    let ends = RecentEnds<String>()
 
     /// Creates the service and starts its committer, which ends with ``shutdown()``.
     package init(store: any SessionStore, time: any TimeSource, settings: DurableSettings = DurableSettings()) {

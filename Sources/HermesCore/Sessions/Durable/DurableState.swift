@@ -55,7 +55,7 @@ struct DurableState {
     }
 
     let maxSessions: Int
-    private(set) var seats: [SessionKey: Seat] = [:]
+    private(set) var seats = DurableSeats()
     private(set) var records: [DurableSessionID: Record] = [:]
     /// The keys of sessions that are not stored.
     private var transients: [DurableSessionID: SessionKey] = [:]
@@ -225,7 +225,8 @@ struct DurableState {
     /// The connections of an owner that have a session or wait for one; `matches` is asked about their client ids.
     func attachments(of owner: String, where matches: (String) -> Bool) -> [any DurableAttachment] {
         var found: [any DurableAttachment] = []
-        for (key, seat) in seats where key.owner == owner && matches(key.clientID) {
+        for key in seats.keys(of: owner) where matches(key.clientID) {
+            guard let seat = seats[key] else { continue }
             switch seat.phase {
             case .vacant: break
             case .opening(let applicant): found.append(applicant.attachment)
@@ -238,8 +239,9 @@ struct DurableState {
 
     /// Subscriptions to one topic, without wildcards, of the sessions of an owner that have no connection.
     func subscriptions(of owner: String, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
-        records.compactMap { id, record in
-            guard record.key.owner == owner, record.attachment == nil, !record.hasEnded else { return nil }
+        seats.keys(of: owner).compactMap { key in
+            guard let id = seats[key]?.session, let record = records[id], record.attachment == nil, !record.hasEnded
+            else { return nil }
             let filters = record.subscriptions.map(\.rawValue).filter { text in
                 guard let filter = DurableIndex.parse(text)?.filter else { return false }
                 return filter.rawValue == topic.rawValue
@@ -250,15 +252,14 @@ struct DurableState {
 
     /// Ends the sessions of an owner that have no connection.
     mutating func endVacant(of owner: String, now: Timestamp) -> [Action] {
-        let vacant = seats.filter { key, seat in
-            guard key.owner == owner, case .vacant = seat.phase else { return false }
-            return seat.session.isStored
-        }
-        for seat in vacant.values {
+        var isAny = false
+        for key in seats.keys(of: owner) {
+            guard let seat = seats[key], case .vacant = seat.phase, seat.session.isStored else { continue }
             records[seat.session]?.expiresAt = now
             nextExpiry = min(nextExpiry, now)
+            isAny = true
         }
-        return vacant.isEmpty ? [] : expire(now: now, limit: .max)
+        return isAny ? expire(now: now, limit: .max) : []
     }
 
     /// The store has removed a session.

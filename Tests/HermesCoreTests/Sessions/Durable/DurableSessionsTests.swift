@@ -45,6 +45,57 @@ import Testing
         #expect(try await sessions.waiting(again.id) == ["3:three", "4:four"])
     }
 
+    @Test func anEndConcernsLoginsThatAreUnderWay() throws {
+        let key = SessionKey(owner: "ann", clientID: "a b")
+        let phone = try #require(DeviceID("phone"))
+        let early = sessions.loginBegins()
+        #expect(sessions.reason(toEnd: key, since: early) == nil)
+        sessions.end("ann", .revoked, .only(phone))
+        #expect(sessions.reason(toEnd: key, since: early) == nil)
+        #expect(sessions.reason(toEnd: SessionKey(owner: "ann", clientID: "phone"), since: early) == .revoked)
+        sessions.end("ann", .accountRenamed, .all)
+        #expect(sessions.reason(toEnd: key, since: early) == .accountRenamed)
+        #expect(sessions.reason(toEnd: SessionKey(owner: "bob", clientID: "a b"), since: early) == nil)
+        #expect(sessions.reason(toEnd: key, since: sessions.loginBegins()) == nil)
+    }
+
+    @Test func whatIsOfAnOwnerIsFoundByIt() async throws {
+        let (opening, away) = try await sessions.attached("away")
+        try await sessions.subscribed(opening.id, "room/lobby", once)
+        sessions.detach(opening.id, away, sentUpTo: 0, expiry: .seconds(60))
+        let (_, present) = try await sessions.attached("present")
+        let topic = try #require(TopicName("room/lobby"))
+        #expect(try await sessions.endSubscriptions(of: "bob", to: topic) == 0)
+        #expect(try await sessions.endSubscriptions(of: "ann", to: topic) == 1)
+        #expect(try await sessions.endSubscriptions(of: "ann", to: topic) == 0)
+        sessions.end("ann", .accountRenamed, .all)
+        #expect(present.ends == [.accountRenamed])
+        sessions.endVacant(of: "ann")
+        #expect(try await !sessions.attached("away").opening.isPresent)
+    }
+
+    @Test func whatIsRetainedInAnOwnersSpaceGoesWithIt() async throws {
+        for topic in ["user/ann", "user/ann/a/b", "user/anna/a", "news"] {
+            let name = try #require(TopicName(topic))
+            try await asking { completion in
+                sessions.retain(
+                    StoredPublication(
+                        topic: name,
+                        payload: ByteBuffer(string: "x"),
+                        qos: .atLeastOnce,
+                        retain: true,
+                        publishedAt: time.now()
+                    ),
+                    completion: completion
+                )
+            }
+        }
+        sessions.forgetRetained(of: "ann")
+        sessions.forgetRetained(of: "+")
+        let all = try #require(TopicFilter("#"))
+        #expect(Set(sessions.retained.matching(all, now: time.now()).map(\.topic.rawValue)) == ["user/anna/a", "news"])
+    }
+
     @Test func attachWaitsForTheOneBefore() async throws {
         let (opening, first) = try await sessions.attached("a")
         let second = RecordingConnection()

@@ -4,7 +4,7 @@
 import HermesWire
 
 /// A group.
-public struct Group: Hashable, Sendable {
+public struct ChatGroup: Hashable, Sendable {
     /// Names it, as in ``Conversation/group(id:)``.
     public var id: UInt32
     /// 1 to 64 characters.
@@ -54,7 +54,7 @@ extension HermesClient {
     /// - Parameters:
     ///   - name: 1 to 64 characters.
     ///   - uids: who is in it from the start, besides oneself; at most 499.
-    public func createGroup(named name: String, with uids: [UInt32] = []) async throws -> Group {
+    public func createGroup(named name: String, with uids: [UInt32] = []) async throws -> ChatGroup {
         try await group(replay: .never) { request in
             request.create.name = name
             request.create.memberUids = uids
@@ -64,18 +64,18 @@ extension HermesClient {
     /// A group of one's own, with its members.
     ///
     /// - Throws: HermesClientError `.notFound` if one is in no such group.
-    public func group(id: UInt32) async throws -> Group { try await group { $0.get.groupID = id } }
+    public func group(id: UInt32) async throws -> ChatGroup { try await group { $0.get.groupID = id } }
 
     /// The groups that one is in, by id, without their members.
-    public func groups() async throws -> [Group] {
-        var groups: [Group] = []
+    public func groups() async throws -> [ChatGroup] {
+        var groups: [ChatGroup] = []
         while true {
             var request = Hermes_V1_GroupRequest()
             request.list.afterGroupID = groups.last?.id ?? 0
             request.list.limit = 500
             let result = try await result(of: .group(request), replay: .always)
             guard case .groups(let page) = result.value else { throw Self.unexpected("groups") }
-            groups += page.groups.map { Group($0) }
+            groups += page.groups.map { ChatGroup($0) }
             guard page.more, !page.groups.isEmpty else { return groups }
         }
     }
@@ -93,7 +93,7 @@ extension HermesClient {
         name: String? = nil,
         avatarURL: String? = nil,
         isMuted: Bool? = nil
-    ) async throws -> Group {
+    ) async throws -> ChatGroup {
         try await group { request in
             request.change.groupID = id
             if let name { request.change.name = name }
@@ -141,12 +141,12 @@ extension HermesClient {
     private func group(
         replay: ConnectionDriver<DelimitedLink>.Requests.Replay = .always,
         _ fill: (inout Hermes_V1_GroupRequest) -> Void
-    ) async throws -> Group {
+    ) async throws -> ChatGroup {
         var request = Hermes_V1_GroupRequest()
         fill(&request)
         let result = try await result(of: .group(request), replay: replay)
         guard case .group(let group) = result.value else { throw Self.unexpected("group") }
-        return Group(group)
+        return ChatGroup(group)
     }
 
     private func changeMembers(
@@ -160,7 +160,7 @@ extension HermesClient {
     }
 }
 
-extension Group {
+extension ChatGroup {
     init(_ group: Hermes_V1_Group) {
         id = group.id
         name = group.name

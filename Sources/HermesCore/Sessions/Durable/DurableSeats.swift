@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who sits where, by key; and the client ids of each owner, so that what concerns one account does not look at everybody.
+/// Pure; owner: ``DurableState``.
+struct DurableSeats {
+    private var seats: [SessionKey: DurableState.Seat] = [:]
+    /// Not those without an owner: no end concerns them.
+    private var clientIDs: [String: Set<String>] = [:]
+
+    subscript(key: SessionKey) -> DurableState.Seat? {
+        get { seats[key] }
+        set {
+            let wasThere = seats.updateValue(newValue, forKey: key) != nil
+            guard wasThere != (newValue != nil), !key.owner.isEmpty else { return }
+            if newValue != nil {
+                clientIDs[key.owner, default: []].insert(key.clientID)
+            } else {
+                clientIDs[key.owner]?.remove(key.clientID)
+                if clientIDs[key.owner]?.isEmpty == true { clientIDs[key.owner] = nil }
+            }
+        }
+    }
+
+    /// The keys of an owner.
+    func keys(of owner: String) -> [SessionKey] {
+        clientIDs[owner, default: []].map { SessionKey(owner: owner, clientID: $0) }
+    }
+}
+
+extension Dictionary {
+    /// - Returns: what was there.
+    fileprivate mutating func updateValue(_ value: Value?, forKey key: Key) -> Value? {
+        if let value { updateValue(value, forKey: key) } else { removeValue(forKey: key) }
+    }
+}
