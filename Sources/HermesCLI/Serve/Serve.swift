@@ -31,6 +31,7 @@ struct Serve: AsyncParsableCommand {
     var settings: [String] = []
 
     func run() async throws {
+        Allocator.returnLargeBlocks()
         do throws(ServerFailure) {
             try await HermesServer.run(arguments: settings, file: config)
         } catch {
