@@ -138,8 +138,9 @@ struct MQTTLink: ConnectionLink {
             backlogBytes += bytes
             var message = MQTTMessage(packet, topic: topic)
             // Of what comes by a shared subscription others have their part.
-            let isShared = subscriptions.contains { $0.subscription.filter.hasPrefix("$share/") }
-            if !isShared, let (seq, epoch) = message.pushNumber {
+            if let (seq, epoch) = message.pushNumber,
+                !subscriptions.contains(where: { $0.subscription.filter.hasPrefix("$share/") })
+            {
                 message.missedPushes = topics.arrived(seq, epoch: epoch, on: topic, isKept: packet.retain)
             }
             effects.append(.event(Event(message: message, session: inbound.session, bytes: bytes)))

@@ -11,7 +11,8 @@ struct DurableSeats {
     subscript(key: SessionKey) -> DurableState.Seat? {
         get { seats[key] }
         set {
-            let wasThere = seats.updateValue(newValue, forKey: key) != nil
+            let wasThere = seats[key] != nil
+            seats[key] = newValue
             guard wasThere != (newValue != nil), !key.owner.isEmpty else { return }
             if newValue != nil {
                 clientIDs[key.owner, default: []].insert(key.clientID)
@@ -25,12 +26,5 @@ struct DurableSeats {
     /// The keys of an owner.
     func keys(of owner: String) -> [SessionKey] {
         clientIDs[owner, default: []].map { SessionKey(owner: owner, clientID: $0) }
-    }
-}
-
-extension Dictionary {
-    /// - Returns: what was there.
-    fileprivate mutating func updateValue(_ value: Value?, forKey key: Key) -> Value? {
-        if let value { updateValue(value, forKey: key) } else { removeValue(forKey: key) }
     }
 }

@@ -1,8 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import NIOCore
-
 extension DurableSessions {
     /// Removes what is retained below `user/NAME/`, which is an account's alone by its name; the store is told meanwhile.
     func forgetRetained(of owner: String) {
@@ -13,15 +11,7 @@ extension DurableSessions {
         }
         let now = time.now()
         for found in retained.matching(filter, now: now) {
-            retain(
-                StoredPublication(
-                    topic: found.topic,
-                    payload: ByteBuffer(),
-                    qos: .atLeastOnce,
-                    retain: true,
-                    publishedAt: now
-                )
-            )
+            retain(.removal(of: found.topic, at: now))
         }
     }
 

@@ -66,6 +66,11 @@ package struct StoredPublication: Sendable {
         self.publishedAt = publishedAt
     }
 
+    /// Retained, it removes what a topic has.
+    package static func removal(of topic: TopicName, at now: Timestamp) -> StoredPublication {
+        StoredPublication(topic: topic, payload: ByteBuffer(), qos: .atLeastOnce, retain: true, publishedAt: now)
+    }
+
     /// One without a payload; retained, it removes what is there [MQTT-3.3.1-6].
     package var isEmpty: Bool { payload.readableBytes == 0 }
 

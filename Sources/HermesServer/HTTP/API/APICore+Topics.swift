@@ -142,13 +142,7 @@ extension APICore {
         guard let topic = call.query["topic"].flatMap({ TopicName($0) }) else {
             throw APIProblem(.badRequest, .invalidArgument, "The query parameter topic is missing.")
         }
-        let empty = StoredPublication(
-            topic: topic,
-            payload: ByteBuffer(),
-            qos: .atLeastOnce,
-            retain: true,
-            publishedAt: messenger.time.now()
-        )
+        let empty = StoredPublication.removal(of: topic, at: messenger.time.now())
         let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
             messenger.durable.publish(empty, targets: [], retains: true) { continuation.resume(returning: $0) }
         }
