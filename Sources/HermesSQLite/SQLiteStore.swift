@@ -28,8 +28,17 @@ package final class SQLiteStore: Sendable {
     let sessionCache = Mutex(SessionCache())
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
+    private let record: RunRecord
 
-    init(pool: DatabasePool, epoch: UInt64, settings: StoreSettings, lock: DirectoryLock, logger: Logger) {
+    init(
+        pool: DatabasePool,
+        epoch: UInt64,
+        settings: StoreSettings,
+        lock: DirectoryLock,
+        record: RunRecord,
+        logger: Logger
+    ) {
+        self.record = record
         self.pool = pool
         self.epoch = epoch
         self.settings = settings
@@ -48,6 +57,7 @@ package final class SQLiteStore: Sendable {
             // Fails harmlessly if a reader is still at work: the log stays and the next start goes on with it.
             try? pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try pool.close()
+            record.markClosed()
             lock.release()
         } catch {
             throw StoreFailure.hermesError(error)

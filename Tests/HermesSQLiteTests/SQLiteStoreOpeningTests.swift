@@ -6,6 +6,7 @@ import GRDB
 import HermesCore
 import HermesSQLite
 import HermesTestKit
+import Synchronization
 import Testing
 
 @Suite("Opening a data directory")
@@ -140,6 +141,58 @@ struct SQLiteStoreOpeningTests {
             reason { try SQLiteStore.open(directory: file + "/data", logger: TemporaryDirectory.silent) } == .unwritable
         )
         #expect(reason { try SQLiteStore.open(directory: "/proc/x", logger: TemporaryDirectory.silent) } == .unwritable)
+    }
+
+    /// Whether opening the directory checked the whole file.
+    private func isChecked(_ directory: TemporaryDirectory) throws -> Bool {
+        let isChecked = Atomic(false)
+        let store = try SQLiteStore.open(directory: directory.path, logger: TemporaryDirectory.silent) {
+            isChecked.store(true, ordering: .relaxed)
+        }
+        try store.close()
+        return isChecked.load(ordering: .relaxed)
+    }
+
+    @Test("The file is checked after an unclean end alone, or if something else wrote to it")
+    func checkedOnlyAfterAnUncleanEnd() async throws {
+        let directory = try TemporaryDirectory()
+        #expect(try !isChecked(directory))
+        try await fill(directory)
+        #expect(try !isChecked(directory))
+        // Killed: nobody closes it. The copy is what a crash leaves.
+        let crashed = try TemporaryDirectory()
+        let store = try directory.openStore()
+        for file in try FileManager.default.contentsOfDirectory(atPath: directory.path) where !file.hasSuffix("-shm") {
+            try FileManager.default.copyItem(atPath: directory.path + "/" + file, toPath: crashed.path + "/" + file)
+        }
+        try store.close()
+        #expect(try isChecked(crashed))
+        #expect(try !isChecked(crashed))
+        #expect(try !isChecked(directory))
+        // A copy of a database that was closed is another file: it may be an old one put in its place.
+        try FileManager.default.copyItem(atPath: directory.database, toPath: directory.database + ".copy")
+        try FileManager.default.removeItem(atPath: directory.database)
+        try FileManager.default.moveItem(atPath: directory.database + ".copy", toPath: directory.database)
+        #expect(try isChecked(directory))
+        // Another program's write.
+        try await DatabaseQueue(path: directory.database).write { try $0.execute(sql: "CREATE TABLE other (x)") }
+        #expect(try isChecked(directory))
+        // No record, or one that is not understood.
+        let record = directory.path + "/hermes.run"
+        #expect(try !isChecked(directory))
+        try FileManager.default.removeItem(atPath: record)
+        #expect(try isChecked(directory))
+        try Data("hermes run 1\nclosed".utf8).write(to: URL(fileURLWithPath: record))
+        #expect(try isChecked(directory))
+        #expect(try !isChecked(directory))
+    }
+
+    @Test("A log that was left is no clean end")
+    func aLogThatStaysIsNoCleanEnd() async throws {
+        let directory = try TemporaryDirectory()
+        try await fill(directory)
+        try Data("x".utf8).write(to: URL(fileURLWithPath: directory.database + "-wal"))
+        #expect(try isChecked(directory))
     }
 
     /// A store with some pages of everything.

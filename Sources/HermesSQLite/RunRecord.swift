@@ -1,0 +1,122 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// What a data directory says about the run that used it last: whether it closed the database, and under which boot of
+/// the machine it ran. One short file beside the database, written in place, so that a full disk does not keep it from
+/// being written again; the holder of the ``DirectoryLock`` alone touches it.
+///
+/// It says "closed" only after the database was closed, and "open" before anything of it is written again. Whatever is not
+/// understood, or does not fit the database that is there, counts as not closed.
+struct RunRecord {
+    /// How the last run ended.
+    enum Ending: Sendable, Hashable {
+        /// The database was closed, and is as it was left.
+        case closed
+        /// It was not, or something else has written since.
+        ///
+        /// - Parameter bootID: of the machine when the run began; nil if that is not known: there was no record.
+        case unclosed(bootID: String?)
+    }
+
+    /// The record's name in the data directory.
+    static let fileName = "hermes.run"
+    private static let bytes = 512
+    private static let title = "hermes run 1"
+
+    private let path: String
+    private let database: String
+
+    init(directory: String, database: String) {
+        path = directory + "/" + Self.fileName
+        self.database = database
+    }
+
+    /// Identifies the time since the machine started; nil where the system does not tell.
+    static let bootID: String? = {
+        #if canImport(Darwin)
+        var text = [CChar](repeating: 0, count: 64)
+        var size = text.count
+        guard sysctlbyname("kern.bootsessionuuid", &text, &size, nil, 0) == 0 else { return nil }
+        return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        #else
+        let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
+        let id = text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
+        return id.isEmpty ? nil : id
+        #endif
+    }()
+
+    /// How the last run ended, by the record and the database as they are now.
+    func lastEnding() -> Ending {
+        guard let data = FileManager.default.contents(atPath: path), data.count == Self.bytes else {
+            return .unclosed(bootID: nil)
+        }
+        let lines = String(decoding: data, as: UTF8.self).split(separator: "\n")
+        guard lines.count >= 3, lines[0] == Self.title else { return .unclosed(bootID: nil) }
+        let boot = lines[1].hasPrefix("boot ") ? String(lines[1].dropFirst(5)) : ""
+        if let fingerprint = fingerprint(), lines[2] == "closed \(fingerprint)" { return .closed }
+        return .unclosed(bootID: boot.isEmpty ? nil : boot)
+    }
+
+    /// Says that the database is open, and is not to be relied on until it is closed.
+    ///
+    /// - Parameter bootID: the boot whose end the database may have lost commits in.
+    func markOpen(bootID: String?) throws(StoreOpenError) {
+        let failure = write("boot \(bootID ?? "")\nopen")
+        guard failure == 0 else {
+            throw StoreOpenError(
+                reason: failure == ENOSPC || failure == EDQUOT ? .diskFull : .unwritable,
+                path: path,
+                message: "Cannot be written (\(String(cString: strerror(failure)))). Check its owner, mode and disk."
+            )
+        }
+    }
+
+    /// Says that the database was closed, if nothing is left in its log. If that cannot be written the next start checks the
+    /// database, which does no harm.
+    func markClosed() {
+        guard let fingerprint = fingerprint() else { return }
+        _ = write("boot \(Self.bootID ?? "")\nclosed \(fingerprint)")
+    }
+
+    /// What changes when anything writes to the database or puts another in its place; nil if its log is not empty.
+    private func fingerprint() -> String? {
+        var log = stat()
+        guard stat(database + "-wal", &log) != 0 || log.st_size == 0 else { return nil }
+        var file = stat()
+        guard stat(database, &file) == 0 else { return nil }
+        #if canImport(Darwin)
+        let time = file.st_mtimespec
+        #else
+        let time = file.st_mtim
+        #endif
+        return "\(file.st_ino) \(file.st_size) \(time.tv_sec) \(time.tv_nsec)"
+    }
+
+    /// - Returns: 0, or the system's number of what went wrong.
+    private func write(_ text: String) -> Int32 {
+        var bytes = Array("\(Self.title)\n\(text)\n".utf8)
+        guard bytes.count <= Self.bytes else { return EINVAL }
+        bytes += [UInt8](repeating: 0x0A, count: Self.bytes - bytes.count)
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return errno }
+        defer { close(descriptor) }
+        guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { return errno == 0 ? EIO : errno }
+        guard fsync(descriptor) == 0 else { return errno }
+        // The name, too, where it is new.
+        let directory = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_CLOEXEC)
+        guard directory >= 0 else { return 0 }
+        defer { close(directory) }
+        fsync(directory)
+        return 0
+    }
+}
