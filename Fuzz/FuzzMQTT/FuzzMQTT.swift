@@ -118,7 +118,8 @@ private func check(_ frame: MQTTFrame, _ version: MQTTVersion) {
         broken("a \(packet.type) that was read cannot be written and read again: \(error)")
     }
     if case .subscribe(let subscribe) = packet {
-        for filter in subscribe.subscriptions.map(\.filter) where MQTTTopic.isValidFilter(filter) {
+        for filter in subscribe.subscriptions.map(\.filter) {
+            invariant(MQTTTopic.isValidFilter(filter), "a filter that is not well formed was read")
             guard let (group, rest) = MQTTTopic.sharedParts(of: filter) else { continue }
             invariant(
                 "\(MQTTTopic.sharePrefix)\(group)/\(rest)".utf8.elementsEqual(filter.utf8),

@@ -114,6 +114,15 @@ package struct InboxFeed: Sendable {
         return acknowledged
     }
 
+    /// Of the last ``Action/write(_:)`` the entries behind this one were not written and never will be: the peer cannot
+    /// take them. They count as acknowledged once everything before them is. To be told after
+    /// ``Event/cutShort(after:)``, if that is to be told, and before ``Event/writable`` or ``Event/unwritable``; asks for
+    /// nothing by itself.
+    package mutating func leftOut(behind seq: UInt64) {
+        lastVisible = min(lastVisible, max(seq, acknowledged))
+        settleSkipped()
+    }
+
     // MARK: Events
 
     private mutating func open(after: UInt64, head: UInt64) -> Action {

@@ -20,12 +20,20 @@ package final class DelimitedSession: GatewaySession {
     var lastReport: Duration?
 
     /// Where packets go instead of into frames of their own: another protocol carries them.
-    private let carrier: ((Hermes_V1_Packet) -> Void)?
+    typealias Carrier = (Hermes_V1_Packet, Publication.DropClass) -> Carriage
+    private let carrier: Carrier?
+
+    /// What became of a packet that another protocol carries.
+    enum Carriage {
+        case carried
+        /// The peer cannot take it, nor a word about it: an entry of the inbox counts as taken.
+        case leftOut
+    }
 
     init(
         connection: Connection,
         environment: GatewayEnvironment,
-        carrier: ((Hermes_V1_Packet) -> Void)? = nil
+        carrier: Carrier? = nil
     ) {
         self.connection = connection
         self.environment = environment
@@ -123,7 +131,13 @@ package final class DelimitedSession: GatewaySession {
     // MARK: Answers
 
     func write(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass = .control) {
-        if let carrier { return carrier(packet) }
+        if let carrier {
+            switch carrier(packet, kind) {
+            case .carried: break
+            case .leftOut: if case .event = packet.body { sender?.link.leftOut() }
+            }
+            return
+        }
         connection.write(kind) { try DelimitedFrame.write(packet, into: &$0) }
     }
 
@@ -168,7 +182,8 @@ package final class DelimitedSession: GatewaySession {
             write: { [unowned self] entries in write(entries) }
         )
         sender = Sender(login: login, link: link)
-        link.open(after: cursor, head: login.position.head)
+        // A device may open its inbox again long after its login.
+        link.open(after: cursor, head: max(login.position.head, cursor))
     }
 
     package func farewell(_ reason: CloseReason) {
@@ -193,6 +208,9 @@ package final class DelimitedSession: GatewaySession {
         rooms = nil
         left?.leaveAll(on: connection.loop.topics, as: user, isAnnounced: !isServerStopping)
     }
+
+    /// The client has everything up to here; nil without a login.
+    var acknowledgedSeq: UInt64? { sender?.link.acknowledgedSeq }
 
     /// The client has everything up to here.
     func acknowledged(upTo seq: UInt64) { sender?.link.acknowledged(upTo: seq) }

@@ -156,7 +156,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         while connection.takesFrames {
             raiseLimit()
             guard !Session.hasRequestLimit || connection.bucket.hasToken(rate: rate, burst: rate, now: now) else {
-                return connection.slowDown(for: .milliseconds(max(10, 1_000 / Int64(max(1, rate)))))
+                return connection.slowDownToRate()
             }
             let frame: Session.Decoder.Frame
             do {

@@ -21,6 +21,10 @@ package final class InboxLink {
     private let write: Writer
     private var feed: InboxFeed
     private var isClosed = false
+    /// The last entry that was really written.
+    private var lastWrittenSeq: UInt64 = 0
+    /// The entry that is being written, or was written last, was left out.
+    private var isLeftOut = false
 
     /// - Parameters:
     ///   - window: entries that may be written and not acknowledged.
@@ -66,6 +70,12 @@ package final class InboxLink {
     /// From ``ConnectionEvents/inboxAdvanced(_:)``.
     package func advanced(_ entries: [InboxEntry]) { handle(.entriesCommitted(entries)) }
 
+    /// To be called from `write`: the peer cannot take this entry, which counts as taken once all before it are.
+    package func leftOut() { isLeftOut = true }
+
+    /// The peer has everything up to here.
+    package var acknowledgedSeq: UInt64 { feed.acknowledged }
+
     /// From ``ConnectionEvents/becameWritable()``.
     package func becameWritable() { handle(.writable) }
 
@@ -98,7 +108,9 @@ package final class InboxLink {
                 // Asks for more where more is stored, unless the peer does not keep up.
                 if let rest {
                     action = feed.handle(.cutShort(after: rest.seq - 1))
+                    if isLeftOut { feed.leftOut(behind: lastWrittenSeq) }
                 } else {
+                    if isLeftOut { feed.leftOut(behind: lastWrittenSeq) }
                     action = feed.handle(connection.keepsUp ? .writable : .unwritable)
                 }
             }
@@ -109,10 +121,13 @@ package final class InboxLink {
     ///
     /// - Returns: the first entry that was not written; nil if all were.
     private func writeWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
+        isLeftOut = false
         for entry in entries {
             guard connection.hasRoom else { return entry }
+            isLeftOut = false
             write([entry])
             if isClosed { return nil }
+            if !isLeftOut { lastWrittenSeq = entry.lastSeq }
         }
         return nil
     }

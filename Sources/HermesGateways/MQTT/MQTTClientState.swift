@@ -86,7 +86,8 @@ final class MQTTAccountState {
     let login: Login
     /// Made once the native protocol is spoken.
     var inbox: MQTTInbox?
-    var isInboxOpen = false
+    /// The subscriptions that ask for it, but for those that have ended since they were looked at last.
+    var asking: Set<TopicText> = []
 
     init(login: Login) { self.login = login }
 }

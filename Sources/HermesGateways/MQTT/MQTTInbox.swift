@@ -9,6 +9,9 @@ import SwiftProtobuf
 
 /// The native protocol carried by publications: `hermes/v1/up` to the server, `hermes/v1/down` to the client, each also
 /// as JSON with `/json` behind it. Owner: the connection's event loop.
+///
+/// It stays while the connection does, also without a subscription: what is under way keeps its packet identifier until
+/// the client acknowledges it [MQTT-3.10.4-3].
 final class MQTTInbox {
     enum Topic {
         static let up = "hermes/v1/up"
@@ -17,15 +20,24 @@ final class MQTTInbox {
         static let downJSON = "hermes/v1/down/json"
     }
 
+    /// How the client wants to have what comes down.
+    struct Form: Hashable {
+        /// JSON if no subscription asks for the binary form.
+        let isJSON: Bool
+        let qos: QoS
+
+        var topic: String { isJSON ? Topic.downJSON : Topic.down }
+    }
+
     /// The identifiers of these publications lie above those of all others, so that they never meet.
     static let windowSize = 500
     static let firstPacketID = OutboundWindow.maxSpan + 1
 
-    /// The form and QoS that the client subscribed to; JSON if it wants both.
-    private(set) var isJSON = false
-    private(set) var qos = QoS.atMostOnce
-    /// Serves the packets.
-    let packets: DelimitedSession
+    private(set) var form: Form
+    /// Serves the packets; nil while the client does not subscribe to what comes down.
+    private(set) var packets: DelimitedSession?
+    /// The client has everything up to here; where the inbox goes on when it is subscribed to again.
+    private(set) var cursor: UInt64
     private var window = makeWindow()
     /// The seq of the entry that each message of the window carries, the oldest first.
     private var seqs = Deque<UInt64>()
@@ -34,46 +46,90 @@ final class MQTTInbox {
         OutboundWindow(limit: windowSize, span: Int(UInt16.max) - OutboundWindow.maxSpan)
     }
 
-    init(packets: DelimitedSession) { self.packets = packets }
-
-    func subscribed(_ filter: TopicFilter, _ qos: QoS) {
-        isJSON = MQTTInbox.matches(filter, Topic.downJSON) && !MQTTInbox.matches(filter, Topic.down)
-        self.qos = min(qos, .atLeastOnce)
+    init(_ form: Form, cursor: UInt64) {
+        self.form = form
+        self.cursor = cursor
     }
+
+    func open(_ packets: DelimitedSession) { self.packets = packets }
+
+    func change(to form: Form) { self.form = form }
+
+    /// The client subscribes to it no more; what is under way may still be acknowledged.
+    func close() {
+        guard let packets else { return }
+        if let acknowledged = packets.acknowledgedSeq { cursor = max(cursor, acknowledged) }
+        self.packets = nil
+        packets.closed()
+    }
+
+    // MARK: Who asks for it
+
+    /// Whether what is published there is a request to the server and reaches nobody else.
+    static func isForServer(_ topic: TopicName) -> Bool { [Topic.up, Topic.upJSON].contains(topic.rawValue) }
 
     /// Whether a filter asks for what comes down.
     static func isAskedFor(by filter: TopicFilter) -> Bool {
         filter.rawValue.hasPrefix("hermes/") && (matches(filter, Topic.down) || matches(filter, Topic.downJSON))
     }
 
+    /// What some subscriptions ask for together; nil: nothing.
+    ///
+    /// - Parameter mayRead: whether the client may have what comes by a subscription that may not have all it matches.
+    static func form(
+        of subscriptions: [(filter: TopicFilter, options: SubscriptionOptions)],
+        mayRead: (String) -> Bool
+    ) -> Form? {
+        func qos(_ topic: String) -> QoS? {
+            subscriptions.filter { matches($0.filter, topic) && (!$0.options.isFiltered || mayRead(topic)) }
+                .map(\.options.qos).max()
+        }
+        if let qos = qos(Topic.down) { return Form(isJSON: false, qos: min(qos, .atLeastOnce)) }
+        return qos(Topic.downJSON).map { Form(isJSON: true, qos: min($0, .atLeastOnce)) }
+    }
+
     private static func matches(_ filter: TopicFilter, _ topic: String) -> Bool {
         TopicName(topic).map(filter.matches) ?? false
     }
 
+    // MARK: The window
+
     /// The packet identifier for an entry that is to be acknowledged; nil if it is sent at most once.
-    func packetID(for packet: Hermes_V1_Packet) -> UInt16? {
-        guard qos > .atMostOnce, case .event(let event) = packet.body, window.hasRoom else { return nil }
+    func nextPacketID(for packet: Hermes_V1_Packet) -> UInt16? {
+        guard form.qos > .atMostOnce, case .event = packet.body, window.hasRoom else { return nil }
+        return UInt16(MQTTInbox.firstPacketID - 1) + window.nextPacketID
+    }
+
+    /// An entry goes out with ``nextPacketID(for:)``.
+    func sent(_ packet: Hermes_V1_Packet) {
+        guard case .event(let event) = packet.body else { return }
+        let id = window.nextPacketID
+        guard window.send(exactlyOnce: false) == id else { return assertionFailure("another identifier than told") }
         if case .expired(let gone) = event.event {
             seqs.append(max(event.seq, gone.toSeq))
         } else {
             seqs.append(event.seq)
         }
-        return UInt16(MQTTInbox.firstPacketID - 1) + window.send(exactlyOnce: false)
     }
 
     /// PUBACK of one of these publications: entries are taken in order.
-    func acknowledged(_ packetID: UInt16) {
+    ///
+    /// - Returns: the seq up to which all are taken now; nil if that is no news.
+    func acknowledged(_ packetID: UInt16) -> UInt64? {
         let before = window.base
-        guard case .completed = window.acknowledged(packetID - UInt16(MQTTInbox.firstPacketID - 1)) else { return }
+        guard case .completed = window.acknowledged(packetID - UInt16(MQTTInbox.firstPacketID - 1)) else { return nil }
         var taken: UInt64?
         for _ in before..<window.base { taken = seqs.popFirst() ?? taken }
-        if let taken { packets.acknowledged(upTo: taken) }
+        if let taken { cursor = max(cursor, taken) }
+        return taken
     }
+
+    // MARK: Packets
 
     /// A packet as the client wants it; nil if it cannot be written.
     func payload(of packet: Hermes_V1_Packet) -> ByteBuffer? {
         do {
-            return isJSON ? ByteBuffer(string: try packet.jsonString()) : try packet.wireBuffer()
+            return form.isJSON ? ByteBuffer(string: try packet.jsonString()) : try packet.wireBuffer()
         } catch {
             return nil
         }
@@ -85,5 +141,65 @@ final class MQTTInbox {
         var options = JSONDecodingOptions()
         options.messageDepthLimit = 32
         return try Hermes_V1_Packet(jsonUTF8Bytes: Array(payload.readableBytesView), options: options)
+    }
+}
+
+// MARK: - What is too long for a client
+
+extension MQTTInbox {
+    /// What is sent in the place of a packet that is too long for the client, the most telling first; none for what
+    /// matters only now.
+    ///
+    /// - Parameter bytes: how long the packet's payload is.
+    static func standIns(for packet: Hermes_V1_Packet, bytes: Int) -> [Hermes_V1_Packet] {
+        switch packet.body {
+        case .event(let event):
+            var standIn = Hermes_V1_Packet()
+            standIn.event.seq = event.seq
+            standIn.event.serverTimeMs = event.serverTimeMs
+            standIn.event.oversized = oversized(event, bytes: bytes)
+            var telling = standIn
+            telling.event.oversized.hint =
+                "longer than this client's Maximum Packet Size; over a connection that takes it, "
+                + "synchronize with after_seq \(event.seq - min(event.seq, 1)) and limit 1 gives it"
+            return [telling, standIn]
+        case .result where packet.id != 0:
+            var failure = Hermes_V1_Packet()
+            failure.id = packet.id
+            failure.result.error = DelimitedTranslation.error(
+                HermesError(
+                    .tooLarge,
+                    "the answer takes \(bytes) bytes, more than this client's Maximum Packet Size; ask for less at once"
+                )
+            )
+            return [failure]
+        default:
+            return []
+        }
+    }
+
+    private static func oversized(_ event: Hermes_V1_Event, bytes: Int) -> Hermes_V1_Oversized {
+        var oversized = Hermes_V1_Oversized()
+        oversized.packetBytes = UInt64(clamping: bytes)
+        switch event.event {
+        case .message(let message):
+            oversized.kind = "message"
+            oversized.id = message.id
+            oversized.conversation = message.conversation
+            oversized.conversationSeq = message.conversationSeq
+            oversized.fromUid = message.fromUid
+        case .push(let push):
+            oversized.kind = "push"
+            oversized.id = push.id
+        case .readMark: oversized.kind = "read_mark"
+        case .recalled: oversized.kind = "recalled"
+        case .contact: oversized.kind = "contact"
+        case .group: oversized.kind = "group"
+        case .call: oversized.kind = "call"
+        case .expired: oversized.kind = "expired"
+        case .oversized: oversized.kind = "oversized"
+        case nil: break
+        }
+        return oversized
     }
 }

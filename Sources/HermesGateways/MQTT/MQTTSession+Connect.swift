@@ -108,10 +108,7 @@ extension MQTTSession {
         client.receiveMaximum = receiveMaximum
         usesAliases = client.maxAlias > 0
         if let will = connect.will {
-            guard let pending = pendingWill(will, of: client) else {
-                return refuse(MQTTPacketError(.notAuthorized, "the will's topic may not be published to"))
-            }
-            client.will = pending
+            do throws(MQTTPacketError) { client.will = try pendingWill(will, of: client) } catch { return refuse(error) }
         }
         self.client = client
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
@@ -130,10 +127,15 @@ extension MQTTSession {
         }
     }
 
-    private func pendingWill(_ will: MQTTWill, of client: MQTTClientState) -> MQTTPendingWill? {
-        guard let topic = TopicName(will.topic),
+    /// A will is held to what holds for a PUBLISH, before anybody relies on it.
+    private func pendingWill(
+        _ will: MQTTWill,
+        of client: MQTTClientState
+    ) throws(MQTTPacketError) -> MQTTPendingWill {
+        guard let topic = TopicName(will.topic), !MQTTInbox.isForServer(topic),
             client.access(environment.access).allows(.publish, will.topic)
-        else { return nil }
+        else { throw MQTTPacketError(.notAuthorized, "the will's topic may not be published to") }
+        try Self.check(will.properties)
         var delay = Duration.zero
         for property in will.properties.list {
             if case .willDelayInterval(let seconds) = property { delay = .seconds(Int64(seconds)) }
@@ -148,7 +150,10 @@ extension MQTTSession {
             retain: will.retain,
             details: MQTTTranslation.details(of: will.properties, now: now())
         )
-        return MQTTPendingWill(publication: publication, givenAt: now(), delay: delay)
+        guard let kind = MQTTTranslation.kind(of: publication) else {
+            throw MQTTPacketError(.payloadFormatInvalid, "the will is not what its liveroom-type says")
+        }
+        return MQTTPendingWill(publication: publication.ofKind(kind), givenAt: now(), delay: delay)
     }
 
     /// One and a half times the keep alive [MQTT-3.1.2-22].
@@ -171,8 +176,9 @@ extension MQTTSession {
         if version == .v5 {
             packet.properties = MQTTProperties(grants(client, connect, isAssigned: isAssigned))
         }
+        guard let bytes = bytes(of: .connack(packet)) else { return refuse(Self.tooLarge(.connack(packet))) }
         phase = .connected
-        write(.connack(packet))
+        connection.write(frame: bytes)
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)
     }
@@ -203,9 +209,8 @@ extension MQTTSession {
     /// CONNACK with a reason, before the connection closes [MQTT-3.1.4-2].
     func connack(refusal reason: MQTTReasonCode, _ text: String) {
         let packet = MQTTConnack(reason: reason)
-        guard version == .v5 else { return write(.connack(packet)) }
         var telling = packet
-        telling.properties = [.reasonString(text)]
-        write(.connack(telling), orShorter: .connack(packet))
+        if version == .v5 { telling.properties = [.reasonString(text)] }
+        writeLast(.connack(telling), orShorter: .connack(packet))
     }
 }

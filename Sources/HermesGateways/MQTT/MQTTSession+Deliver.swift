@@ -40,10 +40,8 @@ extension MQTTSession {
     private func deliverOnce(_ publication: Publication, _ subscription: TopicSubscription) {
         let options = subscription.options
         guard !options.isFiltered || mayRead(publication.topic) else { return }
-        send(
+        sendOnce(
             publication,
-            .atMostOnce,
-            packetID: 0,
             isRetained: options.retainAsPublished && publication.retain,
             identifiers: options.identifiers
         )
@@ -59,15 +57,13 @@ extension MQTTSession {
         }
         guard subscription.isPlain, !usesAliases else {
             let options = subscription.options
-            guard let id = window?.send(exactlyOnce: qos == .exactlyOnce) else { return }
-            if subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
-            send(
+            let isSent = sendWindowed(
                 delivery.publication,
                 qos,
-                packetID: id,
                 isRetained: options.retainAsPublished && delivery.publication.retain,
                 identifiers: options.identifiers
             )
+            if isSent, subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
             return
         }
         let version = version
@@ -144,20 +140,57 @@ extension MQTTSession {
     }
 
     /// The client takes no packet of that size: it is as if it had been sent [MQTT-3.1.2-25].
-    private func tooLarge() { gateway.metrics.droppedTooLarge.increment() }
+    func tooLarge() { gateway.metrics.droppedTooLarge.increment() }
 
-    /// Writes a message in a form of its own.
+    /// Sends a message with QoS 0 in a form of its own; one that the client cannot take is left out.
+    func sendOnce(_ publication: Publication, isRetained: Bool, identifiers: [UInt32]) {
+        guard
+            let packet = packet(
+                publication,
+                .atMostOnce,
+                packetID: 0,
+                isRetained: isRetained,
+                identifiers: identifiers
+            )
+        else { return tooLarge() }
+        connection.write(.text, frame: packet)
+    }
+
+    /// Sends a message with QoS 1 or 2 of a clean session, which has room in the window. Only what the client can take
+    /// takes a place there: nothing would ever free the place of what was not sent.
     ///
-    /// - Returns: false if the client takes no packet of that size.
-    @discardableResult
-    func send(
+    /// - Returns: false if it was left out, and counted.
+    private func sendWindowed(_ publication: Publication, _ qos: QoS, isRetained: Bool, identifiers: [UInt32]) -> Bool {
+        guard let next = window?.nextPacketID else { return false }
+        guard
+            let packet = packet(
+                publication,
+                qos,
+                packetID: next,
+                isRetained: isRetained,
+                identifiers: identifiers
+            )
+        else {
+            tooLarge()
+            return false
+        }
+        guard window?.send(exactlyOnce: qos == .exactlyOnce) == next else { return false }
+        connection.write(frame: packet)
+        return true
+    }
+
+    /// A message in a form of its own.
+    ///
+    /// Nothing has been sent and no place been taken when this returns, so that the caller has to look at the answer.
+    /// - Returns: the PUBLISH packet, to be written now; nil if the client takes no packet of that size.
+    func packet(
         _ publication: Publication,
         _ qos: QoS,
         packetID: UInt16,
         isRetained: Bool,
         isDuplicate: Bool = false,
         identifiers: [UInt32]
-    ) -> Bool {
+    ) -> ByteBuffer? {
         var writer = MQTTPublishWriter(version: version, qos: qos, now: now())
         writer.packetID = packetID
         writer.isRetained = isRetained
@@ -171,11 +204,9 @@ extension MQTTSession {
         guard frame.readableBytes <= maxPacketBytes else {
             // The client has not learnt of it.
             if writer.alias != nil, !writer.omitsTopic { client?.outboundAliases[publication.topic] = nil }
-            tooLarge()
-            return false
+            return nil
         }
-        connection.write(qos == .atMostOnce ? .text : .control, frame: frame)
-        return true
+        return frame
     }
 
     /// A short number instead of the topic, for the first topics that come while numbers last.
@@ -209,23 +240,13 @@ extension MQTTSession {
         guard !MQTTTranslation.isExpired(message.publication.details, now: now()) else {
             return gateway.metrics.droppedExpired.increment()
         }
-        guard let id = window?.send(exactlyOnce: message.qos == .exactlyOnce) else { return }
-        if message.shared != nil { remember(message.publication, message.shared) }
-        let isSent = send(
+        let isSent = sendWindowed(
             message.publication,
             message.qos,
-            packetID: id,
             isRetained: message.isRetained,
             identifiers: message.identifiers
         )
-        if !isSent { forget(id, message.qos) }
-    }
-
-    /// A message that could not be sent counts as taken.
-    private func forget(_ packetID: UInt16, _ qos: QoS) {
-        _ =
-            qos == .exactlyOnce
-            ? window?.received(packetID, isRefused: true) : window?.acknowledged(packetID)
+        if isSent { remember(message.publication, message.shared) }
     }
 
     // MARK: Acknowledgements
@@ -234,7 +255,7 @@ extension MQTTSession {
         let answer: OutboundWindow.Answer
         switch type {
         case .puback where Int(packetID) >= MQTTInbox.firstPacketID:
-            client?.inbox?.acknowledged(packetID)
+            inboxAcknowledged(packetID)
             return
         case .puback: answer = window?.acknowledged(packetID) ?? .unknown
         case .pubcomp: answer = window?.finished(packetID) ?? .unknown
@@ -257,8 +278,10 @@ extension MQTTSession {
         case .alreadyReceived:
             writeAcknowledgement(.pubrel, packetID)
         case .unknown:
-            // Possible after the loss of a session; in 5.0 said where there is an answer.
-            if type == .pubrec { writeAcknowledgement(.pubrel, packetID, .packetIdentifierNotFound) }
+            // Possible after the loss of a session; in 5.0 said where there is an answer. A PUBREC that says no ends the
+            // exchange: PUBREL answers those below 0x80 alone [MQTT-4.3.3-4].
+            guard type == .pubrec, !reason.isFailure else { return }
+            writeAcknowledgement(.pubrel, packetID, .packetIdentifierNotFound)
         }
     }
 }

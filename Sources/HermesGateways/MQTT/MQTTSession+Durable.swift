@@ -4,6 +4,7 @@
 import HermesCore
 import HermesWire
 import Logging
+import Metrics
 import NIOCore
 
 /// Sessions: whose this one is, and the queue of one that outlives its connection (3.1.2.4, 4.1, 4.4).
@@ -98,6 +99,7 @@ extension MQTTSession {
             held.shared?.options.isFiltered = isFiltered
             if isFiltered { client.hasFilteredSubscriptions = true }
         }
+        adjustInbox(of: client)
     }
 
     // MARK: The queue
@@ -130,25 +132,23 @@ extension MQTTSession {
         let isWanted =
             (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now()))
             && (!client.hasFilteredSubscriptions || mayRead(stored.topic))
-        guard isWanted, let id = window?.send(exactlyOnce: queued.qos == .exactlyOnce) else {
+        guard let next = window?.nextPacketID else { return }
+        guard isWanted,
+            let packet = packet(
+                Publication(stored),
+                queued.qos,
+                packetID: next,
+                isRetained: queued.retain,
+                isDuplicate: queued.seq <= durable.sentBefore,
+                identifiers: queued.identifiers
+            ), window?.send(exactlyOnce: queued.qos == .exactlyOnce) == next
+        else {
+            // Not for the client any more, or too large for it: it counts as taken.
+            if isWanted { tooLarge() }
             window?.skip(to: queued.seq + 1)
-            if !isWanted { complete(queued.seq, of: client) }
-            return
+            return complete(queued.seq, of: client)
         }
-        let isSent = send(
-            Publication(stored),
-            queued.qos,
-            packetID: id,
-            isRetained: queued.retain,
-            isDuplicate: queued.seq <= durable.sentBefore,
-            identifiers: queued.identifiers
-        )
-        if !isSent {
-            // Too large for the client: it counts as taken.
-            let answer =
-                queued.qos == .exactlyOnce ? window?.received(id, isRefused: true) : window?.acknowledged(id)
-            if case .completed(let number)? = answer { complete(number, of: client) }
-        }
+        connection.write(frame: packet)
     }
 
     private func load(after seq: UInt64, of durable: MQTTDurableQueue) {
@@ -226,6 +226,13 @@ extension MQTTSession {
 
     // MARK: The end
 
+    /// By the rules of now: those of the day when the will was given may be others.
+    private func mayPublish(_ will: MQTTPendingWill, of client: MQTTClientState) -> Bool {
+        let isAllowed = client.access(environment.access).allows(.publish, will.publication.topic.rawValue)
+        if !isAllowed { gateway.metrics.refusedPublishes.increment() }
+        return isAllowed
+    }
+
     /// The connection is closed: lets go of everything, and says what is to be said.
     func letGo() {
         guard let client else { return }
@@ -235,7 +242,7 @@ extension MQTTSession {
         lastTarget = nil
         inboxClosed(client)
         // Before the session is given back: who takes it over takes the will back. A CONNECT that was not accepted left none.
-        if let will = client.will, let link = client.link, link.id.rawValue != 0 {
+        if let will = client.will, let link = client.link, link.id.rawValue != 0, mayPublish(will, of: client) {
             let expiry = link.endsSession ? .zero : client.sessionExpiry
             environment.wills.ended(will, of: client.key, sessionExpiry: expiry, on: connection.loop)
         }

@@ -3,45 +3,94 @@
 
 package import HermesCore
 import HermesWire
+import Metrics
 import NIOCore
 
 /// What is not for subscribers: the native protocol in publications, and what rooms ask of theirs.
 extension MQTTSession {
-    /// The client subscribed to what comes down: from now on it gets its account's inbox.
-    func openInbox(_ filter: TopicFilter, _ qos: QoS, of client: MQTTClientState) {
+    /// A subscription asks for what comes down, or is changed.
+    func inboxAskedFor(by text: String, of client: MQTTClientState) {
         guard let account = client.account else { return }
-        let inbox = inbox(of: account)
-        inbox.subscribed(filter, qos)
-        guard !account.isInboxOpen else { return }
-        account.isInboxOpen = true
-        let login = account.login
-        inbox.packets.authenticated(login, after: login.device.cursor, window: MQTTInbox.windowSize)
+        account.asking.insert(TopicText(text))
+        adjustInbox(of: client)
     }
 
-    private func inbox(of account: MQTTAccountState) -> MQTTInbox {
-        if let inbox = account.inbox { return inbox }
-        let packets = DelimitedSession(connection: connection, environment: environment) { [unowned self] packet in
-            writeDown(packet)
+    /// The subscriptions changed, or what the client may read: it gets its account's inbox while it asks for it, in the
+    /// form and with the QoS that it asks for now.
+    func adjustInbox(of client: MQTTClientState) {
+        guard let account = client.account, !account.asking.isEmpty else { return }
+        account.asking.formIntersection(client.subscriptions.keys)
+        let asking = account.asking.compactMap { text in
+            client.subscriptions[text].flatMap { held in
+                TopicFilter(text.rawValue).map { (filter: $0, options: held.options) }
+            }
         }
-        let inbox = MQTTInbox(packets: packets)
+        let form = MQTTInbox.form(of: asking) { topic in TopicName(topic).map(mayRead) ?? false }
+        guard let form else {
+            account.inbox?.close()
+            return
+        }
+        let inbox = account.inbox ?? MQTTInbox(form, cursor: account.login.device.cursor)
         account.inbox = inbox
-        return inbox
+        inbox.change(to: form)
+        guard inbox.packets == nil else { return }
+        let packets = DelimitedSession(connection: connection, environment: environment) { [unowned self] packet, kind in
+            writeDown(packet, kind)
+        }
+        inbox.open(packets)
+        packets.authenticated(account.login, after: inbox.cursor, window: MQTTInbox.windowSize)
     }
 
-    private func writeDown(_ packet: Hermes_V1_Packet) {
-        guard phase == .connected, let account = client?.account, account.isInboxOpen, let inbox = account.inbox,
-            let payload = inbox.payload(of: packet),
-            let topic = TopicName(inbox.isJSON ? MQTTInbox.Topic.downJSON : MQTTInbox.Topic.down)
-        else { return }
+    /// Sends a packet of the native protocol; what is too long for the client is replaced by a word about it.
+    private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedSession.Carriage {
+        // Nothing more is written: what becomes of the packet is the business of the next connection.
+        guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }
+        let payload = inbox.payload(of: packet)
+        if let payload, writesDown(payload, packet, kind, inbox) { return .carried }
+        for standIn in MQTTInbox.standIns(for: packet, bytes: payload?.readableBytes ?? 0) {
+            guard let payload = inbox.payload(of: standIn) else { continue }
+            if writesDown(payload, standIn, kind, inbox) {
+                gateway.metrics.standIns.increment()
+                return .carried
+            }
+        }
+        tooLarge()
+        return .leftOut
+    }
+
+    /// - Returns: false if the client takes no packet of that size; then nothing was written.
+    private func writesDown(
+        _ payload: ByteBuffer,
+        _ packet: Hermes_V1_Packet,
+        _ kind: Publication.DropClass,
+        _ inbox: MQTTInbox
+    ) -> Bool {
+        guard let topic = TopicName(inbox.form.topic) else { return false }
         let publication = Publication(topic: topic, payload: payload, kind: Publication.plainKind)
-        let id = inbox.packetID(for: packet)
-        send(
+        let id = inbox.nextPacketID(for: packet)
+        let publish = self.packet(
             publication,
             id == nil ? .atMostOnce : .atLeastOnce,
             packetID: id ?? 0,
             isRetained: false,
             identifiers: []
         )
+        guard let publish else { return false }
+        if id != nil { inbox.sent(packet) }
+        connection.write(kind, frame: publish)
+        return true
+    }
+
+    /// PUBACK of an entry. It counts after UNSUBSCRIBE, too: what was under way is taken to its end [MQTT-3.10.4-3].
+    func inboxAcknowledged(_ packetID: UInt16) {
+        guard let account = client?.account, let inbox = account.inbox, let taken = inbox.acknowledged(packetID) else {
+            return
+        }
+        if let packets = inbox.packets {
+            packets.acknowledged(upTo: taken)
+        } else {
+            environment.messenger.messages.acknowledge(account.login.principal, upTo: taken)
+        }
     }
 
     /// Takes a publication that is for the server itself, or that a room does not take.
@@ -57,14 +106,16 @@ extension MQTTSession {
     }
 
     private func receivedUp(_ payload: ByteBuffer, isJSON: Bool, _ head: MQTTPublishHead) {
-        guard let account = client?.account, account.isInboxOpen, let inbox = account.inbox else {
+        guard let packets = client?.inbox?.packets else {
             // Without the topic of the answers nobody would hear them.
             return answer(head, .notAuthorized)
         }
         do {
             let packet = try MQTTInbox.packet(from: payload, isJSON: isJSON)
             answer(head, .success)
-            inbox.packets.received(packet)
+            // As frames of the native protocol are: by one bucket, and one at a time if it takes long.
+            connection.countRequest()
+            packets.received(packet)
         } catch {
             answer(head, .payloadFormatInvalid)
         }
@@ -72,24 +123,27 @@ extension MQTTSession {
 
     // MARK: Events
 
-    package func inboxAdvanced(_ entries: [InboxEntry]) { client?.inbox?.packets.inboxAdvanced(entries) }
+    package func inboxAdvanced(_ entries: [InboxEntry]) { client?.inbox?.packets?.inboxAdvanced(entries) }
 
-    package func ephemeralArrived(_ event: EphemeralEvent) { client?.inbox?.packets.ephemeralArrived(event) }
+    package func ephemeralArrived(_ event: EphemeralEvent) { client?.inbox?.packets?.ephemeralArrived(event) }
 
     package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {
-        client?.inbox?.packets.sent(correlation, result)
+        client?.inbox?.packets?.sent(correlation, result)
     }
 
     func inboxClosed(_ client: MQTTClientState) {
-        guard let account = client.account else { return }
-        account.isInboxOpen = false
-        account.inbox?.packets.closed()
-        account.inbox = nil
+        client.inbox?.close()
     }
 }
 
 /// What rooms ask of a publication: LiveRoom's viewers are in them, too.
 extension MQTTTranslation {
+    /// What a publication is to whom it reaches: for rooms as ``roomKind(of:)`` says, plain elsewhere.
+    static func kind(of publication: Publication) -> UInt16? {
+        let isForRoom = publication.topic.rawValue.hasPrefix(TopicName.roomPrefix)
+        return isForRoom ? roomKind(of: publication) : Publication.plainKind
+    }
+
     /// LiveRoom's type of a message to a room; nil if it says one that is not a client's, or if the body is not of that
     /// type.
     static func roomKind(of publication: Publication) -> UInt16? {

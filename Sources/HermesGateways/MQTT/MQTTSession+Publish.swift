@@ -57,7 +57,7 @@ extension MQTTSession {
     }
 
     /// What is well-formed, yet not for a client to send.
-    private static func check(_ properties: MQTTProperties) throws(MQTTPacketError) {
+    static func check(_ properties: MQTTProperties) throws(MQTTPacketError) {
         for property in properties.list {
             switch property {
             case .subscriptionIdentifier:

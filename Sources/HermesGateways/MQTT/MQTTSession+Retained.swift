@@ -58,7 +58,7 @@ extension MQTTSession {
         guard isWanted(publication.topic, request, of: client) else { return true }
         let qos = min(publication.qos, request.options.qos)
         guard qos > .atMostOnce else {
-            send(publication, qos, packetID: 0, isRetained: true, identifiers: request.options.identifiers)
+            sendOnce(publication, isRetained: true, identifiers: request.options.identifiers)
             return true
         }
         guard waiting == nil, window?.hasRoom ?? makeWindow() else { return false }
@@ -101,13 +101,7 @@ extension MQTTSession {
         guard let client, let queue = client.retained else { return }
         let wanted = publications.filter { isWanted($0.topic, request, of: client) }
         for stored in wanted where stored.qos == .atMostOnce {
-            send(
-                Publication(stored),
-                .atMostOnce,
-                packetID: 0,
-                isRetained: true,
-                identifiers: request.options.identifiers
-            )
+            sendOnce(Publication(stored), isRetained: true, identifiers: request.options.identifiers)
         }
         let stored = wanted.filter { $0.qos > .atMostOnce }
         guard !stored.isEmpty else { return sendRetainedLater(queue) }

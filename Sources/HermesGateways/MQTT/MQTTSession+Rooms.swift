@@ -17,7 +17,7 @@ extension MQTTSession {
     package func removed(_ account: Account, from room: RoomName) -> Bool {
         guard phase == .connected, let client else { return false }
         // A room that was entered by the native protocol.
-        let wasIn = client.inbox?.packets.removed(account, from: room) ?? false
+        let wasIn = client.inbox?.packets?.removed(account, from: room) ?? false
         guard client.identity.userName == account.nickName.key else { return wasIn }
         let topic = room.topic
         guard !client.closedRooms.contains(topic) else { return wasIn }
@@ -71,7 +71,7 @@ extension MQTTSession {
         // Cannot fail: all required fields are set.
         guard let body = try? message.wireBuffer() else { return }
         let kicked = LiveRoomTranslation.publication(of: body, type: .kicked, to: topic, sender: nil)
-        send(kicked, .atMostOnce, packetID: 0, isRetained: false, identifiers: [])
+        sendOnce(kicked, isRetained: false, identifiers: [])
     }
 
     /// The client subscribed anew: rooms that match are open to it again.

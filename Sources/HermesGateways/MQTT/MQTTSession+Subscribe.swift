@@ -95,7 +95,6 @@ extension MQTTSession {
         of client: MQTTClientState,
         new: (count: Int, bytes: Int)
     ) -> Result<Granted, Refusal> {
-        guard MQTTTopic.isValidFilter(wanted.filter) else { return .failure(Refusal(reason: .topicFilterInvalid)) }
         let shared = MQTTTopic.sharedParts(of: wanted.filter)
         let text = shared.map { String($0.filter) } ?? wanted.filter
         guard let filter = TopicFilter(text) else { return .failure(Refusal(reason: .topicFilterInvalid)) }
@@ -147,13 +146,14 @@ extension MQTTSession {
         _ options: SubscriptionOptions,
         of client: MQTTClientState
     ) {
+        let isForInbox = group == nil && MQTTInbox.isAskedFor(by: filter)
+        defer { if isForInbox { inboxAskedFor(by: text, of: client) } }
         if let known = client.subscriptions[TopicText(text)] {
             known.live?.options = options
             known.shared?.options = options
             client.subscriptions[TopicText(text)]?.options = options
             return
         }
-        if group == nil, MQTTInbox.isAskedFor(by: filter) { openInbox(filter, options.qos, of: client) }
         var held = MQTTHeldSubscription(options: options)
         if let group {
             held.shared = topics.subscribe(self, sharing: group, to: filter, options: options)
@@ -184,10 +184,6 @@ extension MQTTSession {
         var ended: [MQTTHeldSubscription] = []
         takeTurns(packet.filters.count)
         for filter in packet.filters {
-            guard MQTTTopic.isValidFilter(filter) else {
-                reasons.append(.topicFilterInvalid)
-                continue
-            }
             guard let held = client.subscriptions.removeValue(forKey: TopicText(filter)) else {
                 reasons.append(.noSubscriptionExisted)
                 continue
@@ -198,6 +194,7 @@ extension MQTTSession {
             reasons.append(.success)
         }
         letGo(ended)
+        adjustInbox(of: client)
         let unsuback = MQTTUnsuback(packetID: packet.packetID, reasons: reasons)
         guard client.durable != nil, let link = client.link, !gone.isEmpty else { return write(.unsuback(unsuback)) }
         let service = environment.messenger.durable

@@ -3,6 +3,7 @@
 
 package import HermesCore
 package import HermesWire
+import Logging
 import NIOCore
 
 /// One MQTT connection.
@@ -142,17 +143,33 @@ package final class MQTTSession: GatewaySession, SharedMember {
 
     // MARK: Output
 
+    /// Writes an answer. One that is too large for the client must not be sent [MQTT-3.1.2-24], and the client waits for
+    /// it: the connection ends.
     func write(_ packet: MQTTPacket) {
-        let version = version
-        connection.write { try packet.write(into: &$0, version: version) }
+        guard let bytes = bytes(of: packet) else { return refuse(Self.tooLarge(packet)) }
+        connection.write(frame: bytes)
     }
 
-    /// Writes a packet with a reason in words, or without if it were too large for the client [MQTT-3.2.2-19],
-    /// [MQTT-3.14.2-3].
-    func write(_ packet: MQTTPacket, orShorter shorter: MQTTPacket) {
+    static func tooLarge(_ packet: MQTTPacket) -> MQTTPacketError {
+        MQTTPacketError(.packetTooLarge, "a \(packet.type) is longer than the client takes [MQTT-3.1.2-24]")
+    }
+
+    /// Writes the last packet of a connection, with a reason in words, or without if it were too large for the client
+    /// [MQTT-3.2.2-19], [MQTT-3.14.2-3]; nothing if that is too large, too.
+    func writeLast(_ packet: MQTTPacket, orShorter shorter: MQTTPacket) {
+        if let bytes = bytes(of: packet) ?? bytes(of: shorter) { connection.write(frame: bytes) }
+    }
+
+    /// A packet as it is to be written; nil if the client takes no packet of that size, or if it has no representation.
+    func bytes(of packet: MQTTPacket) -> ByteBuffer? {
         var bytes = ByteBuffer()
-        let isWritten = (try? packet.write(into: &bytes, version: version)) != nil
-        write(isWritten && bytes.readableBytes <= maxPacketBytes ? packet : shorter)
+        do throws(WireError) {
+            try packet.write(into: &bytes, version: version)
+        } catch {
+            connection.listener.logger.error("a packet could not be encoded", metadata: ["error": "\(error)"])
+            return nil
+        }
+        return bytes.readableBytes <= maxPacketBytes ? bytes : nil
     }
 
     /// Four bytes: a type and a packet identifier.
@@ -192,6 +209,8 @@ package final class MQTTSession: GatewaySession, SharedMember {
         if case .session(let end) = reason, end.endsKeptSessions { client?.link?.endsSession = true }
         switch phase {
         case .new, .connecting:
+            // A CONNECT that was not accepted leaves no will.
+            client?.will = nil
             // Before CONNECT nobody knows in which version it would understand; 3.1.1 has few words [MQTT-3.2.2-6].
             guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }
             connack(refusal: parting.reason, parting.text)
@@ -202,12 +221,11 @@ package final class MQTTSession: GatewaySession, SharedMember {
                 return
             }
             let packet = MQTTDisconnect(reason: code)
-            guard let text = parting?.text, client?.wantsProblemInformation ?? true else {
-                return write(.disconnect(packet))
-            }
             var telling = packet
-            telling.properties = [.reasonString(text)]
-            write(.disconnect(telling), orShorter: .disconnect(packet))
+            if let text = parting?.text, client?.wantsProblemInformation ?? true {
+                telling.properties = [.reasonString(text)]
+            }
+            writeLast(.disconnect(telling), orShorter: .disconnect(packet))
         case .ended:
             break
         }
@@ -219,7 +237,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
     }
 
     package func becameWritable() {
-        client?.inbox?.packets.becameWritable()
+        client?.inbox?.packets?.becameWritable()
         sendWaiting()
     }
 }

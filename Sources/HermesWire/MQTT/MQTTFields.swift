@@ -54,6 +54,17 @@ extension ByteBuffer {
         return string
     }
 
+    /// A topic filter that is well formed [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1]; of a shared subscription, also its
+    /// group [MQTT-4.8.2-1] [MQTT-4.8.2-2]. These hold for 3.1.1, too, where shared subscriptions are an addition.
+    mutating func readMQTTFilter() throws(MQTTPacketError) -> String {
+        let filter = try readMQTTString("a topic filter")
+        guard MQTTTopic.isValidFilter(filter) else {
+            // 0x8F would say "correctly formed, but not accepted" (3.14.2.1).
+            throw .malformed("a topic filter is not well formed [MQTT-4.7.1-1] [MQTT-4.7.3-1] [MQTT-4.8.2-1]")
+        }
+        return filter
+    }
+
     /// - Returns: false if the string is longer than 65,535 bytes; then nothing was written.
     mutating func writeMQTTString(_ string: String) throws(WireError) {
         guard let length = UInt16(exactly: string.utf8.count) else {

@@ -44,6 +44,9 @@ struct MQTTPublishScan {
     /// More are left to the next look, so that no publisher has the event loop to itself.
     static let maxCount = 1_024
 
+    /// Topics that are not for subscribers alone begin with it.
+    private static let serverPrefix = Array("hermes/".utf8)
+
     /// What all packets take; 0 if the first is no whole PUBLISH.
     private(set) var bytes = 0
     /// What the first packet's fixed header takes.
@@ -70,6 +73,8 @@ struct MQTTPublishScan {
             UnsafeRawBufferPointer(rebasing: input[next.lowerBound..<next.lowerBound + same]).hasSameBytes(as: name)
         {
             if bodies.isEmpty {
+                // What is for the server itself may be a request that takes its time: no other is looked at meanwhile.
+                guard !name.dropFirst(2).starts(with: Self.serverPrefix) else { return }
                 bodies.reserveCapacity(min(Self.maxCount, input.count / bytes))
                 bodies.append(UInt32(packet.lowerBound + same)..<UInt32(packet.upperBound))
             }

@@ -254,4 +254,32 @@ import Testing
         #expect(feed.handle(.peerSpoke) == .none)
         #expect(feed.takeAcknowledgement() == nil)
     }
+
+    // MARK: What the peer cannot take
+
+    @Test func whatIsLeftOutCountsOnceAllBeforeItIsTaken() throws {
+        var feed = try liveFeed(at: 2)
+        #expect(feed.handle(.entriesCommitted(try entries(3...6))) == .write(try entries(3...6)))
+        feed.leftOut(behind: 4)
+        #expect(feed.handle(.writable) == .none)
+        #expect(feed.takeAcknowledgement() == nil)
+        #expect(feed.handle(.acknowledged(upTo: 3)) == .none)
+        #expect(feed.takeAcknowledgement() == 3)
+        #expect(feed.handle(.acknowledged(upTo: 4)) == .none)
+        #expect(feed.takeAcknowledgement() == 6)
+        // Nothing before it is open.
+        #expect(feed.handle(.entriesCommitted(try entries(7...8))) == .write(try entries(7...8)))
+        feed.leftOut(behind: 4)
+        #expect(feed.handle(.writable) == .none)
+        #expect(feed.takeAcknowledgement() == 8)
+    }
+
+    @Test func whatWasCutShortIsNotLeftOut() throws {
+        var feed = try liveFeed(at: 0)
+        #expect(feed.handle(.entriesCommitted(try entries(1...4))) == .write(try entries(1...4)))
+        #expect(feed.handle(.cutShort(after: 2)) == .none)
+        feed.leftOut(behind: 0)
+        #expect(feed.takeAcknowledgement() == 2)
+        #expect(feed.handle(.writable) == .load(after: 2, limit: 4))
+    }
 }

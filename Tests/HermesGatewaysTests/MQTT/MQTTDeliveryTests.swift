@@ -135,6 +135,27 @@ import Testing
         }
     }
 
+    @Test("5.0 [MQTT-4.3.3-4]: a PUBREC that says no is not answered, whether the message is known or not")
+    func refusedReceipt() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let client = try await harness.mqtt("one", .v5, properties: [.receiveMaximum(1)])
+            _ = try await client.subscribe("t")
+            let refusal = MQTTReasonCode.implementationSpecificError
+            try await client.send(.pubrec(MQTTAcknowledgement(packetID: 77, reason: refusal)))
+            #expect(try await client.untilPong().isEmpty)
+            try await publisher.publish("t", "one", qos: .exactlyOnce)
+            let packetID = try #require(try await client.publication().packetID)
+            try await client.send(.pubrec(acknowledgement(packetID)))
+            #expect(try await client.next() == .pubrel(acknowledgement(packetID)))
+            try await client.send(.pubrec(MQTTAcknowledgement(packetID: packetID, reason: refusal)))
+            #expect(try await client.untilPong().isEmpty)
+            // No PUBCOMP will come: the place is free.
+            try await publisher.publish("t", "two", qos: .exactlyOnce)
+            #expect(try await client.publication().text == "two")
+        }
+    }
+
     @Test(
         "3.1.1 [MQTT-4.3.3-1], 5.0 [MQTT-4.3.3-4] [MQTT-3.6.2-1]: PUBREC is answered with PUBREL of its identifier",
         arguments: MQTTVersion.allCases,

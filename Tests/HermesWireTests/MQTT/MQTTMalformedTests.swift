@@ -84,7 +84,25 @@ import Testing
         ("a+", false), ("+a", false), ("a#", false), ("#a", false), ("a/b#", false), ("$share/g/a/+", true),
         ("$share//a", false), ("$share/g", false), ("$share/g/", false), ("$share/+/a", false), ("$SYS/#", true),
     ])
-    func `filters are checked level by level`(filter: String, isValid: Bool) {
+    func `filters are checked level by level, and a packet with another one is malformed`(
+        filter: String,
+        isValid: Bool
+    ) throws {
         #expect(MQTTTopic.isValidFilter(filter) == isValid)
+        for version in MQTTVersion.allCases {
+            let packets: [MQTTPacket] = [
+                .subscribe(MQTTSubscribe(packetID: 1, subscriptions: [MQTTSubscription(filter: filter)])),
+                .unsubscribe(MQTTUnsubscribe(packetID: 1, filters: [filter])),
+            ]
+            for packet in packets {
+                let frame = try packet.frame(version: version)
+                if isValid {
+                    #expect(try MQTTPacket(frame, version: version) == packet)
+                } else {
+                    let error = #expect(throws: MQTTPacketError.self) { try MQTTPacket(frame, version: version) }
+                    #expect(error?.reason == .malformedPacket)
+                }
+            }
+        }
     }
 }

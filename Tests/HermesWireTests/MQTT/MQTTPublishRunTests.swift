@@ -48,6 +48,24 @@ import Testing
         #expect(input.readableBytes == 0)
     }
 
+    @Test(arguments: ["hermes/v1/up", "hermes/v1/up/json", "hermes/"])
+    func `what is for the server itself comes one by one, for it may take its time`(_ topic: String) throws {
+        for qos in MQTTQoS.allCases {
+            var input = try bytes([topic, topic, topic], qos, [1, 2, 3])
+            let whole = input
+            var decoder = MQTTInputDecoder(maxFrameBytes: 1_000)
+            var found = ByteBuffer()
+            for _ in 0..<3 {
+                guard case .publish(let frame)? = try decoder.next(from: &input) else {
+                    Issue.record("no packet of its own")
+                    return
+                }
+                found.writeImmutableBuffer(frame.bytes)
+            }
+            #expect(found == whole && input.readableBytes == 0)
+        }
+    }
+
     @Test func `another topic, another QoS, a retained and a repeated packet end a run`() throws {
         for other: (UInt8, String) in [(0x30, "b"), (0x32, "a"), (0x31, "a"), (0x3a, "a")] {
             var input = try bytes(["a", "a"], .atMostOnce, [1, 1])

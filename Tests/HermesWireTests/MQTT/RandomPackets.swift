@@ -170,7 +170,10 @@ extension SeededGenerator {
     }
 
     private mutating func string() -> String { text(0...12).replacing("\0", with: "_") }
-    private mutating func topic() -> String { "t/" + string() }
+    /// A topic that is a filter, too: no wildcard stands within a level.
+    private mutating func topic() -> String {
+        "t/" + string().replacing("+", with: "_").replacing("#", with: "_")
+    }
     private mutating func packetID() -> UInt16 { UInt16.random(in: 1 ... .max, using: &self) }
     private mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
     private mutating func pick<Element>(_ elements: [Element]) -> Element {

@@ -77,7 +77,11 @@ package struct OutboundWindow: Sendable {
         UInt16(truncatingIfNeeded: (number &- 1) % UInt64(span)) &+ 1
     }
 
-    /// Notes that the next message is sent now.
+    /// The packet identifier that the next message will have.
+    package var nextPacketID: UInt16 { packetID(of: next) }
+
+    /// Notes that the next message is sent now. Nothing but its acknowledgement frees the place that it takes: to be
+    /// called once it is certain that the message goes out.
     ///
     /// - Returns: its packet identifier.
     package mutating func send(exactlyOnce: Bool) -> UInt16 {
@@ -123,6 +127,8 @@ package struct OutboundWindow: Sendable {
             phases[offset] = .completion
             return .received(base &+ UInt64(offset))
         case .completion:
+            // It has said yes before; no PUBREL, and so no PUBCOMP, follows this one.
+            if isRefused { return .completed(complete(offset)) }
             return .alreadyReceived(base &+ UInt64(offset))
         case .done, .acknowledgement:
             return .unknown

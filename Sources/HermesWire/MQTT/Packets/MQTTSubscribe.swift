@@ -50,7 +50,8 @@ package struct MQTTSubscription: Hashable, Sendable {
 }
 
 extension MQTTSubscribe {
-    /// Filters are read as they are: an invalid one is answered in SUBACK (5.0) or by closing, as the server decides.
+    /// A filter that is not well formed makes the packet malformed: SUBACK has words only for those that are well formed
+    /// and not accepted.
     init(from body: inout ByteBuffer, version: MQTTVersion) throws(MQTTPacketError) {
         packetID = try body.readMQTTPacketID()
         properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.subscribe)) : []
@@ -76,7 +77,7 @@ extension MQTTSubscription {
     }
 
     init(from body: inout ByteBuffer, version: MQTTVersion) throws(MQTTPacketError) {
-        filter = try body.readMQTTString("a topic filter")
+        filter = try body.readMQTTFilter()
         let options = try body.readMQTTByte("the subscription options")
         let reserved = version == .v5 ? Flag.reserved : ~Flag.qosOnly
         guard options & reserved == 0 else { throw .malformed("reserved subscription options are set [MQTT-3.8.3-5]") }

@@ -22,7 +22,7 @@ extension MQTTUnsubscribe {
         packetID = try body.readMQTTPacketID()
         properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.unsubscribe)) : []
         filters = []
-        while body.readableBytes > 0 { filters.append(try body.readMQTTString("a topic filter")) }
+        while body.readableBytes > 0 { filters.append(try body.readMQTTFilter()) }
         guard !filters.isEmpty else { throw .protocolError("an UNSUBSCRIBE has no topic filter [MQTT-3.10.3-2]") }
     }
 

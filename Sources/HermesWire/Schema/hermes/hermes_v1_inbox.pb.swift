@@ -112,6 +112,16 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .expired(newValue)}
   }
 
+  /// Stands for an entry that is longer than what this client takes at once: the Maximum Packet Size of MQTT. It counts
+  /// as the entry.
+  package var oversized: Hermes_V1_Oversized {
+    get {
+      if case .oversized(let v)? = event {return v}
+      return Hermes_V1_Oversized()
+    }
+    set {event = .oversized(newValue)}
+  }
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   /// Absent: the entry counts and shows nothing, for it is for another device of the account, or of a kind that is newer
@@ -133,6 +143,9 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     case call(Hermes_V1_CallEvent)
     /// The entries from seq to this one are gone: expired, or removed before this device came. Nothing to fetch.
     case expired(Hermes_V1_Expired)
+    /// Stands for an entry that is longer than what this client takes at once: the Maximum Packet Size of MQTT. It counts
+    /// as the entry.
+    case oversized(Hermes_V1_Oversized)
 
   }
 
@@ -356,6 +369,48 @@ package nonisolated struct Hermes_V1_Expired: Sendable {
   package init() {}
 }
 
+/// An entry that was not sent, for it is longer than what the client takes at once. While it is stored, synchronize with
+/// the seq before this entry's and a limit of 1 gives it, over a connection that takes so much.
+package nonisolated struct Hermes_V1_Oversized: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// What the entry is: the name of its field in Event, as "message" or "push".
+  package var kind: String = String()
+
+  /// How long the packet with the whole entry is, in bytes, in the form (binary or JSON) that was asked for.
+  package var packetBytes: UInt64 = 0
+
+  /// Of a message or a push: its id, 26 characters. Empty otherwise.
+  package var id: String = String()
+
+  /// Of a message: the conversation.
+  package var conversation: Hermes_V1_Conversation {
+    get {_conversation ?? Hermes_V1_Conversation()}
+    set {_conversation = newValue}
+  }
+  /// Returns true if `conversation` has been explicitly set.
+  package var hasConversation: Bool {self._conversation != nil}
+  /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
+  package mutating func clearConversation() {self._conversation = nil}
+
+  /// Of a message: its seq within the conversation.
+  package var conversationSeq: UInt64 = 0
+
+  /// Of a message: the author.
+  package var fromUid: UInt32 = 0
+
+  /// For people: how to get the entry. Empty where there was no room for it either.
+  package var hint: String = String()
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
+
+  fileprivate var _conversation: Hermes_V1_Conversation? = nil
+}
+
 /// Something that matters only now.
 package nonisolated struct Hermes_V1_Ephemeral: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -452,7 +507,7 @@ fileprivate nonisolated let _protobuf_package = "hermes.v1"
 
 nonisolated extension Hermes_V1_Event: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Event"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}seq\0\u{3}server_time_ms\0\u{1}message\0\u{3}read_mark\0\u{1}recalled\0\u{1}contact\0\u{1}group\0\u{1}push\0\u{1}call\0\u{1}expired\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}seq\0\u{3}server_time_ms\0\u{1}message\0\u{3}read_mark\0\u{1}recalled\0\u{1}contact\0\u{1}group\0\u{1}push\0\u{1}call\0\u{1}expired\0\u{1}oversized\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -566,6 +621,19 @@ nonisolated extension Hermes_V1_Event: SwiftProtobuf.Message, SwiftProtobuf._Mes
           self.event = .expired(v)
         }
       }()
+      case 11: try {
+        var v: Hermes_V1_Oversized?
+        var hadOneofValue = false
+        if let current = self.event {
+          hadOneofValue = true
+          if case .oversized(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.event = .oversized(v)
+        }
+      }()
       default: break
       }
     }
@@ -614,6 +682,10 @@ nonisolated extension Hermes_V1_Event: SwiftProtobuf.Message, SwiftProtobuf._Mes
     case .expired?: try {
       guard case .expired(let v)? = self.event else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 10)
+    }()
+    case .oversized?: try {
+      guard case .oversized(let v)? = self.event else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 11)
     }()
     case nil: break
     }
@@ -936,6 +1008,70 @@ nonisolated extension Hermes_V1_Expired: SwiftProtobuf.Message, SwiftProtobuf._M
 
   package static func ==(lhs: Hermes_V1_Expired, rhs: Hermes_V1_Expired) -> Bool {
     if lhs.toSeq != rhs.toSeq {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension Hermes_V1_Oversized: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".Oversized"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}kind\0\u{3}packet_bytes\0\u{1}id\0\u{1}conversation\0\u{3}conversation_seq\0\u{3}from_uid\0\u{1}hint\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.kind) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.packetBytes) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.id) }()
+      case 4: try { try decoder.decodeSingularMessageField(value: &self._conversation) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.conversationSeq) }()
+      case 6: try { try decoder.decodeSingularUInt32Field(value: &self.fromUid) }()
+      case 7: try { try decoder.decodeSingularStringField(value: &self.hint) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.kind.isEmpty {
+      try visitor.visitSingularStringField(value: self.kind, fieldNumber: 1)
+    }
+    if self.packetBytes != 0 {
+      try visitor.visitSingularUInt64Field(value: self.packetBytes, fieldNumber: 2)
+    }
+    if !self.id.isEmpty {
+      try visitor.visitSingularStringField(value: self.id, fieldNumber: 3)
+    }
+    try { if let v = self._conversation {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    } }()
+    if self.conversationSeq != 0 {
+      try visitor.visitSingularUInt64Field(value: self.conversationSeq, fieldNumber: 5)
+    }
+    if self.fromUid != 0 {
+      try visitor.visitSingularUInt32Field(value: self.fromUid, fieldNumber: 6)
+    }
+    if !self.hint.isEmpty {
+      try visitor.visitSingularStringField(value: self.hint, fieldNumber: 7)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: Hermes_V1_Oversized, rhs: Hermes_V1_Oversized) -> Bool {
+    if lhs.kind != rhs.kind {return false}
+    if lhs.packetBytes != rhs.packetBytes {return false}
+    if lhs.id != rhs.id {return false}
+    if lhs._conversation != rhs._conversation {return false}
+    if lhs.conversationSeq != rhs.conversationSeq {return false}
+    if lhs.fromUid != rhs.fromUid {return false}
+    if lhs.hint != rhs.hint {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -560,6 +560,9 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
   /// Clears the value of `reconnect`. Subsequent reads from it will return its default value.
   package mutating func clearReconnect() {self._reconnect = nil}
 
+  /// Of KIND_TOKEN_EXPIRES: when the connection will be closed, in milliseconds since 1970.
+  package var expiresAtMs: Int64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   /// What the server tells.
@@ -577,6 +580,10 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
 
     /// A text for the people who run the app.
     case `operator` // = 3
+
+    /// The token that the connection was let in with is about to expire; the connection will be closed then. Authenticate
+    /// again over this connection, with a new token of the same user, to keep it.
+    case tokenExpires // = 4
     case UNRECOGNIZED(Int)
 
     package init() {
@@ -589,6 +596,7 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
       case 1: self = .shutdown
       case 2: self = .reconnect
       case 3: self = .operator
+      case 4: self = .tokenExpires
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -599,6 +607,7 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
       case .shutdown: return 1
       case .reconnect: return 2
       case .operator: return 3
+      case .tokenExpires: return 4
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -609,6 +618,7 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
       .shutdown,
       .reconnect,
       .operator,
+      .tokenExpires,
     ]
 
   }
@@ -1582,7 +1592,7 @@ nonisolated extension Hermes_V1_Pong: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension Hermes_V1_Notice: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Notice"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}kind\0\u{1}message\0\u{1}reconnect\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}kind\0\u{1}message\0\u{1}reconnect\0\u{3}expires_at_ms\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1593,6 +1603,7 @@ nonisolated extension Hermes_V1_Notice: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 1: try { try decoder.decodeSingularEnumField(value: &self.kind) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.message) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._reconnect) }()
+      case 4: try { try decoder.decodeSingularInt64Field(value: &self.expiresAtMs) }()
       default: break
       }
     }
@@ -1612,6 +1623,9 @@ nonisolated extension Hermes_V1_Notice: SwiftProtobuf.Message, SwiftProtobuf._Me
     try { if let v = self._reconnect {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
     } }()
+    if self.expiresAtMs != 0 {
+      try visitor.visitSingularInt64Field(value: self.expiresAtMs, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1619,13 +1633,14 @@ nonisolated extension Hermes_V1_Notice: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.kind != rhs.kind {return false}
     if lhs.message != rhs.message {return false}
     if lhs._reconnect != rhs._reconnect {return false}
+    if lhs.expiresAtMs != rhs.expiresAtMs {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
 }
 
 nonisolated extension Hermes_V1_Notice.Kind: SwiftProtobuf._ProtoNameProviding {
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0KIND_UNSPECIFIED\0\u{1}KIND_SHUTDOWN\0\u{1}KIND_RECONNECT\0\u{1}KIND_OPERATOR\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0KIND_UNSPECIFIED\0\u{1}KIND_SHUTDOWN\0\u{1}KIND_RECONNECT\0\u{1}KIND_OPERATOR\0\u{1}KIND_TOKEN_EXPIRES\0")
 }
 
 nonisolated extension Hermes_V1_ReconnectAdvice: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {

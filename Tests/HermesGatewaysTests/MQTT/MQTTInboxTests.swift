@@ -1,0 +1,220 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+import SwiftProtobuf
+import Testing
+
+@testable import HermesGateways
+
+/// An account's inbox over `hermes/v1/down` and `hermes/v1/up`.
+@Suite(.timeLimit(.minutes(1))) struct MQTTInboxTests {
+    private static let down = "hermes/v1/down"
+
+    /// Two accounts: whose inbox it is, and who writes to it.
+    private struct Pair {
+        let harness: GatewayHarness
+        let ann: Login
+        let bob: Login
+
+        init(_ harness: GatewayHarness) async throws {
+            self.harness = harness
+            ann = try await harness.register("ann")
+            bob = try await harness.register("bob")
+        }
+
+        /// Ann's device "tablet", connected.
+        func client(_ properties: [MQTTProperty] = []) async throws -> MQTTTestClient {
+            var connect = MQTTConnect(version: .v5, clientID: "tablet")
+            connect.userName = "ann"
+            connect.password = ByteBuffer(string: "correct horse")
+            connect.properties = MQTTProperties(properties)
+            let (client, connack) = try await harness.apply(connect)
+            #expect(connack.reason == .success)
+            return client
+        }
+
+        func write(_ text: String) async throws {
+            var content = Hermes_V1_Content()
+            content.text = text
+            let draft = MessageDraft(
+                conversation: .direct(between: ann.principal.user, and: bob.principal.user),
+                clientID: nil,
+                content: MessageContent(bytes: try content.serializedBytes())
+            )
+            _ = try await withCheckedThrowingContinuation { continuation in
+                harness.messenger.messages.send(draft, from: bob.principal) { continuation.resume(with: $0) }
+            }
+        }
+
+        /// Where the server says that the device stands.
+        func cursor() async throws -> UInt64 {
+            let devices = try await harness.messenger.accounts.devices(of: ann.principal.user)
+            return devices.first { $0.description.id.rawValue == "tablet" }?.cursor ?? 0
+        }
+    }
+
+    private func with(_ body: (Pair) async throws -> Void) async throws {
+        try await GatewayHarness.withMQTT { try await body(try await Pair($0)) }
+    }
+
+    private func event(_ publication: MQTTPublish) throws -> Hermes_V1_Event {
+        try Hermes_V1_Packet(wire: publication.payload).event
+    }
+
+    private func acknowledge(_ publication: MQTTPublish, _ client: MQTTTestClient) async throws {
+        let packetID = try #require(publication.packetID)
+        try await client.send(.puback(MQTTAcknowledgement(packetID: packetID)))
+    }
+
+    // MARK: Too long for the client
+
+    @Test("an entry that is too long for the client is replaced by a word about it, which counts as the entry")
+    func standIn() async throws {
+        try await with { pair in
+            let client = try await pair.client([.maximumPacketSize(600)])
+            _ = try await client.subscribe(Self.down, qos: .atLeastOnce)
+            for _ in 0..<3 { try await pair.write(String(repeating: "x", count: 2_000)) }
+            try await pair.write("short")
+            for seq in 1...3 as ClosedRange<UInt64> {
+                let publication = try await client.publication()
+                let event = try event(publication)
+                #expect(event.seq == seq && event.oversized.kind == "message" && event.oversized.id.count == 26)
+                #expect(event.oversized.packetBytes > 2_000 && event.oversized.conversationSeq == seq)
+                #expect(event.oversized.hint.contains("after_seq \(seq - 1) and limit 1"))
+                try await acknowledge(publication, client)
+            }
+            let last = try await client.publication()
+            #expect(try event(last).message.content.text == "short")
+            try await acknowledge(last, client)
+            while try await pair.cursor() < 4 { _ = try await client.untilPong() }
+            try await client.disconnect()
+            let again = try await pair.client()
+            _ = try await again.subscribe(Self.down, qos: .atLeastOnce)
+            // It comes behind all that was not taken.
+            try await pair.write("later")
+            #expect(try event(try await again.publication()).message.content.text == "later")
+            // As the hint says.
+            var request = Hermes_V1_Packet()
+            request.id = 9
+            request.synchronize.limit = 1
+            try await again.publish("hermes/v1/up", request)
+            #expect(try Hermes_V1_Packet(wire: try await again.publication().payload).result.synchronized.count == 1)
+            #expect(try event(try await again.publication()).message.content.text.utf8.count == 2_000)
+        }
+    }
+
+    @Test("where there is no room for that either the entry counts as taken", arguments: [MQTTQoS.atMostOnce, .atLeastOnce])
+    func leftOut(_ qos: MQTTQoS) async throws {
+        try await with { pair in
+            let client = try await pair.client([.maximumPacketSize(60)])
+            _ = try await client.subscribe(Self.down, qos: qos)
+            // More than may be under way.
+            for number in 0...MQTTInbox.windowSize { try await pair.write("\(number)") }
+            var cursor: UInt64 = 0
+            while cursor <= MQTTInbox.windowSize {
+                #expect(try await client.untilPong().isEmpty)
+                cursor = try await pair.cursor()
+            }
+        }
+    }
+
+    @Test("an answer that is too long for the client is replaced by an error")
+    func longAnswer() async throws {
+        try await with { pair in
+            let client = try await pair.client([.maximumPacketSize(400)])
+            for _ in 0..<3 { try await pair.write(String(repeating: "x", count: 200)) }
+            _ = try await client.subscribe(Self.down, qos: .atMostOnce)
+            for _ in 0..<3 { _ = try await client.publication() }
+            var request = Hermes_V1_Packet()
+            request.id = 5
+            request.history.conversation.uid = UInt32(pair.bob.principal.user.rawValue)
+            try await client.publish("hermes/v1/up", request)
+            let answer = try Hermes_V1_Packet(wire: try await client.publication().payload)
+            #expect(answer.id == 5 && answer.result.error.code == HermesError.Code.tooLarge.rawValue)
+        }
+    }
+
+    // MARK: While it is subscribed to
+
+    @Test("5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-3]: UNSUBSCRIBE stops the inbox; what is under way is taken")
+    func unsubscribed() async throws {
+        try await with { pair in
+            let client = try await pair.client()
+            _ = try await client.subscribe(Self.down, qos: .atLeastOnce)
+            try await pair.write("one")
+            let one = try await client.publication()
+            let unsuback = try await client.unsubscribe(Self.down)
+            #expect(unsuback.reasons == [.success])
+            try await pair.write("two")
+            #expect(try await client.untilPong().isEmpty)
+            // Nobody would hear the answers.
+            var request = Hermes_V1_Packet()
+            request.id = 1
+            request.ping.clientTimeMs = 1
+            let refusal = try await client.publish("hermes/v1/up", request)
+            #expect(refusal == .notAuthorized)
+            try await acknowledge(one, client)
+            #expect(try await client.untilPong().isEmpty)
+            _ = try await client.subscribe(Self.down, qos: .atLeastOnce)
+            let two = try await client.publication()
+            #expect(try event(two).message.content.text == "two")
+            try await acknowledge(two, client)
+            #expect(try await client.untilPong().isEmpty)
+        }
+    }
+
+    @Test("3.1.1 [MQTT-3.8.4-3], 5.0 [MQTT-3.8.4-3]: subscribing again changes QoS and form")
+    func subscribedAgain() async throws {
+        try await with { pair in
+            let client = try await pair.client()
+            for (qos, text) in [(MQTTQoS.atMostOnce, "one"), (.exactlyOnce, "two"), (.atMostOnce, "three")] {
+                _ = try await client.subscribe(Self.down, qos: qos)
+                try await pair.write(text)
+                let publication = try await client.publication()
+                #expect(try event(publication).message.content.text == text)
+                #expect(publication.qos == min(qos, .atLeastOnce))
+                if publication.packetID != nil { try await acknowledge(publication, client) }
+            }
+            _ = try await client.subscribe(Self.down + "/json", qos: .atMostOnce)
+            try await pair.write("binary")
+            #expect(try await client.publication().topic == Self.down)
+            _ = try await client.unsubscribe(Self.down)
+            try await pair.write("text")
+            let publication = try await client.publication()
+            #expect(publication.topic == Self.down + "/json" && publication.text.contains("\"text\":\"text\""))
+        }
+    }
+
+    @Test("rules that forbid it stop the inbox, and others start it again")
+    func forbidden() async throws {
+        try await with { pair in
+            let client = try await pair.client()
+            _ = try await client.subscribe(Self.down, qos: .atMostOnce)
+            try await pair.write("one")
+            #expect(try event(try await client.publication()).message.content.text == "one")
+            pair.harness.environment.access.replace(with: try TopicRules(parsing: "deny all read hermes/#"))
+            #expect(try await client.untilPong().isEmpty)
+            try await pair.write("two")
+            #expect(try await client.untilPong().isEmpty)
+            pair.harness.environment.access.replace(with: TopicRules())
+            #expect(try event(try await client.publication()).message.content.text == "one")
+            #expect(try event(try await client.publication()).message.content.text == "two")
+        }
+    }
+}
+
+extension MQTTTestClient {
+    /// Publishes a packet of the native protocol.
+    ///
+    /// - Returns: the reason code of PUBACK.
+    @discardableResult
+    fileprivate func publish(_ topic: String, _ packet: Hermes_V1_Packet) async throws -> MQTTReasonCode {
+        let publication = MQTTPublish(topic: topic, payload: try packet.wireBuffer(), qos: .atLeastOnce, packetID: 77)
+        try await send(.publish(publication))
+        guard case .puback(let puback) = try await next(), puback.packetID == 77 else { throw Unexpected("no PUBACK") }
+        return puback.reason
+    }
+}

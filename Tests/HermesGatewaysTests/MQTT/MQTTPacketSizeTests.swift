@@ -1,0 +1,103 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import HermesWire
+import NIOCore
+import Testing
+
+/// What is longer than a client's Maximum Packet Size (3.1.2.11.4): nothing waits behind it, whatever form it has.
+@Suite(.timeLimit(.minutes(1))) struct MQTTPacketSizeTests {
+    /// How a subscription or a client makes a message one of its own form.
+    enum Form: CaseIterable, Sendable {
+        case identifier
+        case retainAsPublished
+        case alias
+        case filtered
+        case shared
+        case retained
+    }
+
+    private static let big = String(repeating: "x", count: 200)
+
+    private func subscribe(_ client: MQTTTestClient, _ form: Form, _ qos: MQTTQoS) async throws {
+        let suback =
+            switch form {
+            case .identifier: try await client.subscribe("t/+", qos: qos, identifier: 7)
+            case .retainAsPublished: try await client.subscribe("t/+", qos: qos, retainAsPublished: true)
+            case .alias: try await client.subscribe("t/+", qos: qos)
+            // It matches what others' rooms are, too.
+            case .filtered: try await client.subscribe("#", qos: qos)
+            case .shared: try await client.subscribe("$share/g/t/+", qos: qos)
+            case .retained: try await client.subscribe("other", qos: qos)
+            }
+        #expect(suback.reasons == [MQTTReasonCode(rawValue: qos.rawValue)])
+    }
+
+    @Test(
+        "5.0 [MQTT-3.1.2-24] [MQTT-3.1.2-25]: in every form, what is too large takes no place of those that follow",
+        arguments: Form.allCases,
+        MQTTQoS.allCases
+    )
+    func tooLarge(_ form: Form, _ qos: MQTTQoS) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            var properties: [MQTTProperty] = [.maximumPacketSize(100), .receiveMaximum(2)]
+            if form == .alias { properties.append(.topicAliasMaximum(5)) }
+            let subscriber = try await harness.mqtt("subscriber", .v5, properties: properties)
+            try await subscribe(subscriber, form, qos)
+            for number in 0..<5 {
+                try await publisher.publish("t/\(number)", Self.big, qos: qos, retain: form == .retained)
+            }
+            try await publisher.publish("t/9", "small", qos: qos, retain: form == .retained)
+            if form == .retained { _ = try await subscriber.subscribe("t/+", qos: qos) }
+            for number in 0..<3 {
+                if number > 0 { try await publisher.publish("t/9", "small", qos: qos) }
+                let publication = try await subscriber.taken()
+                #expect(publication.text == "small" && publication.qos == qos)
+            }
+            #expect(try await subscriber.untilPong().isEmpty)
+        }
+    }
+
+    @Test("what was too large for a member of a group is nobody's once the member leaves")
+    func sharedIsForgotten() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let first = try await harness.mqtt("first", .v5, properties: [.maximumPacketSize(100)])
+            _ = try await first.subscribe("$share/g/t", qos: .atLeastOnce)
+            for _ in 0..<3 { try await publisher.publish("t", Self.big) }
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe("$share/g/t", qos: .atLeastOnce)
+            // Both have nothing to do, so that both have their turn.
+            var texts: [String] = []
+            for number in 0..<2 { try await publisher.publish("t", "\(number)") }
+            texts.append(try await first.taken().text)
+            texts.append(try await second.taken().text)
+            #expect(texts.sorted() == ["0", "1"])
+            _ = try await first.unsubscribe("$share/g/t")
+            #expect(try await second.untilPong().isEmpty)
+        }
+    }
+
+    @Test("5.0 [MQTT-3.1.2-24]: a SUBACK that the client does not take ends the connection with 0x95")
+    func largeSuback() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.mqtt("one", .v5, properties: [.maximumPacketSize(24)])
+            let subscriptions = (0..<30).map { MQTTSubscription(filter: "\($0)") }
+            try await client.send(.subscribe(MQTTSubscribe(packetID: 1, subscriptions: subscriptions)))
+            #expect(try await client.untilEnd() == [.disconnect(MQTTDisconnect(reason: .packetTooLarge))])
+        }
+    }
+
+    @Test("5.0 [MQTT-3.1.2-24]: a CONNACK that the client does not take is a refusal", arguments: [1, 5, 12] as [UInt32])
+    func largeConnack(_ size: UInt32) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await MQTTTestClient.open(harness)
+            var connect = MQTTConnect(version: .v5, clientID: "one")
+            connect.properties = [.maximumPacketSize(size)]
+            try await client.send(.connect(connect))
+            #expect(try await client.untilEnd() == (size < 5 ? [] : [.connack(MQTTConnack(reason: .packetTooLarge))]))
+        }
+    }
+}
