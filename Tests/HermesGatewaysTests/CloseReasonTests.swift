@@ -14,14 +14,14 @@ import Testing
             (.notAuthenticated, .notAuthenticated), (.shuttingDown, .shuttingDown),
             (.session(.replaced), .replaced), (.session(.accountDisabled), .accountDisabled),
             (.session(.accountDeleted), .accountDisabled), (.session(.accountRenamed), .notAuthenticated),
-            (.session(.revoked), .invalidToken),
+            (.session(.revoked), .invalidToken), (.tokenExpired, .invalidToken),
             (.session(.shuttingDown), .shuttingDown),
         ]
         for (reason, code) in told {
             #expect(LiveRoomTranslation.kick(for: reason)?.code == code)
             #expect(QSIOPTranslation.answer(for: reason)?.code == code.rawValue)
         }
-        for reason in [CloseReason.goodbye, .finished, .idle, .slowReader] {
+        for reason in [CloseReason.goodbye, .finished, .idle, .slowReader, .loginBudget] {
             #expect(LiveRoomTranslation.kick(for: reason) == nil)
             #expect(QSIOPTranslation.answer(for: reason) == nil)
         }
@@ -29,8 +29,9 @@ import Testing
 
     @Test func `every label is known to the metrics`() {
         let reasons: [CloseReason] = [
-            .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .idle, .slowReader,
-            .session(.replaced), .session(.accountDisabled), .session(.accountDeleted), .session(.accountRenamed),
+            .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .tokenExpired,
+            .loginBudget, .idle, .slowReader, .session(.replaced), .session(.accountDisabled),
+            .session(.accountDeleted), .session(.accountRenamed),
             .session(.revoked),
             .session(.shuttingDown), .shuttingDown,
         ]

@@ -474,7 +474,8 @@ extension DelimitedLink {
             if let advice { effects.append(.shutdownAnnounced(advice)) }
         case .reconnect:
             effects.append(.reconnectAdvised(advice ?? .init(notBefore: .zero, window: .seconds(5))))
-        case .operator, .unspecified, .UNRECOGNIZED:
+        // The server has a token's end only for those who came by MQTT.
+        case .operator, .tokenExpires, .unspecified, .UNRECOGNIZED:
             break
         }
         if !notice.message.isEmpty, backlog < Self.maxEphemeralBacklog {

@@ -107,6 +107,34 @@ package struct MQTTAuthenticator: Sendable {
         )
     }
 
+    /// A client that was let in by a token shows a new one over the same connection.
+    ///
+    /// - Parameters:
+    ///   - identity: who the client is so far.
+    ///   - token: of the same subject.
+    ///   - address: the peer's address without port, for limits; nil for local callers.
+    /// - Returns: the same client, with what the new token allows and for as long as that is good.
+    /// - Throws: `.invalidToken` for what is no token or somebody else's, `.loginDelayed`.
+    package func renewed(
+        _ identity: ClientIdentity,
+        with token: String,
+        address: String?
+    ) async throws(HermesError) -> ClientIdentity {
+        guard let verifier, verifier.isToken(token) else {
+            throw HermesError(.invalidToken, "show a token of the same issuer as at CONNECT")
+        }
+        let verified = try await accounts.limitingFailures(of: address) { () async throws(HermesError) in
+            try await verifier.verify(token, now: time.now())
+        }
+        guard let name = try? NickName(verified.subject), name.key == identity.userName else {
+            throw HermesError(.invalidToken, "the token is another user's")
+        }
+        var renewed = identity
+        renewed.claims = verified.claims
+        renewed.expiresAt = verified.expiresAt
+        return renewed
+    }
+
     private static var wrongCredentials: HermesError { HermesError(.wrongCredentials, "wrong name or password") }
 
     private func logIn(

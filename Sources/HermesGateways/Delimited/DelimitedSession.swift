@@ -167,6 +167,15 @@ package final class DelimitedSession: GatewaySession {
         write(packet)
     }
 
+    /// Tells that the connection ends with the token that it was let in with, unless a new one comes before.
+    func warn(tokenExpiresAt end: Timestamp) {
+        var packet = Hermes_V1_Packet()
+        packet.notice.kind = .tokenExpires
+        packet.notice.expiresAtMs = end.rawValue
+        packet.notice.message = "the token expires soon; authenticate with a new one to keep the connection"
+        write(packet)
+    }
+
     // MARK: Life
 
     /// The connection acts as an account from now on.

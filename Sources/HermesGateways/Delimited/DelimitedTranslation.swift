@@ -198,6 +198,12 @@ enum DelimitedTranslation {
         case .notAuthenticated:
             kicked.reason = .timeout
             kicked.message = "not authenticated in time"
+        case .tokenExpired:
+            kicked.reason = .revoked
+            kicked.message = "the token has expired; log in with a new one"
+        case .loginBudget:
+            kicked.reason = .limit
+            kicked.message = "the server holds too much that was sent before logging in; try again later"
         case .idle:
             kicked.reason = .timeout
             kicked.message = "nothing came for too long; send a ping more often"

@@ -35,8 +35,9 @@ enum IMPBTranslation {
     /// What a client is told at the end of a connection; nil where nothing is due.
     static func farewell(_ reason: CloseReason) -> HermesError? {
         switch reason {
-        case .goodbye, .finished, .malformed: nil
+        case .goodbye, .finished, .malformed, .loginBudget: nil
         case .notAuthenticated: HermesError(.notAuthenticated, "not logged in in time")
+        case .tokenExpired: HermesError(.invalidToken, "the token has expired; log in with a new one")
         case .idle: HermesError(.notAuthenticated, "nothing came for too long; send a ping every 180 s")
         case .slowReader: HermesError(.rateLimited, "what was sent was not read")
         case .session(.replaced): HermesError(.replaced, "the same device logged in again")

@@ -47,6 +47,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private var unanswered = 0
     var bucket: TokenBucket
 
+    /// What it has sent while it was not authenticated.
+    private var loginShare: LoginBudget.Share?
+
     // Life.
     package private(set) var isAuthenticated: Bool
     @exclusivity(unchecked)
@@ -57,6 +60,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     @exclusivity(unchecked)
     private var lastLifeAt: UInt32
     private var endsAt: UInt32 = 0
+    /// When the session wants to be called; `.max`: not at all.
+    private var wakesAt = UInt32.max
     /// Since when the peer takes nothing of what is written to it; nil while it does.
     private var stuckSince: UInt32?
     /// When a read last brought so much that more was waiting behind it.
@@ -162,6 +167,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The peer is known: the larger frame limit and the idle deadline hold from now on.
     package func authenticated() {
         isAuthenticated = true
+        releaseLoginShare()
         lastLifeAt = loop.coarseNow
         if phase == .open { loop.schedule(self, due: due) }
     }
@@ -174,11 +180,21 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         if phase == .open { loop.schedule(self, due: due) }
     }
 
+    /// Has ``ConnectionEvents/woken()`` called once after that time, at the next tick of ``LoopContext/tick``; a later call
+    /// takes the place of the one before.
+    ///
+    /// - Parameter time: nil: not at all.
+    package func wake(in time: Duration?) {
+        guard time != nil || wakesAt != .max else { return }
+        wakesAt = time.map { loop.now &+ LoopContext.ticks($0) } ?? .max
+        if phase == .open { loop.schedule(self, due: due) }
+    }
+
     private var due: UInt32 {
         switch phase {
         case .closed: .max
         case .ending: endsAt
-        case .open: min(lifeDue, stuckSince.map { $0 &+ listener.stuckTicks } ?? .max)
+        case .open: min(lifeDue, wakesAt, stuckSince.map { $0 &+ listener.stuckTicks } ?? .max)
         }
     }
 
@@ -193,6 +209,11 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         switch phase {
         case .closed: break
         case .ending: context?.close(promise: nil)
+        case .open where wakesAt <= loop.coarseNow:
+            wakesAt = .max
+            // What else is due has its turn at the next tick.
+            loop.schedule(self, due: self.due)
+            events?.woken()
         case .open where lifeDue > loop.coarseNow:
             end(.slowReader)
         case .open where pauses.contains(.held) || isAuthenticated && isInputBacklogged:
@@ -245,12 +266,35 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         loop.remove(self)
         listener.closed()
         if let countedAs { listener.counter?.remove(countedAs) }
+        releaseLoginShare()
         events?.closed()
         events = nil
         reader = nil
         context = nil
         pending = ByteBuffer()
         queue.removeAll()
+    }
+
+    // MARK: Before authentication
+
+    /// Bytes came. While the peer is not known they count against what all strangers together may send, which may end this
+    /// connection or another.
+    func chargeLogin(_ bytes: Int) {
+        guard !isAuthenticated, phase == .open, let budget = listener.loginBudget else { return }
+        let share =
+            loginShare
+            ?? budget.share { [weak self] in
+                guard let self else { return }
+                loop.post(.run { self.end(.loginBudget) })
+            }
+        loginShare = share
+        budget.charge(bytes, to: share)
+    }
+
+    private func releaseLoginShare() {
+        guard let share = loginShare else { return }
+        loginShare = nil
+        listener.loginBudget?.release(share)
     }
 
     // MARK: Reading

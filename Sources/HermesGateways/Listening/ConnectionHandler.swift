@@ -110,6 +110,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         connection.tally.bytesIn += bytes.readableBytes
         if bytes.readableBytes >= Self.backlogBytes { connection.inputIsBacklogged() }
         guard connection.isOpen else { return }
+        connection.chargeLogin(bytes.readableBytes)
         if unread.readableBytes > 0 {
             unread.writeBuffer(&bytes)
             cutUnread()

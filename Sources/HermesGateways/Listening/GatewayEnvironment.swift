@@ -11,6 +11,8 @@ package final class GatewayEnvironment: Sendable {
     package let settings: GatewaySettings
     /// Counts the connections of all listeners together.
     package let counter: ConnectionCounter
+    /// What those may have sent that have not logged in, over all listeners together.
+    package let loginBudget: LoginBudget
     package let logger: Logger
     /// Who may publish and subscribe to what.
     package let access: TopicAccess
@@ -49,6 +51,7 @@ package final class GatewayEnvironment: Sendable {
         )
         let limits = settings.limits
         counter = ConnectionCounter(total: limits.connections, perAddress: limits.connectionsPerAddress)
+        loginBudget = LoginBudget(limit: limits.maxLoginBytes)
         wills = MQTTWills(durable: messenger.durable, time: messenger.time)
         brokerStatistics = MQTTStatistics(
             loops: loops,

@@ -68,6 +68,9 @@ package protocol ConnectionEvents: AnyObject {
     /// Other rules for topics are in force.
     func accessChanged()
 
+    /// The time that was asked for with ``Connection/wake(in:)`` has come.
+    func woken()
+
     /// An operator removes a user from a room.
     /// - Returns: whether this connection was that user's, and in that room.
     func removed(_ account: Account, from room: RoomName) -> Bool
@@ -83,6 +86,7 @@ extension ConnectionEvents {
     package func ephemeralArrived(_ event: EphemeralEvent) {}
     package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {}
     package func accessChanged() {}
+    package func woken() {}
     package func removed(_ account: Account, from room: RoomName) -> Bool { false }
 }
 
@@ -96,6 +100,10 @@ package enum CloseReason: Sendable {
     case malformed(WireError)
     /// Not authenticated in time.
     case notAuthenticated
+    /// The token that the peer was let in with has ended.
+    case tokenExpired
+    /// All that strangers have sent is too much, and this one has sent most.
+    case loginBudget
     /// No sign of life.
     case idle
     /// The peer does not read what is sent to it.
@@ -106,8 +114,9 @@ package enum CloseReason: Sendable {
 
     /// All labels that there are.
     static let labels = [
-        "goodbye", "finished", "malformed", "not_authenticated", "idle", "slow_reader", "replaced", "account_disabled",
-        "account_deleted", "account_renamed", "revoked", "shutting_down",
+        "goodbye", "finished", "malformed", "not_authenticated", "token_expired", "login_budget", "idle", "slow_reader",
+        "replaced",
+        "account_disabled", "account_deleted", "account_renamed", "revoked", "shutting_down",
     ]
 
     /// The label in metrics and logs; one of ``labels``.
@@ -117,6 +126,8 @@ package enum CloseReason: Sendable {
         case .finished: "finished"
         case .malformed: "malformed"
         case .notAuthenticated: "not_authenticated"
+        case .tokenExpired: "token_expired"
+        case .loginBudget: "login_budget"
         case .idle: "idle"
         case .slowReader: "slow_reader"
         case .session(.replaced): "replaced"

@@ -19,6 +19,8 @@ package final class ListenerState: Sendable {
     let takesCertificateNames: Bool
     /// Where the connections are counted that end their count themselves.
     let counter: ConnectionCounter?
+    /// What strangers may have sent; nil: no limit.
+    let loginBudget: LoginBudget?
     let authenticationTicks: UInt32
     let idleTicks: UInt32
     let graceTicks: UInt32
@@ -31,8 +33,6 @@ package final class ListenerState: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// The longest frame before authentication, in bytes, so that strangers cannot make the server keep much.
-    package static let maxUnauthenticatedFrameBytes = 16_384
     /// After an error or a farewell the peer has this long to read it and to close.
     package static let closeGrace = Duration.seconds(2)
     /// Requests without an answer; beyond that a connection is not read from until there are fewer.
@@ -43,6 +43,7 @@ package final class ListenerState: Sendable {
     ///   - maxFrameBytes: the longest body of a frame.
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
     ///   - counter: where its connections are counted.
+    ///   - loginBudget: what strangers may have sent, over all listeners; nil: no limit.
     package init(
         name: String,
         limits: ConnectionLimits,
@@ -50,11 +51,13 @@ package final class ListenerState: Sendable {
         maxFrameBytes: Int,
         takesCertificateNames: Bool = false,
         counter: ConnectionCounter? = nil,
+        loginBudget: LoginBudget? = nil,
         logger: Logger
     ) {
         self.name = name
         self.takesCertificateNames = takesCertificateNames
         self.counter = counter
+        self.loginBudget = loginBudget
         self.limits = limits
         self.maxFrameBytes = maxFrameBytes
         self.idleTimeout = idleTimeout
@@ -69,7 +72,7 @@ package final class ListenerState: Sendable {
     }
 
     func maxFrameBytes(_ isAuthenticated: Bool) -> Int {
-        isAuthenticated ? maxFrameBytes : min(maxFrameBytes, Self.maxUnauthenticatedFrameBytes)
+        isAuthenticated ? maxFrameBytes : min(maxFrameBytes, limits.maxLoginFrameBytes)
     }
 
     /// Open connections of this listener.

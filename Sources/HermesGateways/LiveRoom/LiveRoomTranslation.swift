@@ -71,7 +71,8 @@ enum LiveRoomTranslation {
         case .session(let end): kick(for: end)
         case .shuttingDown: kick(for: SessionEnd.shuttingDown)
         case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token came in time")
-        case .goodbye, .finished, .malformed, .idle, .slowReader: nil
+        case .tokenExpired: LiveRoomKick(.invalidToken, "the token has expired")
+        case .goodbye, .finished, .malformed, .idle, .slowReader, .loginBudget: nil
         }
     }
 

@@ -8,7 +8,7 @@ import NIOCore
 
 /// What a session knows of its client from CONNECT on. Owner: the connection's event loop.
 final class MQTTClientState {
-    let identity: ClientIdentity
+    private(set) var identity: ClientIdentity
     let key: SessionKey
     /// How long the session outlives its connection; zero: it ends with it.
     var sessionExpiry: Duration
@@ -19,6 +19,8 @@ final class MQTTClientState {
     /// The same client is connected anew.
     var isReplaced = false
     var isServerStopping = false
+    /// The client knows that its token ends soon.
+    var isWarnedOfExpiry = false
 
     // Incoming.
     /// Aliases that the client has set [MQTT-3.3.2-12].
@@ -67,6 +69,13 @@ final class MQTTClientState {
         self.identity = identity
         self.key = key
         self.sessionExpiry = sessionExpiry
+    }
+
+    /// The client has shown a new token.
+    func renew(_ identity: ClientIdentity) {
+        self.identity = identity
+        rules = nil
+        isWarnedOfExpiry = false
     }
 
     /// What the client may do, by the rules in force.

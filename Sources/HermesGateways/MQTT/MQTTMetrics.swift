@@ -12,6 +12,8 @@ struct MQTTMetrics: Sendable {
     let droppedQueueFull = dropped("queue_full")
     let droppedTooLarge = dropped("too_large")
     let droppedExpired = dropped("expired")
+    /// Nobody is there to be told: a will that the store did not take.
+    let droppedUnstored = dropped("not_stored")
     /// Entries of inboxes that were too large for a client and were told of instead.
     let standIns = Counter(label: "hermes_mqtt_inbox_stand_ins_total")
     let refusedPublishes = Counter(label: "hermes_mqtt_refused_total", dimensions: [("packet", "publish")])

@@ -108,7 +108,9 @@ extension MQTTSession {
         client.receiveMaximum = receiveMaximum
         usesAliases = client.maxAlias > 0
         if let will = connect.will {
-            do throws(MQTTPacketError) { client.will = try pendingWill(will, of: client) } catch { return refuse(error) }
+            do throws(MQTTPacketError) { client.will = try pendingWill(will, of: client) } catch {
+                return refuse(error)
+            }
         }
         self.client = client
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
@@ -135,6 +137,7 @@ extension MQTTSession {
         guard let topic = TopicName(will.topic), !MQTTInbox.isForServer(topic),
             client.access(environment.access).allows(.publish, will.topic)
         else { throw MQTTPacketError(.notAuthorized, "the will's topic may not be published to") }
+        try gateway.check(will.qos, isRetained: will.retain, of: "the will")
         try Self.check(will.properties)
         var delay = Duration.zero
         for property in will.properties.list {
@@ -181,6 +184,7 @@ extension MQTTSession {
         connection.write(frame: bytes)
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)
+        lookAtExpiry()
     }
 
     /// Where the server differs from what the client asked for, or from the standard's defaults.
@@ -191,6 +195,10 @@ extension MQTTSession {
             .maximumPacketSize(UInt32(clamping: settings.maxPacketBytes)),
             .topicAliasMaximum(settings.topicAliasMaximum),
         ]
+        if let most = MQTTQoS(rawValue: gateway.maximumQoS.rawValue), most < .exactlyOnce {
+            list.append(.maximumQoS(most))
+        }
+        if !settings.isRetainAvailable { list.append(.retainAvailable(false)) }
         let asked: UInt32 =
             connect.properties.first { if case .sessionExpiryInterval(let time) = $0 { time } else { nil } } ?? 0
         let granted = UInt32(clamping: client.sessionExpiry.components.seconds)

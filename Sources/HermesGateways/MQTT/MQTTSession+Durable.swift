@@ -73,6 +73,8 @@ extension MQTTSession {
             guard let filter = TopicFilter(shared.map { String($0.filter) } ?? subscription.filter) else { continue }
             var options = subscription.options
             options.isLiveAtMostOnceOnly = true
+            // As it was granted, perhaps under other settings.
+            options.qos = min(options.qos, gateway.maximumQoS)
             options.isFiltered = isFiltered(subscription.filter, of: client)
             hold(
                 subscription.filter,
@@ -133,15 +135,16 @@ extension MQTTSession {
             (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now()))
             && (!client.hasFilteredSubscriptions || mayRead(stored.topic))
         guard let next = window?.nextPacketID else { return }
+        let qos = min(queued.qos, gateway.maximumQoS)
         guard isWanted,
             let packet = packet(
                 Publication(stored),
-                queued.qos,
+                qos,
                 packetID: next,
                 isRetained: queued.retain,
-                isDuplicate: queued.seq <= durable.sentBefore,
+                isDuplicate: qos > .atMostOnce && queued.seq <= durable.sentBefore,
                 identifiers: queued.identifiers
-            ), window?.send(exactlyOnce: queued.qos == .exactlyOnce) == next
+            ), qos == .atMostOnce || window?.send(exactlyOnce: qos == .exactlyOnce) == next
         else {
             // Not for the client any more, or too large for it: it counts as taken.
             if isWanted { tooLarge() }
@@ -149,6 +152,10 @@ extension MQTTSession {
             return complete(queued.seq, of: client)
         }
         connection.write(frame: packet)
+        guard qos == .atMostOnce else { return }
+        // Nobody acknowledges it.
+        window?.skip(to: queued.seq + 1)
+        complete(queued.seq, of: client)
     }
 
     private func load(after seq: UInt64, of durable: MQTTDurableQueue) {

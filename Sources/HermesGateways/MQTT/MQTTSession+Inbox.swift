@@ -34,11 +34,14 @@ extension MQTTSession {
         account.inbox = inbox
         inbox.change(to: form)
         guard inbox.packets == nil else { return }
-        let packets = DelimitedSession(connection: connection, environment: environment) { [unowned self] packet, kind in
+        let packets = DelimitedSession(connection: connection, environment: environment) {
+            [unowned self] packet, kind in
             writeDown(packet, kind)
         }
         inbox.open(packets)
         packets.authenticated(account.login, after: inbox.cursor, window: MQTTInbox.windowSize)
+        // Now there is a way to warn.
+        if phase == .connected { lookAtExpiry() }
     }
 
     /// Sends a packet of the native protocol; what is too long for the client is replaced by a word about it.
@@ -115,7 +118,7 @@ extension MQTTSession {
             answer(head, .success)
             // As frames of the native protocol are: by one bucket, and one at a time if it takes long.
             connection.countRequest()
-            packets.received(packet)
+            if !renewsToken(packet) { packets.received(packet) }
         } catch {
             answer(head, .payloadFormatInvalid)
         }

@@ -11,6 +11,7 @@ import NIOCore
 extension MQTTSession {
     func publishReceived(_ frame: MQTTPublishFrame) throws(MQTTPacketError) {
         let head = try MQTTPublishHead(frame, version: version)
+        try gateway.check(head.qos, isRetained: head.isRetained, of: "a PUBLISH")
         if head.packetID != 0, let client {
             if head.qos == .exactlyOnce, client.received.contains(head.packetID) {
                 // Sent again: it is here already, or on its way to the store.

@@ -14,6 +14,7 @@ extension MQTTSession {
         isNew: Bool,
         of client: MQTTClientState
     ) {
+        guard gateway.settings.isRetainAvailable else { return }
         switch handling {
         case .sendAlways: break
         case .sendIfNew where isNew: break

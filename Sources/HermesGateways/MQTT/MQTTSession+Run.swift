@@ -8,6 +8,7 @@ import NIOCore
 /// PUBLISH packets that came together: handled together where nothing about them is special.
 extension MQTTSession {
     func publishesReceived(_ run: MQTTPublishRun) throws(MQTTPacketError) {
+        try gateway.check(run.qos, isRetained: false, of: "a PUBLISH")
         if let target = try target(of: run), publishTogether(run, target) { return }
         for index in 0..<run.count {
             // One of them may have ended the connection.

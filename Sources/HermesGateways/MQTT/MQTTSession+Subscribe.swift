@@ -114,7 +114,7 @@ extension MQTTSession {
             return .failure(Refusal(reason: .notAuthorized))
         }
         let options = SubscriptionOptions(
-            qos: MQTTTranslation.qos(wanted.maximumQoS),
+            qos: min(MQTTTranslation.qos(wanted.maximumQoS), gateway.maximumQoS),
             noLocal: wanted.noLocal,
             retainAsPublished: wanted.retainAsPublished,
             identifiers: identifier.map { [UInt32(clamping: $0)] } ?? [],

@@ -98,10 +98,13 @@ enum MQTTTranslation {
     /// Why a connection ends, as DISCONNECT tells; nil where nothing is to be said.
     static func disconnectReason(for reason: CloseReason) -> MQTTReasonCode? {
         switch reason {
-        case .goodbye, .finished, .slowReader: nil
+        case .goodbye, .finished, .slowReader, .loginBudget: nil
         case .malformed(let error): error.code == .frameTooLong ? .packetTooLarge : .malformedPacket
         case .notAuthenticated: .notAuthorized
         case .idle: .keepAliveTimeout
+        // "The maximum connection time authorized for this connection has been exceeded" (table 3-10). 0x87 is for a request
+        // that is not authorized, and there is none.
+        case .tokenExpired: .maximumConnectTime
         case .session(.replaced): .sessionTakenOver
         case .session(.accountDisabled), .session(.accountDeleted), .session(.accountRenamed), .session(.revoked):
             .notAuthorized

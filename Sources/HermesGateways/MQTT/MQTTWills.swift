@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import Metrics
 import NIOCore
 import Synchronization
 
@@ -26,6 +27,7 @@ final class MQTTWills: Sendable {
     static let maxWaitingBytes = 256 << 20
 
     private let state = Mutex(State())
+    private let metrics = MQTTMetrics()
     private let durable: DurableSessions
     private let time: any TimeSource
 
@@ -80,7 +82,9 @@ final class MQTTWills: Sendable {
             StoredPublication(publication, publishedAt: now),
             targets: targets,
             retains: publication.retain
-        ) { _ in }
+        ) { [metrics] result in
+            if case .failure = result { metrics.droppedUnstored.increment() }
+        }
     }
 }
 

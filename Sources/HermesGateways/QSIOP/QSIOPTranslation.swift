@@ -104,7 +104,8 @@ package enum QSIOPTranslation {
         case .shuttingDown: answer(for: SessionEnd.shuttingDown)
         case .malformed(let error): answer(for: error)
         case .notAuthenticated: QSIOPAnswer(.notAuthenticated, "no userid was reported in time")
-        case .goodbye, .finished, .idle, .slowReader: nil
+        case .tokenExpired: QSIOPAnswer(.invalidToken, "the token has expired")
+        case .goodbye, .finished, .idle, .slowReader, .loginBudget: nil
         }
     }
 

@@ -53,10 +53,26 @@ extension ConnectionLimits {
         "The longest frame body of Delimited; a longer one closes the connection."
     )
 
+    private static let loginFrame = Setting.byteCount(
+        "limits.loginFrame",
+        default: defaults.maxLoginFrameBytes,
+        in: 16_384...(64 << 20),
+        "The longest frame body from a connection that has not logged in, of any protocol; a longer one closes the "
+            + "connection. A CONNECT of MQTT 3.1.1 may take 328 KB, one of 5.0 with its properties more."
+    )
+    private static let loginBytes = Setting.byteCount(
+        "limits.loginBytes",
+        default: defaults.maxLoginBytes,
+        in: 65_536...(1 << 40),
+        "What all connections together may have sent that have not logged in; beyond it the one that has sent most is "
+            + "closed."
+    )
+
     /// The settings below `limits` that concern connections.
     package static let settings: [SettingDescriptor] = [
         connections.descriptor, connectionsPerAddress.descriptor, timeToAuthenticate.descriptor, idle.descriptor,
         stuck.descriptor, outboundQueue.descriptor, requestsPerSecond.descriptor, frame.descriptor,
+        loginFrame.descriptor, loginBytes.descriptor,
     ]
 
     package init(_ values: SettingValues) throws(SettingsError) {
@@ -68,7 +84,9 @@ extension ConnectionLimits {
             stuck: try values.value(of: Self.stuck),
             outboundQueueBytes: try values.value(of: Self.outboundQueue),
             requestsPerSecond: try values.value(of: Self.requestsPerSecond),
-            maxFrameBytes: try values.value(of: Self.frame)
+            maxFrameBytes: try values.value(of: Self.frame),
+            maxLoginFrameBytes: try values.value(of: Self.loginFrame),
+            maxLoginBytes: try values.value(of: Self.loginBytes)
         )
     }
 }

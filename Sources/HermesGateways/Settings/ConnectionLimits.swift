@@ -18,6 +18,10 @@ package struct ConnectionLimits: Sendable, Hashable {
     package var requestsPerSecond: Int
     /// The longest frame body of Delimited; the other protocols have their own, lower ones.
     package var maxFrameBytes: Int
+    /// The longest frame body from a connection that has not logged in, of any protocol.
+    package var maxLoginFrameBytes: Int
+    /// What all connections together may have sent that have not logged in, in bytes.
+    package var maxLoginBytes: Int
 
     package init(
         connections: Int = 100_000,
@@ -27,7 +31,9 @@ package struct ConnectionLimits: Sendable, Hashable {
         stuck: Duration = .seconds(60),
         outboundQueueBytes: Int = 1 << 20,
         requestsPerSecond: Int = 5000,
-        maxFrameBytes: Int = 1 << 20
+        maxFrameBytes: Int = 1 << 20,
+        maxLoginFrameBytes: Int = 1 << 20,
+        maxLoginBytes: Int = 64 << 20
     ) {
         self.connections = connections
         self.connectionsPerAddress = connectionsPerAddress
@@ -37,5 +43,7 @@ package struct ConnectionLimits: Sendable, Hashable {
         self.outboundQueueBytes = outboundQueueBytes
         self.requestsPerSecond = requestsPerSecond
         self.maxFrameBytes = maxFrameBytes
+        self.maxLoginFrameBytes = maxLoginFrameBytes
+        self.maxLoginBytes = maxLoginBytes
     }
 }

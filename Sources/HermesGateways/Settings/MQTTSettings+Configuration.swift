@@ -70,6 +70,17 @@ extension MQTTSettings {
         in: 23...65_535,
         "The longest client identifier; a client with a longer one is refused."
     )
+    private static let maximumQoS = Setting.number(
+        "mqtt.maximumQoS",
+        default: defaults.maximumQoS,
+        in: 0...2,
+        "The highest QoS: subscriptions are granted no more, and a client that publishes above it is disconnected."
+    )
+    private static let retained = Setting.flag(
+        "mqtt.retained.enabled",
+        default: defaults.isRetainAvailable,
+        "Whether publications are retained; if not, a client that asks for it is disconnected."
+    )
     private static let retainedMessages = Setting.number(
         "mqtt.retained.maxMessages",
         default: defaults.maxRetainedMessages,
@@ -94,7 +105,8 @@ extension MQTTSettings {
         packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor, subscriptions.descriptor,
         subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor, queuedBytes.descriptor,
         keepAlive.descriptor,
-        clientID.descriptor, retainedMessages.descriptor, retainedBytes.descriptor, sysInterval.descriptor,
+        clientID.descriptor, maximumQoS.descriptor, retained.descriptor, retainedMessages.descriptor,
+        retainedBytes.descriptor, sysInterval.descriptor,
     ]
 
     package init(_ values: SettingValues) throws(SettingsError) {
@@ -111,6 +123,8 @@ extension MQTTSettings {
             // Less than a second would be no limit.
             maxKeepAlive: UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up))),
             maxClientIDBytes: try values.value(of: Self.clientID),
+            maximumQoS: try values.value(of: Self.maximumQoS),
+            isRetainAvailable: try values.value(of: Self.retained),
             maxRetainedMessages: try values.value(of: Self.retainedMessages),
             maxRetainedBytes: try values.value(of: Self.retainedBytes),
             sysInterval: try values.value(of: Self.sysInterval)

@@ -24,6 +24,10 @@ package struct MQTTSettings: Sendable, Hashable {
     package var maxKeepAlive: UInt16
     /// The longest client identifier, in bytes.
     package var maxClientIDBytes: Int
+    /// The highest QoS of publications, both ways: 0 … 2; told to clients of 5.0 if it is not 2.
+    package var maximumQoS: Int
+    /// Whether there are retained publications; told to clients of 5.0 if not.
+    package var isRetainAvailable: Bool
     package var maxRetainedMessages: Int
     /// What all retained publications may take, in bytes.
     package var maxRetainedBytes: Int
@@ -42,6 +46,8 @@ package struct MQTTSettings: Sendable, Hashable {
         maxQueuedBytes: Int = 64 << 20,
         maxKeepAlive: UInt16 = 0,
         maxClientIDBytes: Int = 1_024,
+        maximumQoS: Int = 2,
+        isRetainAvailable: Bool = true,
         maxRetainedMessages: Int = 1_000_000,
         maxRetainedBytes: Int = 1 << 30,
         sysInterval: Duration = .seconds(10)
@@ -57,6 +63,8 @@ package struct MQTTSettings: Sendable, Hashable {
         self.maxQueuedBytes = maxQueuedBytes
         self.maxKeepAlive = maxKeepAlive
         self.maxClientIDBytes = maxClientIDBytes
+        self.maximumQoS = maximumQoS
+        self.isRetainAvailable = isRetainAvailable
         self.maxRetainedMessages = maxRetainedMessages
         self.maxRetainedBytes = maxRetainedBytes
         self.sysInterval = sysInterval

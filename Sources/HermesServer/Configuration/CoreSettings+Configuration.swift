@@ -43,6 +43,7 @@ extension DurableSettings {
     /// What the configuration says about retained publications.
     init(_ settings: ServerSettings) {
         self.init(
+            isRetainAvailable: settings.gateways.broker.isRetainAvailable,
             maxRetainedMessages: settings.gateways.broker.maxRetainedMessages,
             maxRetainedBytes: settings.gateways.broker.maxRetainedBytes
         )

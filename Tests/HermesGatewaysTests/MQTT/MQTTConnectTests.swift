@@ -182,7 +182,8 @@ import Testing
             let client = try await harness.client("silent", version, keepAlive: 1, will: will).client
             let began = ContinuousClock.now
             _ = try await client.untilEnd()
-            #expect(ContinuousClock.now - began > .milliseconds(1_200))
+            // One and a half times a second, and what a busy machine adds.
+            #expect((.milliseconds(1_200)...(.seconds(15))).contains(ContinuousClock.now - began))
             #expect(try await watch.taken().text == "silent")
         }
     }
@@ -227,7 +228,7 @@ import Testing
                 let isThere = connack.properties.list.contains {
                     if case .responseInformation = $0 { true } else { false }
                 }
-                #expect(isWanted == true || !isThere)
+                #expect(isThere == (isWanted == true))
             }
         }
     }

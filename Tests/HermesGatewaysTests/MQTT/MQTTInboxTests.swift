@@ -106,7 +106,10 @@ import Testing
         }
     }
 
-    @Test("where there is no room for that either the entry counts as taken", arguments: [MQTTQoS.atMostOnce, .atLeastOnce])
+    @Test(
+        "where there is no room for that either the entry counts as taken",
+        arguments: [MQTTQoS.atMostOnce, .atLeastOnce]
+    )
     func leftOut(_ qos: MQTTQoS) async throws {
         try await with { pair in
             let client = try await pair.client([.maximumPacketSize(60)])
@@ -139,7 +142,9 @@ import Testing
 
     // MARK: While it is subscribed to
 
-    @Test("5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-3]: UNSUBSCRIBE stops the inbox; what is under way is taken")
+    @Test(
+        "5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-3]: UNSUBSCRIBE stops the inbox; what is under way is taken"
+    )
     func unsubscribed() async throws {
         try await with { pair in
             let client = try await pair.client()

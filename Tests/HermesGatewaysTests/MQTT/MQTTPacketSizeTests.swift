@@ -90,7 +90,10 @@ import Testing
         }
     }
 
-    @Test("5.0 [MQTT-3.1.2-24]: a CONNACK that the client does not take is a refusal", arguments: [1, 5, 12] as [UInt32])
+    @Test(
+        "5.0 [MQTT-3.1.2-24]: a CONNACK that the client does not take is a refusal",
+        arguments: [1, 5, 12] as [UInt32]
+    )
     func largeConnack(_ size: UInt32) async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness)

@@ -65,8 +65,9 @@ import Testing
     func noProblemInformation() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5, properties: [.requestProblemInformation(false)])
-            // Others' topics.
-            let suback = try await client.subscribe("user/other/t", "a+")
+            // Others' topics, and a filter that is well formed and deeper than the server takes.
+            let deep = String(repeating: "a/", count: 200) + "#"
+            let suback = try await client.subscribe("user/other/t", deep)
             #expect(suback.reasons == [.notAuthorized, .topicFilterInvalid] && suback.properties.isEmpty)
             let unsuback = try await client.unsubscribe("never")
             #expect(unsuback.reasons == [.noSubscriptionExisted] && unsuback.properties.isEmpty)

@@ -260,6 +260,10 @@ import Testing
             let watch = try await harness.mqtt("watch", version)
             _ = try await watch.subscribe("will")
             try await harness.mqtt("one", version, will: will("no")).disconnect()
+            // Once the client is accepted again, the connection before has ended.
+            let again = try await harness.mqtt("one", version)
+            try await again.publish("will", "next")
+            #expect(try await watch.taken().text == "next")
             #expect(try await watch.untilPong().isEmpty)
         }
     }

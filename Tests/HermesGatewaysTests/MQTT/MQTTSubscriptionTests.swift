@@ -28,8 +28,7 @@ import Testing
             #expect(
                 suback.reasons[0] == .grantedQoS2 && suback.reasons[2] == .success && suback.reasons[3] == .grantedQoS1
             )
-            // Reading it has shown that each code is one of SUBACK's.
-            #expect(suback.reasons.allSatisfy { version == .v5 || [0, 1, 2, 0x80].contains($0.rawValue) })
+            #expect(suback.reasons[1] == (version == .v5 ? .notAuthorized : .unspecifiedError))
             for topic in ["a", "b/x", "c"] {
                 try await client.send(.publish(MQTTPublish(topic: topic, payload: ByteBuffer(string: "x"))))
                 #expect(try await client.taken().topic == topic)
@@ -75,11 +74,9 @@ import Testing
             _ = try await subscriber.subscribe("t/+", qos: .exactlyOnce)
             _ = try await subscriber.subscribe("#", qos: .atMostOnce)
             try await publisher.publish("t/1", "x", qos: .exactlyOnce)
-            var qualities = [try await subscriber.taken().qos]
-            for packet in try await subscriber.untilPong() {
-                if case .publish(let publication) = packet { qualities.append(publication.qos) }
-            }
-            #expect(qualities.max() == .exactlyOnce)
+            // One copy, though the standards allow one for each.
+            #expect(try await subscriber.taken().qos == .exactlyOnce)
+            #expect(try await subscriber.untilPong().isEmpty)
         }
     }
 

@@ -195,6 +195,7 @@ extension GatewayHarness {
         on listening: ListenerSettings = ListenerSettings(port: 0),
         settings: GatewaySettings = GatewaySettings(),
         sessionStore: (any SessionStore)? = nil,
+        tokenVerifier: (any TokenVerifier)? = nil,
         _ body: (GatewayHarness) async throws -> Void
     ) async throws {
         try await with(
@@ -203,6 +204,7 @@ extension GatewayHarness {
             settings: settings,
             loops: 2,
             sessionStore: sessionStore,
+            tokenVerifier: tokenVerifier,
             body
         )
     }

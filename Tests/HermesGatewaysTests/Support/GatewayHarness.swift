@@ -22,6 +22,7 @@ struct GatewayHarness {
         settings: GatewaySettings = GatewaySettings(),
         loops: Int = 1,
         sessionStore: (any SessionStore)? = nil,
+        tokenVerifier: (any TokenVerifier)? = nil,
         _ body: (GatewayHarness) async throws -> Void
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
@@ -40,6 +41,7 @@ struct GatewayHarness {
             messenger: messenger,
             loops: LoopContexts(group),
             settings: settings,
+            tokenVerifier: tokenVerifier,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         )
         let listener = try await Listener.start(

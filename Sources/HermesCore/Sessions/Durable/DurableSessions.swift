@@ -64,7 +64,11 @@ package final class DurableSessions: Sendable {
         self.time = time
         self.settings = settings
         self.shared = shared
-        retained = RetainedMessages(maxMessages: settings.maxRetainedMessages, maxBytes: settings.maxRetainedBytes)
+        retained = RetainedMessages(
+            maxMessages: settings.maxRetainedMessages,
+            maxBytes: settings.maxRetainedBytes,
+            isAvailable: settings.isRetainAvailable
+        )
         committer = SessionCommitter(store: store, time: time, limits: settings.commit) { operations, outcomes in
             shared.committed(operations, outcomes)
         }

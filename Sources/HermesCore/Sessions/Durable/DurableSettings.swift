@@ -6,6 +6,8 @@
 package struct DurableSettings: Sendable, Hashable {
     /// How many sessions there may be, online or not.
     package var maxSessions: Int
+    /// Whether there are retained publications.
+    package var isRetainAvailable: Bool
     /// How many topics may have a retained publication.
     package var maxRetainedMessages: Int
     /// How many bytes all retained publications may have.
@@ -21,6 +23,7 @@ package struct DurableSettings: Sendable, Hashable {
 
     package init(
         maxSessions: Int = 1_000_000,
+        isRetainAvailable: Bool = true,
         maxRetainedMessages: Int = 1_000_000,
         maxRetainedBytes: Int = 1 << 30,
         commit: GroupCommitter.Limits = GroupCommitter.Limits(),
@@ -29,6 +32,7 @@ package struct DurableSettings: Sendable, Hashable {
         maxWaitingReads: Int = 65_536
     ) {
         self.maxSessions = maxSessions
+        self.isRetainAvailable = isRetainAvailable
         self.maxRetainedMessages = maxRetainedMessages
         self.maxRetainedBytes = maxRetainedBytes
         self.commit = commit

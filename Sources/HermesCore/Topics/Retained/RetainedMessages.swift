@@ -46,7 +46,11 @@ package final class RetainedMessages: Sendable {
     private let maxBytes: Int
     private let state = Mutex(State())
 
-    package init(maxMessages: Int, maxBytes: Int) {
+    /// Whether publications are retained, and what is retained is sent: a publisher is to be refused where not.
+    package let isAvailable: Bool
+
+    package init(maxMessages: Int, maxBytes: Int, isAvailable: Bool = true) {
+        self.isAvailable = isAvailable
         self.maxMessages = maxMessages
         self.maxBytes = maxBytes
     }

@@ -74,10 +74,13 @@ actor TopicPublisher {
 
     /// Publishes to those who are connected; returns once it is stored for those who are not.
     ///
-    /// - Throws: `.overloaded`, `.storageUnavailable`.
+    /// - Throws: `.unsupported` for a retained one where there are none, `.overloaded`, `.storageUnavailable`.
     func publish(_ publication: Publication) async throws(HermesError) { try await publish(publication, nil) }
 
     private func publish(_ publication: Publication, _ place: TopicNumbers.Place?) async throws(HermesError) {
+        guard !publication.retain || durable.retained.isAvailable else {
+            throw HermesError(.unsupported, "Retained messages are switched off here (mqtt.retained.enabled).")
+        }
         // No suspension before both are under way, so that all subscribers get one order; and none since the place was
         // looked up, so that nobody else has it.
         guard plane.publish(publication) else { throw Self.congested }

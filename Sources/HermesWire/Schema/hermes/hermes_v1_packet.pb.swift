@@ -60,7 +60,8 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .register(newValue)}
   }
 
-  /// Authenticates the connection. Answer: result.session. Must be the first body but for register and ping.
+  /// Authenticates the connection. Answer: result.session. Must be the first body but for register and ping. Over MQTT,
+  /// where a JSON Web Token let the connection in: takes a new one in its place. Answer: empty result.
   package var authenticate: Hermes_V1_Authenticate {
     get {
       if case .authenticate(let v)? = _storage._body {return v}
@@ -281,7 +282,8 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
   package nonisolated enum OneOf_Body: Equatable, Sendable {
     /// Creates an account and authenticates the connection as it. Answer: result.session.
     case register(Hermes_V1_Register)
-    /// Authenticates the connection. Answer: result.session. Must be the first body but for register and ping.
+    /// Authenticates the connection. Answer: result.session. Must be the first body but for register and ping. Over MQTT,
+    /// where a JSON Web Token let the connection in: takes a new one in its place. Answer: empty result.
     case authenticate(Hermes_V1_Authenticate)
     /// Sends a message to a conversation. Answer, once it is committed: result.receipt.
     case send(Hermes_V1_Send)

@@ -1,0 +1,120 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+import Testing
+
+@testable import HermesGateways
+
+/// A connection that was let in by a token of another issuer lasts as long as the token.
+@Suite(.timeLimit(.minutes(1))) struct MQTTExpiryTests {
+    /// Takes "jwt:SUBJECT:EXPIRY in ms since 1970:FILTER that may be published to".
+    private struct Verifier: TokenVerifier {
+        func isToken(_ text: String) -> Bool { text.hasPrefix("jwt:") }
+
+        func verify(_ text: String, now: Timestamp) async throws(HermesError) -> VerifiedToken {
+            let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+            guard parts.count == 4, let end = Int64(parts[2]), end > now.rawValue else {
+                throw HermesError(.invalidToken, "the token cannot be used: it has expired")
+            }
+            return VerifiedToken(
+                subject: String(parts[1]),
+                claims: TopicFilter(String(parts[3])).map { TopicClaims(publish: [$0]) },
+                expiresAt: Timestamp(rawValue: end)
+            )
+        }
+    }
+
+    private func token(_ subject: String, for time: Duration, publish: String = "") -> String {
+        let end = SystemTime().now().advanced(by: time)
+        return "jwt:\(subject):\(end.rawValue):\(publish)"
+    }
+
+    private func connect(
+        _ harness: GatewayHarness,
+        _ version: MQTTVersion,
+        _ token: String,
+        will: MQTTWill? = nil
+    ) async throws -> MQTTTestClient {
+        var connect = MQTTConnect(version: version, clientID: "tablet")
+        connect.userName = "x"
+        connect.password = ByteBuffer(string: token)
+        connect.will = will
+        let (client, connack) = try await harness.apply(connect)
+        #expect(connack.reason == .success)
+        return client
+    }
+
+    private func with(_ body: (GatewayHarness) async throws -> Void) async throws {
+        try await GatewayHarness.withMQTT(tokenVerifier: Verifier(), body)
+    }
+
+    @Test("the connection ends with its token: 5.0 is told with 0xA0, 3.1.1 closed", arguments: MQTTVersion.allCases)
+    func ends(_ version: MQTTVersion) async throws {
+        try await with { harness in
+            let watch = try await connect(harness, .v5, token("bob", for: .seconds(3_600)))
+            _ = try await watch.subscribe("t")
+            let will = MQTTWill(topic: "t", payload: ByteBuffer(string: "gone"))
+            let client = try await connect(harness, version, token("ann", for: .seconds(1)), will: will)
+            #expect(try await client.untilPong().isEmpty)
+            let packets = try await client.untilEnd()
+            switch version {
+            case .v311: #expect(packets.isEmpty)
+            case .v5:
+                guard case .disconnect(let disconnect)? = packets.first, packets.count == 1 else {
+                    throw Unexpected("\(packets)")
+                }
+                #expect(disconnect.reason == .maximumConnectTime)
+            }
+            // It did not say goodbye.
+            #expect(try await watch.taken().text == "gone")
+            #expect(try await watch.untilPong().isEmpty)
+        }
+    }
+
+    @Test("who speaks the native protocol is warned, and stays with a new token of the same user")
+    func renewed() async throws {
+        try await with { harness in
+            let ann = try await harness.register("ann")
+            let client = try await connect(harness, .v5, token("ann", for: .seconds(2)))
+            _ = try await client.subscribe("hermes/v1/down", qos: .atMostOnce)
+            let warning = try Hermes_V1_Packet(wire: try await client.publication().payload)
+            #expect(warning.notice.kind == .tokenExpires && warning.notice.expiresAtMs > 0)
+            for (bad, id) in [(token("bob", for: .seconds(60)), 1), ("jwt:ann:1:", 2), ("no token", 3)]
+                as [(String, UInt64)]
+            {
+                let answer = try await renew(client, bad, id)
+                #expect(answer.id == id && answer.result.error.code == HermesError.Code.invalidToken.rawValue)
+            }
+            let answer = try await renew(client, token("ann", for: .seconds(4), publish: "allowed"), 4)
+            #expect(answer.id == 4 && !answer.result.hasError)
+            // It ends soon, too.
+            let again = try Hermes_V1_Packet(wire: try await client.publication().payload)
+            #expect(again.notice.kind == .tokenExpires && again.notice.expiresAtMs > warning.notice.expiresAtMs)
+            // What the new token does not allow is not allowed any more.
+            #expect(try await client.publish("other", "x") == .notAuthorized)
+            #expect(try await client.publish("allowed", "x") != .notAuthorized)
+            // It outlives the first token.
+            while SystemTime().now().rawValue <= warning.notice.expiresAtMs + 1_500 {
+                #expect(try await client.untilPong().isEmpty)
+            }
+            guard case .disconnect(let disconnect)? = try await client.untilEnd().last else {
+                throw Unexpected("no DISCONNECT")
+            }
+            #expect(disconnect.reason == .maximumConnectTime)
+            #expect(ann.principal.nickName.rawValue == "ann")
+        }
+    }
+
+    private func renew(_ client: MQTTTestClient, _ token: String, _ id: UInt64) async throws -> Hermes_V1_Packet {
+        var request = Hermes_V1_Packet()
+        request.id = id
+        request.authenticate.token = token
+        try await client.send(
+            .publish(MQTTPublish(topic: "hermes/v1/up", payload: try request.wireBuffer(), qos: .atMostOnce))
+        )
+        return try Hermes_V1_Packet(wire: try await client.publication().payload)
+    }
+}
