@@ -15,7 +15,7 @@ import Testing
             (.session(.replaced), .replaced), (.session(.accountDisabled), .accountDisabled),
             (.session(.accountDeleted), .accountDisabled), (.session(.accountRenamed), .notAuthenticated),
             (.session(.revoked), .invalidToken),
-            (.session(.shuttingDown), .shuttingDown),
+            (.session(.shuttingDown), .shuttingDown), (.memory, .overloaded), (.rateLimited, .rateLimited),
         ]
         for (reason, code) in told {
             #expect(LiveRoomTranslation.kick(for: reason)?.code == code)
@@ -30,7 +30,7 @@ import Testing
     @Test func `every label is known to the metrics`() {
         let reasons: [CloseReason] = [
             .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .idle, .slowReader,
-            .session(.replaced), .session(.accountDisabled), .session(.accountDeleted), .session(.accountRenamed),
+            .memory, .rateLimited, .session(.replaced), .session(.accountDisabled), .session(.accountDeleted), .session(.accountRenamed),
             .session(.revoked),
             .session(.shuttingDown), .shuttingDown,
         ]

@@ -21,6 +21,7 @@ package final class ConnectionAcceptor: Sendable {
             maxFrameBytes: gateway.maxFrameBytes,
             takesCertificateNames: takesCertificateNames,
             counter: environment.counter,
+            rates: environment.rates,
             logger: environment.logger
         )
         self.state = state

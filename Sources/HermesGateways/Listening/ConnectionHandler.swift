@@ -134,6 +134,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         if bytes.readableBytes > bytes.storageCapacity / 2 {
             bytes.discardReadBytes()
             unread = bytes
+            connection.unreadHolds(bytes.storageCapacity)
         } else {
             keep(bytes)
         }
@@ -143,9 +144,11 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private func keep(_ rest: ByteBuffer) {
         guard rest.readableBytes > 0, connection.isOpen else {
             unread = ByteBuffer()
+            connection.unreadHolds(0)
             return
         }
         unread = ByteBuffer(buffer: rest.slice())
+        connection.unreadHolds(unread.storageCapacity)
     }
 
     private func cut(_ bytes: inout ByteBuffer) {
@@ -156,7 +159,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         while connection.takesFrames {
             raiseLimit()
             guard !Session.hasRequestLimit || connection.bucket.hasToken(rate: rate, burst: rate, now: now) else {
-                return connection.slowDown(for: .milliseconds(max(10, 1_000 / Int64(max(1, rate)))))
+                return connection.throttle(for: connection.bucket.delay(rate: rate))
             }
             let frame: Session.Decoder.Frame
             do {
@@ -167,7 +170,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             }
             connection.tally.framesIn += frame.frameCount
             if Session.everyFrameIsLife { connection.touch() }
-            if Session.hasRequestLimit { connection.bucket.take() }
+            if Session.hasRequestLimit { connection.pay(1) }
             session.received(frame)
         }
     }

@@ -11,6 +11,8 @@ package final class GatewayEnvironment: Sendable {
     package let settings: GatewaySettings
     /// Counts the connections of all listeners together.
     package let counter: ConnectionCounter
+    /// What accounts and addresses may cause, over all their connections.
+    package let rates: SharedRates
     package let logger: Logger
     /// Who may publish and subscribe to what.
     package let access: TopicAccess
@@ -48,6 +50,7 @@ package final class GatewayEnvironment: Sendable {
             isAnonymousAllowed: settings.isAnonymousAllowed
         )
         let limits = settings.limits
+        rates = SharedRates(perAccount: limits.requestsPerSecondPerAccount, perAddress: limits.requestsPerSecondPerAddress)
         counter = ConnectionCounter(total: limits.connections, perAddress: limits.connectionsPerAddress)
         wills = MQTTWills(durable: messenger.durable, time: messenger.time)
         brokerStatistics = MQTTStatistics(

@@ -100,13 +100,18 @@ package enum CloseReason: Sendable {
     case idle
     /// The peer does not read what is sent to it.
     case slowReader
+    /// What waits for it takes more memory than anybody else's, and there is too little for all.
+    case memory
+    /// For a long time it has asked for more than it may.
+    case rateLimited
     /// The core ended the session.
     case session(SessionEnd)
     case shuttingDown
 
     /// All labels that there are.
     static let labels = [
-        "goodbye", "finished", "malformed", "not_authenticated", "idle", "slow_reader", "replaced", "account_disabled",
+        "goodbye", "finished", "malformed", "not_authenticated", "idle", "slow_reader", "memory", "rate_limited",
+        "replaced", "account_disabled",
         "account_deleted", "account_renamed", "revoked", "shutting_down",
     ]
 
@@ -119,6 +124,8 @@ package enum CloseReason: Sendable {
         case .notAuthenticated: "not_authenticated"
         case .idle: "idle"
         case .slowReader: "slow_reader"
+        case .memory: "memory"
+        case .rateLimited: "rate_limited"
         case .session(.replaced): "replaced"
         case .session(.accountDisabled): "account_disabled"
         case .session(.accountDeleted): "account_deleted"

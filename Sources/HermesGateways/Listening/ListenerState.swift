@@ -19,6 +19,8 @@ package final class ListenerState: Sendable {
     let takesCertificateNames: Bool
     /// Where the connections are counted that end their count themselves.
     let counter: ConnectionCounter?
+    /// What accounts and addresses may cause; nil: as much as their connections.
+    let rates: SharedRates?
     let authenticationTicks: UInt32
     let idleTicks: UInt32
     let graceTicks: UInt32
@@ -37,12 +39,15 @@ package final class ListenerState: Sendable {
     package static let closeGrace = Duration.seconds(2)
     /// Requests without an answer; beyond that a connection is not read from until there are fewer.
     package static let maxUnanswered = 1_024
+    /// What such requests of one connection may hold in memory, in bytes; one alone may be longer.
+    package static let maxUnansweredBytes = 1 << 20
 
     /// - Parameters:
     ///   - name: the gateway's.
     ///   - maxFrameBytes: the longest body of a frame.
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
     ///   - counter: where its connections are counted.
+    ///   - rates: what accounts and addresses may cause.
     package init(
         name: String,
         limits: ConnectionLimits,
@@ -50,11 +55,13 @@ package final class ListenerState: Sendable {
         maxFrameBytes: Int,
         takesCertificateNames: Bool = false,
         counter: ConnectionCounter? = nil,
+        rates: SharedRates? = nil,
         logger: Logger
     ) {
         self.name = name
         self.takesCertificateNames = takesCertificateNames
         self.counter = counter
+        self.rates = rates
         self.limits = limits
         self.maxFrameBytes = maxFrameBytes
         self.idleTimeout = idleTimeout

@@ -71,6 +71,8 @@ enum LiveRoomTranslation {
         case .session(let end): kick(for: end)
         case .shuttingDown: kick(for: SessionEnd.shuttingDown)
         case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token came in time")
+        case .memory: LiveRoomKick(.overloaded, CloseReason.memoryText)
+        case .rateLimited: LiveRoomKick(.rateLimited, CloseReason.rateText)
         case .goodbye, .finished, .malformed, .idle, .slowReader: nil
         }
     }

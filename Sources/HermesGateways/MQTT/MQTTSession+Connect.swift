@@ -17,6 +17,9 @@ extension MQTTSession {
         }
         version = connect.version
         phase = .connecting
+        connection.charge(.login)
+        // Tokens have 43 characters, those of others more.
+        if let password = connect.password, password.readableBytes < 43 { connection.charge(.password) }
         for case .maximumPacketSize(let bytes) in connect.properties.list { maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }
         let isAssigned = connect.clientID.isEmpty
@@ -172,6 +175,7 @@ extension MQTTSession {
             packet.properties = MQTTProperties(grants(client, connect, isAssigned: isAssigned))
         }
         phase = .connected
+        connection.account = client.identity.principal?.user
         write(.connack(packet))
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)

@@ -173,6 +173,7 @@ extension MQTTSession {
         case .success(let page):
             durable.loaded(page)
             sendQueued()
+            measureMemory()
         case .failure(let error):
             connection.listener.logger.warning(
                 "a session's queue could not be read",
@@ -188,6 +189,7 @@ extension MQTTSession {
         guard let durable = client?.durable else { return }
         durable.committed(publications)
         sendQueued()
+        measureMemory()
     }
 
     /// The client has a message for good.
@@ -250,6 +252,7 @@ extension MQTTSession {
             )
         }
         window = nil
+        measureMemory()
     }
 }
 
@@ -293,6 +296,8 @@ final class MQTTDurableQueue {
     static let pageSize = 512
     /// How many wait in memory at most; beyond that the store is read again.
     static let maxWaiting = 2_048
+    /// What they may take, in bytes; one more may be longer.
+    static let maxWaitingBytes = 1 << 20
     static let retryDelay = TimeAmount.seconds(1)
 
     /// The number of the first message that may be sent.
@@ -303,6 +308,8 @@ final class MQTTDurableQueue {
     var isLoading = false
     private var waiting: [QueuedPublication] = []
     private var start = 0
+    /// What waits in memory, in bytes.
+    private(set) var bytes = 0
     /// Everything up to here is in ``waiting`` or was taken from it.
     private var known: UInt64 = 0
     /// The newest number that is in the store.
@@ -318,13 +325,19 @@ final class MQTTDurableQueue {
     func committed(_ publications: [QueuedPublication]) {
         guard let last = publications.last, let first = publications.first else { return }
         head = max(head, last.seq)
-        guard first.seq == known + 1, !isLoading, waiting.count - start < Self.maxWaiting else { return }
+        guard first.seq == known + 1, !isLoading, waiting.count - start < Self.maxWaiting,
+            bytes < Self.maxWaitingBytes
+        else { return }
         waiting.append(contentsOf: publications)
+        for queued in publications { bytes += queued.publication.weight }
         known = last.seq
     }
 
     func loaded(_ page: DurablePage) {
-        for queued in page.publications where queued.seq > known { waiting.append(queued) }
+        for queued in page.publications where queued.seq > known {
+            waiting.append(queued)
+            bytes += queued.publication.weight
+        }
         known = max(known, page.upTo)
     }
 
@@ -341,6 +354,7 @@ final class MQTTDurableQueue {
         if start < waiting.count {
             let queued = waiting[start]
             guard queued.seq <= most else { return .nothing }
+            bytes -= queued.publication.weight
             start += 1
             if start == waiting.count {
                 waiting.removeAll(keepingCapacity: waiting.count <= 64)

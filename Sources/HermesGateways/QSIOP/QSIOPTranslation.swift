@@ -104,6 +104,8 @@ package enum QSIOPTranslation {
         case .shuttingDown: answer(for: SessionEnd.shuttingDown)
         case .malformed(let error): answer(for: error)
         case .notAuthenticated: QSIOPAnswer(.notAuthenticated, "no userid was reported in time")
+        case .memory: QSIOPAnswer(.overloaded, CloseReason.memoryText)
+        case .rateLimited: QSIOPAnswer(.rateLimited, CloseReason.rateText)
         case .goodbye, .finished, .idle, .slowReader: nil
         }
     }

@@ -38,7 +38,7 @@ struct GatewayHarness {
         )
         let environment = GatewayEnvironment(
             messenger: messenger,
-            loops: LoopContexts(group),
+            loops: LoopContexts(group, memory: MemoryBudget(limit: settings.limits.memoryBytes)),
             settings: settings,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
         )
