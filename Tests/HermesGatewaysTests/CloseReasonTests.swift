@@ -30,7 +30,8 @@ import Testing
     @Test func `every label is known to the metrics`() {
         let reasons: [CloseReason] = [
             .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .idle, .slowReader,
-            .memory, .rateLimited, .session(.replaced), .session(.accountDisabled), .session(.accountDeleted), .session(.accountRenamed),
+            .memory, .rateLimited, .session(.replaced), .session(.accountDisabled), .session(.accountDeleted),
+            .session(.accountRenamed),
             .session(.revoked),
             .session(.shuttingDown), .shuttingDown,
         ]

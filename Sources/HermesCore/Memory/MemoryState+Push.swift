@@ -91,12 +91,12 @@ extension MemoryState {
     private mutating func append(_ push: Push, to recipients: [UserID], now: Timestamp) -> [InboxDelivery] {
         recipients.compactMap { user in
             guard records[user] != nil else { return nil }
-            collapse(push, of: user)
             let weight = InboxBudget.weight(ofContent: push.weight)
             guard hasReserve(user, weight) else {
                 _ = skip(of: user)
                 return nil
             }
+            collapse(push, of: user)
             let seq = add(.event(.push(push), expiresAt: push.expiresAt), to: user, .server, weight, now: now)
             if !push.content.collapseKey.isEmpty { records[user]?.collapsible[push.collapseName] = seq }
             return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .push(push)))

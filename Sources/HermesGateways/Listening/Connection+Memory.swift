@@ -12,8 +12,9 @@ extension Connection {
 
     /// Tells the loop what is held now, if that has changed.
     func measureMemory() {
+        // What ends is given back already: nobody else has to pay for it.
         let bytes =
-            phase == .closed
+            phase != .open
             ? 0 : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ unansweredBytes
         guard bytes != heldBytes else { return }
         let change = bytes &- heldBytes

@@ -245,6 +245,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         // Writing to a peer that is gone closes the channel at once: then nothing is left to end.
         guard phase == .open else { return }
         phase = .ending
+        measureMemory()
         if case .goodbye = reason, carrier == .plain, hasNothingToWrite {
             return context.close(promise: nil)
         }

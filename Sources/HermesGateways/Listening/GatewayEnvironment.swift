@@ -50,7 +50,10 @@ package final class GatewayEnvironment: Sendable {
             isAnonymousAllowed: settings.isAnonymousAllowed
         )
         let limits = settings.limits
-        rates = SharedRates(perAccount: limits.requestsPerSecondPerAccount, perAddress: limits.requestsPerSecondPerAddress)
+        rates = SharedRates(
+            perAccount: limits.requestsPerSecondPerAccount,
+            perAddress: limits.requestsPerSecondPerAddress
+        )
         counter = ConnectionCounter(total: limits.connections, perAddress: limits.connectionsPerAddress)
         wills = MQTTWills(durable: messenger.durable, time: messenger.time)
         brokerStatistics = MQTTStatistics(

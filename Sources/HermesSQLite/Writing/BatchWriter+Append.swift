@@ -101,8 +101,10 @@ extension BatchWriter {
         guard taking.count == recipients.count || recipients.count > 1 && !taking.isEmpty && taking[0] != sender else {
             throw InboxBudget.isFull
         }
-        guard recipients.count == 1 || unread[sender] + unreadChanges[sender, default: 0] + weight <= settings.maxUnreadBytes
-        else { throw InboxBudget.tooMuchUnread }
+        let unread = self.unread[sender] + unreadChanges[sender, default: 0]
+        guard recipients.count == 1 || unread + weight <= settings.maxUnreadBytes else {
+            throw InboxBudget.tooMuchUnread
+        }
         return taking
     }
 
