@@ -64,7 +64,7 @@ async def drain(reader, end: float) -> None:
         pass
 
 
-async def silent(ports, end, sources, scale) -> str:
+async def silent(ports, end, sources, scale, _) -> str:
     """5,000 connections that say nothing"""
     count, held, opened = int(5_000 * scale), [], 0
     names = ("delimited", "impb", "qsiop", "mqtt", "liveroom", "http")
@@ -80,7 +80,7 @@ async def silent(ports, end, sources, scale) -> str:
     return f"{opened} opened, {len(held)} held"
 
 
-async def garbage(ports, end, sources, scale) -> str:
+async def garbage(ports, end, sources, scale, _) -> str:
     """1,000 connections a second that send garbage"""
     chance, rate, sent = random.Random(1), 1_000 * scale, 0
     names = ("delimited", "impb", "qsiop", "mqtt", "liveroom", "http")
@@ -102,7 +102,7 @@ async def garbage(ports, end, sources, scale) -> str:
     return f"{sent} connections"
 
 
-async def slow_readers(ports, end, sources, scale) -> str:
+async def slow_readers(ports, end, sources, scale, _) -> str:
     """200 slow readers in rooms, of LiveRoom and MQTT, and two who talk to them"""
     held, frames = [], 0
     for n in range(int(200 * scale)):
@@ -133,7 +133,7 @@ async def slow_readers(ports, end, sources, scale) -> str:
     return f"{len(held)} readers, {frames} messages of 8 KiB"
 
 
-async def wildcards(ports, end, sources, scale) -> str:
+async def wildcards(ports, end, sources, scale, _) -> str:
     """# and +/+ a hundred times, and a publisher on thousands of topics"""
     for n in range(int(100 * scale)):
         try:
@@ -158,7 +158,7 @@ async def wildcards(ports, end, sources, scale) -> str:
     return f"{sent} messages"
 
 
-async def retained(ports, end, sources, scale) -> str:
+async def retained(ports, end, sources, scale, _) -> str:
     """Anonymous clients that retain messages of QoS 0 on a thousand topics, without a pause"""
     sent = 0
 
@@ -177,7 +177,7 @@ async def retained(ports, end, sources, scale) -> str:
     return f"{sent} messages"
 
 
-async def logins(ports, end, sources, scale) -> str:
+async def logins(ports, end, sources, scale, _) -> str:
     """Logins with wrong passwords, over MQTT and the native protocol"""
     tried = 0
 
@@ -201,7 +201,7 @@ async def logins(ports, end, sources, scale) -> str:
     return f"{tried} attempts"
 
 
-async def registrations(ports, end, sources, scale) -> str:
+async def registrations(ports, end, sources, scale, _) -> str:
     """Accounts, as many as go"""
     asked = 0
 
@@ -219,7 +219,7 @@ async def registrations(ports, end, sources, scale) -> str:
     return f"{asked} attempts"
 
 
-async def subscriptions(ports, end, sources, scale) -> str:
+async def subscriptions(ports, end, sources, scale, _) -> str:
     """SUBSCRIBE and UNSUBSCRIBE of 10,000 filters, again and again"""
     count, rounds = 10_000, 0
     more = mqtt.subscribe(1, [(f"attack/f/{n}", 0) for n in range(count)])
@@ -239,11 +239,11 @@ async def subscriptions(ports, end, sources, scale) -> str:
     return f"{rounds} rounds written"
 
 
-async def members(ports, sources, count: int, world: str):
-    """Accounts that are logged in."""
+async def members(ports, count: int, world: str):
+    """Accounts that are logged in, before the attack begins."""
     made = []
     for n in range(count):
-        # An address each: what is meant to be slow is what they do later.
+        # An address each: that these exist is no part of the attack.
         reader, writer = await connect(ports["delimited"], f"127.77.{n // 200}.{n % 200 + 1}")
         request = account_pb2.Register(nick_name=f"{world}{os.getpid()}x{n}", password="correct horse",
                                        device=delimited.device("x"))
@@ -260,9 +260,8 @@ async def members(ports, sources, count: int, world: str):
     return made
 
 
-async def synchronizing(ports, end, sources, scale) -> str:
+async def synchronizing(ports, end, sources, scale, people) -> str:
     """synchronize without a pause, over an inbox that is full"""
-    people = await members(ports, sources, 4, "sync")
     asked = 0
 
     async def one(n: int) -> None:
@@ -282,9 +281,8 @@ async def synchronizing(ports, end, sources, scale) -> str:
     return f"{asked} requests written"
 
 
-async def typing(ports, end, sources, scale) -> str:
+async def typing(ports, end, sources, scale, people) -> str:
     """A group of 150 in which everybody types without a pause"""
-    people = await members(ports, sources, max(10, int(150 * scale)), "type")
     uids = [uid for uid, _, _ in people]
     people[0][2].write(delimited.encode(Packet(id=7, group=group_pb2.GroupRequest(
         create=group_pb2.CreateGroup(name="all", member_uids=uids[1:])))))
@@ -312,9 +310,8 @@ async def typing(ports, end, sources, scale) -> str:
     return f"{signs} signs of {len(people)} written"
 
 
-async def unread(ports, end, sources, scale) -> str:
+async def unread(ports, end, sources, scale, people) -> str:
     """Clean sessions of QoS 1 that never acknowledge, and messages to an inbox that nobody reads"""
-    people = await members(ports, sources, 2, "unread")
     held, sent = [], 0
     for n in range(int(50 * scale) + 1):
         try:
@@ -358,15 +355,25 @@ async def guarded(body) -> None:
 
 
 ALL = (silent, garbage, slow_readers, wildcards, retained, logins, registrations, subscriptions, synchronizing, typing, unread)
+# How many accounts an attack begins with.
+PEOPLE = {synchronizing: lambda _: 4, typing: lambda scale: max(10, int(150 * scale)), unread: lambda _: 2}
 
 
-def run(body, ports, seconds: float, many: bool, scale: float, results) -> None:
-    """In a process of its own, behind the pairs and the server in the queue for the processors."""
+def run(body, ports, seconds: float, many: bool, scale: float, link) -> None:
+    """In a process of its own, behind the pairs and the server in the queue for the processors. Says when it is ready, begins
+    when it is told."""
     os.nice(10)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     sources = Sources(many, 20 + ALL.index(body))
+
+    async def whole() -> str:
+        people = await members(ports, PEOPLE[body](scale), body.__name__[:4]) if body in PEOPLE else []
+        link.send("ready")
+        await asyncio.to_thread(link.recv)
+        return await body(ports, time.monotonic() + seconds, sources, scale, people)
+
     try:
-        results.send(asyncio.run(body(ports, time.monotonic() + seconds, sources, scale)))
+        link.send(asyncio.run(whole()))
     except Exception as error:  # the parent reports it
-        results.send(f"FAILED {type(error).__name__}: {error}")
+        link.send(f"FAILED {type(error).__name__}: {error}")
