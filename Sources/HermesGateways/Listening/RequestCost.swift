@@ -14,6 +14,8 @@ package enum RequestCost: Sendable, Hashable {
     case bytes(Int)
     /// Topic filters that are subscribed or unsubscribed; those of kept sessions are stored as well.
     case filters(Int, isKept: Bool)
+    /// Retained publications that are looked at for new subscriptions.
+    case records(Int)
     /// Inboxes that get an entry, beside the sender's and the first receiver's.
     case recipients(Int)
     /// Users who are told of something that matters only now.
@@ -37,7 +39,7 @@ package enum RequestCost: Sendable, Hashable {
     var isOfConnection: Bool {
         switch self {
         case .login, .password: false
-        case .packet, .bytes, .filters, .recipients, .listeners, .viewers, .page, .watched, .lookup, .group: true
+        case .packet, .bytes, .filters, .records, .recipients, .listeners, .viewers, .page, .watched, .lookup, .group: true
         }
     }
 
@@ -46,6 +48,7 @@ package enum RequestCost: Sendable, Hashable {
         case .packet: 1
         case .bytes(let count): count / 8_192
         case .filters(let count, let isKept): isKept ? 2 * count : count
+        case .records(let count): count / 100
         case .recipients(let count): count
         case .listeners(let count): (count + 1) / 2
         case .viewers(let count): count / 256
