@@ -39,7 +39,8 @@ package enum RequestCost: Sendable, Hashable {
     var isOfConnection: Bool {
         switch self {
         case .login, .password: false
-        case .packet, .bytes, .filters, .records, .recipients, .listeners, .viewers, .page, .watched, .lookup, .group: true
+        case .packet, .bytes, .filters, .records, .recipients, .listeners, .viewers, .page, .watched, .lookup, .group:
+            true
         }
     }
 
