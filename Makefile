@@ -7,7 +7,7 @@ RELEASE := $(SWIFT) build -c release --product hermes
 ARGS ?=
 BUILD_FLAGS ?=
 
-.PHONY: help run build test lint format bench fuzz docs interop crash bootstrap clean
+.PHONY: help run build test lint format bench fuzz docs interop soak crash bootstrap clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ docs: bootstrap ## write docs/hermes.yaml and docs/configuration.md anew
 
 interop: build ## run foreign clients against the release build
 	@Interop/run $(ARGS)
+
+soak: build ## attack the server in every way there is, each alone and all at once, for minutes
+	@Interop/attack --each --scale 1 --seconds 20 $(ARGS)
 
 crash: build ## kill the server again and again under load; nothing acknowledged may be lost
 	@Interop/crash $(ARGS)

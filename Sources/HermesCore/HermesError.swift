@@ -72,6 +72,10 @@ extension HermesError.Code {
     package static let storageUnavailable = Self(rawValue: 3003)
     /// The server is stopping.
     package static let shuttingDown = Self(rawValue: 3004)
+    /// The receiver's inbox is full, or the sender's share of it; nothing was stored.
+    package static let inboxFull = Self(rawValue: 3005)
+    /// Too much of what the sender sent waits unread, in all inboxes together; nothing was stored.
+    package static let tooMuchUnread = Self(rawValue: 3006)
 
     // 9000…: our fault.
     /// A bug of the server; the log has the cause.

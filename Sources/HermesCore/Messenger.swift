@@ -18,6 +18,8 @@ package final class Messenger: Sendable {
     /// What is retained; the same as `durable.retained`.
     package var retained: RetainedMessages { durable.retained }
     package let time: any TimeSource
+    /// Holds back signs of typing that nobody needs.
+    package let typing = TypingGate()
     /// What clients report about their connections and deliveries.
     package let clientStatistics = ClientStatistics()
     private let messageStore: any MessageStore
@@ -104,6 +106,7 @@ package final class Messenger: Sendable {
         durable.expire(now: now)
         pushes.resume()
         retained.expire(now: now)
+        sessions.tellLate()
         var sum = 0
         for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
             let count = try await messageStore.purge(now: now, limit: batch)

@@ -46,10 +46,13 @@ extension SQLiteStore: MessageStore {
     }
 
     package func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-        try await write { [settings] (db, users) in
+        let purged = try await write { [settings] (db, users) in
             var purger = Purger(db: db, settings: settings, now: now, limit: limit)
             defer { users = Array(purger.users) }
-            return try purger.run()
+            let count = try purger.run()
+            return (count: count, unread: purger.unreadChanges)
         }
+        unread.apply(purged.unread)
+        return purged.count
     }
 }

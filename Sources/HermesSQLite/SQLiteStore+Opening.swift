@@ -56,8 +56,17 @@ extension SQLiteStore {
                 try SessionWriter.settle(db)
                 return try readEpoch(db)
             }
+            let unread = try pool.read { try UnreadLedger($0) }
             try record.markOpen(bootID: RunRecord.bootID)
-            return SQLiteStore(pool: pool, epoch: epoch, settings: settings, lock: lock, record: record, logger: logger)
+            return SQLiteStore(
+                pool: pool,
+                epoch: epoch,
+                unread: unread,
+                settings: settings,
+                lock: lock,
+                record: record,
+                logger: logger
+            )
         } catch {
             if isNew { removeEmptyFile(path) }
             if let error = error as? StoreOpenError { throw error }

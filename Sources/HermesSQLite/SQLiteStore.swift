@@ -25,6 +25,7 @@ package final class SQLiteStore: Sendable {
     let logger: Logger
     private let isOpen = Atomic(true)
     private let cache = Mutex(WriterCache())
+    let unread: UnreadLedger
     let sessionCache = Mutex(SessionCache())
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
@@ -33,12 +34,14 @@ package final class SQLiteStore: Sendable {
     init(
         pool: DatabasePool,
         epoch: UInt64,
+        unread: UnreadLedger,
         settings: StoreSettings,
         lock: DirectoryLock,
         record: RunRecord,
         logger: Logger
     ) {
         self.record = record
+        self.unread = unread
         self.pool = pool
         self.epoch = epoch
         self.settings = settings
@@ -79,18 +82,21 @@ package final class SQLiteStore: Sendable {
             }
             var outcomes: [WriteOutcome] = []
             var removedSessions: [DurableSessionID] = []
+            var unreadChanges: [UserID: Int] = [:]
             outcomes.reserveCapacity(operations.count)
             try db.inTransaction(.immediate) {
-                var writer = try BatchWriter(db, cache: taken, settings: settings, now: now)
+                var writer = try BatchWriter(db, cache: taken, unread: unread, settings: settings, now: now)
                 taken = WriterCache()
                 for operation in operations {
                     outcomes.append(try writer.apply(operation))
                 }
                 removedSessions = writer.removedSessions
+                unreadChanges = writer.unreadChanges
                 taken = try writer.finish()
                 return .commit
             }
             cache.withLock { $0 = taken }
+            unread.apply(unreadChanges)
             if !removedSessions.isEmpty {
                 sessionCache.withLock { cache in for id in removedSessions { cache.heads[id] = nil } }
             }

@@ -15,7 +15,7 @@ import Testing
             (.session(.replaced), .replaced), (.session(.accountDisabled), .accountDisabled),
             (.session(.accountDeleted), .accountDisabled), (.session(.accountRenamed), .notAuthenticated),
             (.session(.revoked), .invalidToken), (.tokenExpired, .invalidToken),
-            (.session(.shuttingDown), .shuttingDown),
+            (.session(.shuttingDown), .shuttingDown), (.memory, .overloaded), (.rateLimited, .rateLimited),
         ]
         for (reason, code) in told {
             #expect(LiveRoomTranslation.kick(for: reason)?.code == code)
@@ -30,8 +30,9 @@ import Testing
     @Test func `every label is known to the metrics`() {
         let reasons: [CloseReason] = [
             .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .tokenExpired,
-            .loginBudget, .idle, .slowReader, .session(.replaced), .session(.accountDisabled),
-            .session(.accountDeleted), .session(.accountRenamed),
+            .loginBudget, .idle, .slowReader,
+            .memory, .rateLimited, .session(.replaced), .session(.accountDisabled), .session(.accountDeleted),
+            .session(.accountRenamed),
             .session(.revoked),
             .session(.shuttingDown), .shuttingDown,
         ]

@@ -33,6 +33,33 @@ struct SQLiteStoreOpeningTests {
         #expect(try world.send("4", from: 1, to: 0).conversationSeq == 4)
     }
 
+    @Test("What waits counts as much after a restart as before")
+    func budgets() async throws {
+        var settings = StoreSettings()
+        settings.inbox = InboxBudget(maxEntries: 40, maxBytes: 1 << 20)
+        settings.maxUnreadBytes = 3_000
+        let directory = try TemporaryDirectory()
+        var people: [Principal] = []
+        do {
+            let world = try await StoreWorld(store: directory.openStore(settings: settings), people: 3)
+            for _ in 1...10 { try world.send("x", from: 0, to: 1) }
+            try world.acknowledge(1, upTo: 3)
+            try await world.purge()
+            for _ in 1...3 { try world.send("x", from: 0, to: 1) }
+            #expect(try world.refusal(.append(world.message("x", from: 0, to: 1))) == .inboxFull)
+            people = world.people
+        }
+        let world = StoreWorld(store: try directory.openStore(settings: settings), people: people)
+        #expect(try world.refusal(.append(world.message("x", from: 0, to: 1))) == .inboxFull)
+        // 10 wait, each counts 129 bytes.
+        let rest = String(repeating: "y", count: 3_000 - 10 * 129 - InboxBudget.entryBytes)
+        #expect(try world.refusal(.append(world.message(rest + "y", from: 0, to: 2))) == .tooMuchUnread)
+        try world.send(rest, from: 0, to: 2)
+        try world.acknowledge(1)
+        try await world.purge()
+        try world.send("x", from: 0, to: 1)
+    }
+
     @Test("Files are for their owner alone")
     func permissions() async throws {
         let parent = try TemporaryDirectory()

@@ -190,7 +190,8 @@ package final class GroupCommitter: Sendable {
         case (_, .refused(let error)):
             completion.fail(error)
             return []
-        case (.receipt(let completion), .appended(let receipt, let deliveries)):
+        case (.receipt(let completion), .appended(var receipt, let deliveries)):
+            receipt.recipientCount = deliveries.count
             completion(.success(receipt))
             return deliveries
         case (.receipt(let completion), .duplicate(let receipt)):

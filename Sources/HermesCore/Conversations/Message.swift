@@ -85,6 +85,8 @@ package struct SendReceipt: Sendable, Hashable {
     package let sentAt: Timestamp
     /// True if this client id had been committed before; nothing was sent a second time.
     package let isDuplicate: Bool
+    /// How many inboxes got it, as far as that is known: what the message cost.
+    package var recipientCount = 1
 
     package init(
         messageID: MessageID,

@@ -59,6 +59,10 @@ extension MemoryState {
             throw HermesError(.internalError, "A message with this id exists already.")
         }
 
+        let source = EntrySource(append)
+        let weight = InboxBudget.weight(ofContent: draft.content.bytes.count)
+        let taking = try roomy(recipients, for: append, from: source, weight)
+
         let conversationSeq = (conversations[draft.conversation]?.lastSeq ?? 0) + 1
         let message = Message(
             id: append.id,
@@ -72,8 +76,12 @@ extension MemoryState {
             sentAt: append.sentAt,
             expiresAt: append.expiresAt
         )
-        let deliveries = recipients.map { user in
-            let seq = add(.message(append.id), to: user, now: now)
+        var senderSeq: UInt64 = 0
+        let deliveries = recipients.compactMap { user -> InboxDelivery? in
+            let isTaken = taking.contains(user)
+            let seq = isTaken ? add(.message(append.id), to: user, source, weight, now: now) : skip(of: user)
+            if user == sender { senderSeq = seq }
+            guard isTaken else { return nil }
             return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .message(message)))
         }
         let stored = StoredMessage(
@@ -91,15 +99,44 @@ extension MemoryState {
         if let clientID = draft.clientID {
             clientIDs[ClientKey(sender: sender, clientID: clientID)] = append.id
         }
-        return .appended(receipt(for: stored, isDuplicate: false), deliveries: deliveries)
+        return .appended(receipt(for: stored, isDuplicate: false, senderSeq: senderSeq), deliveries: deliveries)
     }
 
-    private func receipt(for stored: StoredMessage, isDuplicate: Bool) -> SendReceipt {
+    /// Who of the recipients has room for a message.
+    ///
+    /// - Throws: `.inboxFull` if the one it is for has none, `.tooMuchUnread`.
+    private func roomy(
+        _ recipients: [UserID],
+        for append: MessageAppend,
+        from source: EntrySource,
+        _ weight: Int
+    ) throws(HermesError) -> Set<UserID> {
+        let sender = append.sender.user
+        let taking = Set(
+            recipients.filter { user in
+                let inbox = records[user]?.inbox ?? Inbox()
+                let share = inbox.shares[source] ?? InboxUse()
+                return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)
+            }
+        )
+        guard case .direct = append.draft.conversation else {
+            guard !taking.isEmpty else { throw InboxBudget.isFull }
+            return taking
+        }
+        guard recipients.count == 1 ? taking.count == 1 : recipients.allSatisfy({ $0 == sender || taking.contains($0) })
+        else { throw InboxBudget.isFull }
+        guard recipients.count == 1 || unread[sender, default: 0] + weight <= settings.maxUnreadBytes else {
+            throw InboxBudget.tooMuchUnread
+        }
+        return taking
+    }
+
+    private func receipt(for stored: StoredMessage, isDuplicate: Bool, senderSeq: UInt64 = 0) -> SendReceipt {
         SendReceipt(
             messageID: stored.message.id,
             clientID: stored.message.clientID,
             conversationSeq: stored.message.conversationSeq,
-            inboxSeq: stored.deliveries.first { $0.user == stored.message.sender }?.seq ?? 0,
+            inboxSeq: stored.deliveries.first { $0.user == stored.message.sender }?.seq ?? senderSeq,
             sentAt: stored.message.sentAt,
             isDuplicate: isDuplicate
         )
@@ -123,8 +160,13 @@ extension MemoryState {
         }
         try check(recipients)
         let expiresAt = now.advanced(by: settings.eventPeriod)
-        return recipients.map { user in
-            let seq = add(.event(event, expiresAt: expiresAt), to: user, now: now)
+        let weight = InboxBudget.weight(ofContent: event.bytes)
+        return recipients.compactMap { user -> InboxDelivery? in
+            guard hasReserve(user, weight) else {
+                _ = skip(of: user)
+                return nil
+            }
+            let seq = add(.event(event, expiresAt: expiresAt), to: user, .server, weight, now: now)
             return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: event))
         }
     }
@@ -184,10 +226,37 @@ extension MemoryState {
         }
     }
 
-    mutating func add(_ item: Item, to user: UserID, now: Timestamp) -> UInt64 {
+    func hasReserve(_ user: UserID, _ weight: Int) -> Bool {
+        settings.inbox.hasReserve(in: records[user]?.inbox.use ?? InboxUse(), adding: weight)
+    }
+
+    mutating func add(
+        _ item: Item,
+        to user: UserID,
+        _ source: EntrySource,
+        _ weight: Int,
+        now: Timestamp
+    ) -> UInt64 {
+        let seq = skip(of: user)
+        let entry = Entry(seq: seq, committedAt: now, item: item, source: source, bytes: weight)
+        records[user]?.inbox.entries.append(entry)
+        records[user]?.inbox.count(entry)
+        if case .user(let sender) = source, sender != user { unread[sender, default: 0] += weight }
+        return seq
+    }
+
+    /// A place in the inbox that stays empty.
+    mutating func skip(of user: UserID) -> UInt64 {
         let seq = (records[user]?.inbox.head ?? 0) + 1
         records[user]?.inbox.head = seq
-        records[user]?.inbox.entries.append(Entry(seq: seq, committedAt: now, item: item))
         return seq
+    }
+
+    /// An entry goes from an inbox.
+    mutating func uncount(_ entry: Entry, of user: UserID) {
+        records[user]?.inbox.uncount(entry)
+        guard case .user(let sender) = entry.source, sender != user else { return }
+        unread[sender, default: 0] -= entry.bytes
+        if unread[sender] == 0 { unread[sender] = nil }
     }
 }

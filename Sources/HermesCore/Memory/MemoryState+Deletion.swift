@@ -18,6 +18,7 @@ extension MemoryState {
         names[name.key] = nil
         records[user] = nil
         for entry in record.inbox.entries {
+            uncount(entry, of: user)
             if case .message(let id) = entry.item { release(id, now: now) }
         }
         return deliveries

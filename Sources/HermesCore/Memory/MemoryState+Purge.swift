@@ -26,6 +26,7 @@ extension MemoryState {
         let acknowledged = record.devices.map(\.cursor).min() ?? 0
         var kept = Deque<Entry>()
         var released: [MessageID] = []
+        var gone: [Entry] = []
         var deleted = 0
         for entry in record.inbox.entries {
             guard deleted < limit, entry.seq <= acknowledged || expiry(of: entry) <= now else {
@@ -33,10 +34,12 @@ extension MemoryState {
                 continue
             }
             deleted += 1
+            gone.append(entry)
             if case .message(let id) = entry.item { released.append(id) }
         }
         guard deleted > 0 else { return 0 }
         records[user]?.inbox.entries = kept
+        for entry in gone { uncount(entry, of: user) }
         let oldest = kept.first?.seq ?? record.inbox.head + 1
         records[user]?.collapsible = record.collapsible.filter { $0.value >= oldest }
         for id in released { release(id, now: now) }

@@ -91,8 +91,13 @@ extension MemoryState {
     private mutating func append(_ push: Push, to recipients: [UserID], now: Timestamp) -> [InboxDelivery] {
         recipients.compactMap { user in
             guard records[user] != nil else { return nil }
+            let weight = InboxBudget.weight(ofContent: push.weight)
+            guard hasReserve(user, weight) else {
+                _ = skip(of: user)
+                return nil
+            }
             collapse(push, of: user)
-            let seq = add(.event(.push(push), expiresAt: push.expiresAt), to: user, now: now)
+            let seq = add(.event(.push(push), expiresAt: push.expiresAt), to: user, .server, weight, now: now)
             if !push.content.collapseKey.isEmpty { records[user]?.collapsible[push.collapseName] = seq }
             return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .push(push)))
         }
@@ -105,7 +110,7 @@ extension MemoryState {
         else { return }
         let index = inbox.firstIndex(after: old &- 1)
         guard index < inbox.entries.count, inbox.entries[index].seq == old else { return }
-        records[user]?.inbox.entries.remove(at: index)
+        if let entry = records[user]?.inbox.entries.remove(at: index) { uncount(entry, of: user) }
     }
 
     mutating func purgePushClaims(now: Timestamp, limit: Int) -> Int {

@@ -18,6 +18,20 @@ struct MemoryState {
     struct Inbox {
         var head: UInt64 = 0
         var entries = Deque<Entry>()
+        /// What ``entries`` hold, in all and by where they come from.
+        private(set) var use = InboxUse()
+        private(set) var shares: [EntrySource: InboxUse] = [:]
+
+        mutating func count(_ entry: Entry) {
+            use.add(entry.bytes)
+            shares[entry.source, default: InboxUse()].add(entry.bytes)
+        }
+
+        mutating func uncount(_ entry: Entry) {
+            use.subtract(entry.bytes)
+            shares[entry.source]?.subtract(entry.bytes)
+            if shares[entry.source]?.entries == 0 { shares[entry.source] = nil }
+        }
 
         var oldest: UInt64 { entries.first?.seq ?? head + 1 }
 
@@ -34,6 +48,9 @@ struct MemoryState {
         let seq: UInt64
         let committedAt: Timestamp
         let item: Item
+        var source = EntrySource.server
+        /// What it counts for (``InboxBudget``).
+        var bytes = 0
     }
 
     enum Item {
@@ -96,6 +113,8 @@ struct MemoryState {
     var retained: [TopicName: StoredPublication] = [:]
     var pushRows: [UserID: [DeviceID: PushRow]] = [:]
     var webhooks = WebhookQueue()
+    /// What waits of each account's 1:1 messages in the inboxes of others, in bytes.
+    var unread: [UserID: Int] = [:]
 
     init(epoch: UInt64, settings: StoreSettings) {
         self.epoch = epoch

@@ -17,14 +17,22 @@ package struct StoreSettings: Sendable, Hashable {
     package var maxQueuedMessages: Int
     /// How many bytes wait for one durable session at most (``StoredPublication/weight``).
     package var maxQueuedBytes: Int
+    /// How much waits in one inbox at most.
+    package var inbox: InboxBudget
+    /// How many bytes of one account's 1:1 messages wait at most, in the inboxes of others together.
+    package var maxUnreadBytes: Int
 
     package init(
         historyPeriod: Duration = .zero,
         recordPeriod: Duration = .seconds(24 * 3600),
         eventPeriod: Duration = .seconds(30 * 24 * 3600),
         maxQueuedMessages: Int = 100_000,
-        maxQueuedBytes: Int = 64 << 20
+        maxQueuedBytes: Int = 64 << 20,
+        inbox: InboxBudget = InboxBudget(),
+        maxUnreadBytes: Int = 128 << 20
     ) {
+        self.inbox = inbox
+        self.maxUnreadBytes = max(1, maxUnreadBytes)
         self.historyPeriod = historyPeriod
         self.recordPeriod = recordPeriod
         self.eventPeriod = eventPeriod

@@ -19,6 +19,9 @@ extension SessionRegistry {
             var resting: Set<DeviceID> = []
             /// Of the last change between online and offline.
             var version: UInt64 = 0
+            /// How often watchers were told since then.
+            var told = 0
+            var toldSince = Timestamp(rawValue: 0)
 
             var isEmpty: Bool { attachments.isEmpty && watchers.isEmpty }
         }
@@ -28,6 +31,8 @@ extension SessionRegistry {
             /// Whom the attachments of this shard's users watch.
             var watched: [ObjectIdentifier: Set<UserID>] = [:]
             var lastVersion: UInt64 = 0
+            /// Whose watchers are to be told later.
+            var late: Set<UserID> = []
 
             mutating func changePresence(of user: UserID) {
                 lastVersion += 1
@@ -140,6 +145,33 @@ extension SessionRegistry {
                     watchers: record?.watchers ?? [],
                     version: record?.version ?? 0
                 )
+            }
+        }
+
+        /// Whether watchers are told of a change at once; if not, they are with ``takeLate()``.
+        func mayTell(of user: UserID, now: Timestamp) -> Bool {
+            state.withLock { state in
+                guard let record = state.records[user], !record.watchers.isEmpty else { return true }
+                let end = record.toldSince.advanced(by: .seconds(1))
+                if now < record.toldSince || now >= end {
+                    state.records[user]?.toldSince = now
+                    state.records[user]?.told = 1
+                    return true
+                }
+                guard record.told < SessionRegistry.maxToldPerSecond else {
+                    state.late.insert(user)
+                    return false
+                }
+                state.records[user]?.told += 1
+                return true
+            }
+        }
+
+        func takeLate() -> Set<UserID> {
+            state.withLock { state in
+                guard !state.late.isEmpty else { return [] }
+                defer { state.late = [] }
+                return state.late
             }
         }
 

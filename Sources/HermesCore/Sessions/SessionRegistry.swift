@@ -10,6 +10,8 @@ import Synchronization
 package final class SessionRegistry: Sendable {
     /// The most users that one attachment can watch.
     package static let maxWatchedUsers = 1000
+    /// How many changes of one user's presence watchers are told within a second; then of the last.
+    package static let maxToldPerSecond = 4
 
     private let shards: [Shard]
     private let ends = RecentEnds<UserID>()
@@ -154,15 +156,25 @@ package final class SessionRegistry: Sendable {
         }
     }
 
+    /// Tells watchers of those who came and went too often for them to be told each time; to be called about once a
+    /// second.
+    package func tellLate() {
+        for shard in shards {
+            for user in shard.takeLate() { tellPresence(of: user, isLate: true) }
+        }
+    }
+
     /// Tells watchers how the user stands; again if that changed meanwhile, so that the last they hear is right.
-    private func tellPresence(of user: UserID) {
+    private func tellPresence(of user: UserID, isLate: Bool = false) {
         let shard = shard(of: user)
+        // Each change goes to up to all who watch: of many within a second only the last matters to them.
+        let isTold = isLate || shard.mayTell(of: user, now: time.now())
         var presence = shard.presence(of: user)
         while true {
             let lastSeen = presence.isOnline ? nil : time.now()
             let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
-            for watcher in presence.watchers { watcher.ephemeralArrived(event) }
-            observer.withLock { $0 }?(user, presence.isOnline)
+            if isTold { for watcher in presence.watchers { watcher.ephemeralArrived(event) } }
+            if !isLate { observer.withLock { $0 }?(user, presence.isOnline) }
             let latest = shard.presence(of: user)
             if latest.version == presence.version { return }
             presence = latest

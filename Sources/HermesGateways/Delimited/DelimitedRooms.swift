@@ -146,7 +146,9 @@ extension DelimitedSession: TopicSubscriber {
     private func publish(_ type: LiveRoomFrameType, _ payload: ByteBuffer, to room: RoomName, from sender: Sender) {
         let user = sender.principal.user
         let publication = LiveRoomTranslation.publication(of: payload, type: type, to: room.topic, sender: user)
-        if connection.loop.topics.publish(publication).isCongested { connection.slowDown() }
+        let outcome = connection.loop.topics.publish(publication)
+        if outcome.isCongested { connection.slowDown() }
+        connection.charge(.viewers(outcome.localCount))
     }
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {

@@ -9,6 +9,7 @@ import Metrics
 extension DelimitedSession {
     func register(_ request: Hermes_V1_Register, id: UInt64) {
         guard let device = device(request.device, id: id) else { return }
+        connection.charge(.password)
         let accounts = messenger.accounts
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) in
@@ -28,8 +29,10 @@ extension DelimitedSession {
         let credential: Credential
         switch request.credential {
         case .password(let password):
+            connection.charge(.password)
             credential = .password(nickName: password.nickName, password: password.password)
         case .token(let token):
+            connection.charge(.login)
             credential = .token(token)
         case nil:
             return fail(id, HermesError(.invalidArgument, "give a password or a token"))
@@ -139,6 +142,9 @@ extension DelimitedSession {
                 answer(id, result, own: principal.user)
             }
         case .changePassword(let change):
+            // The old one is checked, the new one hashed.
+            connection.charge(.password)
+            connection.charge(.password)
             connection.ask { () async throws(HermesError) in
                 try await accounts.changePassword(of: principal, old: change.oldPassword, new: change.newPassword)
             } then: { [self] result in

@@ -53,6 +53,7 @@ extension DelimitedSession {
             switch result {
             case .failure(let error): fail(id, error)
             case .success(let found):
+                connection.charge(.page(entries: found.count))
                 var list = Hermes_V1_ContactList()
                 list.contacts = found.prefix(limit).map { contact in
                     DelimitedTranslation.contact(contact, isOnline: messenger.sessions.isOnline(contact.account.id))

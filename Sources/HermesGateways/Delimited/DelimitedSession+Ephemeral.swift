@@ -9,6 +9,11 @@ extension DelimitedSession {
     func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
         let user = sender.principal.user
+        // Before anything is read for it.
+        let now = messenger.time.now()
+        guard messenger.typing.admits(conversation, by: user, isStopped: request.stopped, now: now) else {
+            return succeed(id)
+        }
         let event = EphemeralEvent.typing(conversation, by: user, stopped: request.stopped)
         switch conversation {
         case .direct:
@@ -18,7 +23,9 @@ extension DelimitedSession {
                 try await messenger.tell(peer, event, from: user)
             } then: { [self] result in
                 switch result {
-                case .failure(let error): fail(id, error)
+                case .failure(let error):
+                    messenger.typing.forget(conversation, by: user)
+                    fail(id, error)
                 // Not whether anybody was told: that would tell who blocks.
                 case .success: succeed(id)
                 }
@@ -29,8 +36,11 @@ extension DelimitedSession {
                 try await groups.others(in: group, than: user)
             } then: { [self] result in
                 switch result {
-                case .failure(let error): fail(id, error)
+                case .failure(let error):
+                    messenger.typing.forget(conversation, by: user)
+                    fail(id, error)
                 case .success(let others):
+                    connection.charge(.listeners(others.count))
                     for other in others { messenger.sessions.notify(other, event) }
                     succeed(id)
                 }
@@ -44,6 +54,7 @@ extension DelimitedSession {
         guard watched.count == request.watchUids.count, unwatched.count == request.unwatchUids.count else {
             return fail(id, HermesError(.invalidArgument, "name at most 1,000 uids, each 1 to 2^31-1"))
         }
+        connection.charge(.watched(watched.count + unwatched.count))
         let sessions = messenger.sessions
         if request.hasAppState {
             switch request.appState {
@@ -80,6 +91,7 @@ extension DelimitedSession {
         } catch {
             return fail(id, HermesError(.invalidArgument, "the signal cannot be passed on", cause: error))
         }
+        connection.charge(.bytes(payload.count))
         let principal = sender.principal
         let event = EphemeralEvent.signal(from: principal.user, device: principal.device, payload: payload)
         let messenger = messenger

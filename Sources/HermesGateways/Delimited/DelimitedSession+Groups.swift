@@ -30,6 +30,7 @@ extension DelimitedSession {
     private func apply(_ command: GroupCommand, id: UInt64, from sender: Sender) {
         let groups = messenger.groups
         let principal = sender.principal
+        connection.charge(.group)
         connection.ask { () async throws(HermesError) in
             try await groups.apply(command, by: principal)
         } then: { [self] result in
@@ -37,6 +38,7 @@ extension DelimitedSession {
             case (.failure(let error), _):
                 fail(id, error)
             case (.success(let group), .create), (.success(let group), .change):
+                connection.charge(.recipients(group.members.count))
                 succeed(id, .group(DelimitedTranslation.group(group.summary)))
             case (.success, .changeMembers), (.success, .leave), (.success, .dissolve):
                 succeed(id)
@@ -53,6 +55,7 @@ extension DelimitedSession {
             switch result {
             case .failure(let error): fail(id, error)
             case .success(let found):
+                connection.charge(.page(entries: found.group.members.count))
                 var answer = DelimitedTranslation.group(found.group.summary)
                 answer.members = found.group.members.map { member in
                     DelimitedTranslation.member(member, name: found.names[member.user] ?? "")
@@ -74,6 +77,7 @@ extension DelimitedSession {
             switch result {
             case .failure(let error): fail(id, error)
             case .success(let found):
+                connection.charge(.page(entries: found.count))
                 var list = Hermes_V1_GroupList()
                 list.groups = found.prefix(limit).map { DelimitedTranslation.group($0) }
                 list.more = found.count > limit

@@ -44,6 +44,7 @@ extension DelimitedSession {
             switch result {
             case .failure(let error): fail(id, error)
             case .success(var page):
+                connection.charge(.page(entries: page.entries.count))
                 page = DelimitedTranslation.cut(page, toBytes: environment.settings.limits.outboundQueueBytes / 2)
                 succeed(id, .synchronized(DelimitedTranslation.synchronized(page)))
                 write(page.entries)
@@ -91,6 +92,7 @@ extension DelimitedSession {
             switch result {
             case .failure(let error): fail(id, error)
             case .success(let found):
+                connection.charge(.page(entries: found.count))
                 let maxBytes = environment.settings.limits.maxFrameBytes / 2
                 let history = DelimitedTranslation.history(
                     found,

@@ -58,6 +58,8 @@ package final class DelimitedSession: GatewaySession {
     }
 
     func received(_ packet: Hermes_V1_Packet) {
+        // Frames of its own are counted as they are cut.
+        if isCarried { connection.charge(.packet) }
         guard let sender else { return receivedFromStranger(packet) }
         received(packet, from: sender)
     }
@@ -183,6 +185,7 @@ package final class DelimitedSession: GatewaySession {
     /// - Parameter window: entries that may be written and not acknowledged.
     func authenticated(_ login: Login, after cursor: UInt64, window: Int = 1_024) {
         connection.authenticated()
+        connection.account = login.principal.user
         let link = InboxLink(
             principal: login.principal,
             connection: connection,

@@ -210,6 +210,12 @@ enum DelimitedTranslation {
         case .slowReader:
             kicked.reason = .limit
             kicked.message = "what was sent was not read"
+        case .memory:
+            kicked.reason = .limit
+            kicked.message = CloseReason.memoryText
+        case .rateLimited:
+            kicked.reason = .limit
+            kicked.message = CloseReason.rateText
         case .session(.replaced):
             kicked.reason = .replaced
             kicked.message = "the same device connected again"

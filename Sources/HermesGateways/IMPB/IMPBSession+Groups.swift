@@ -52,6 +52,7 @@ extension IMPBSession {
         do throws(HermesError) { wanted = try command() } catch { return fail(seq, error) }
         let groups = messenger.groups
         let principal = sender.principal
+        connection.charge(.group)
         connection.ask { () async throws(HermesError) in
             try await groups.apply(wanted, by: principal)
         } then: { [self] result in
@@ -59,6 +60,7 @@ extension IMPBSession {
             case (.failure(let error), _):
                 fail(seq, error)
             case (.success(let group), .create), (.success(let group), .change):
+                connection.charge(.recipients(group.members.count))
                 var answer = IMPB_group_response()
                 answer.group = IMPBTranslation.group(group.summary)
                 succeed(seq, answer)
@@ -80,6 +82,7 @@ extension IMPBSession {
             switch result {
             case .failure(let error): fail(seq, error)
             case .success(let found):
+                connection.charge(.page(entries: found.group.members.count))
                 var answer = IMPB_group_response()
                 answer.group = IMPBTranslation.group(found.group, names: found.names)
                 succeed(seq, answer)
@@ -97,7 +100,9 @@ extension IMPBSession {
         } then: { [self] result in
             switch result {
             case .failure(let error): fail(seq, error)
-            case .success(let found): succeed(seq, IMPBTranslation.groupList(found, limit: limit))
+            case .success(let found):
+                connection.charge(.page(entries: found.count))
+                succeed(seq, IMPBTranslation.groupList(found, limit: limit))
             }
         }
     }

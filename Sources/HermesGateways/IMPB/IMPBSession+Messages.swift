@@ -109,6 +109,7 @@ extension IMPBSession {
             switch result {
             case .failure(let error): fail(seq, error)
             case .success(let page):
+                connection.charge(.page(entries: page.entries.count))
                 var answer = IMPB_pull_response()
                 answer.epoch = page.position.epoch
                 answer.headSeq = page.position.head
@@ -136,7 +137,9 @@ extension IMPBSession {
         } then: { [self] result in
             switch result {
             case .failure(let error): fail(seq, error)
-            case .success(let found): succeed(seq, IMPBTranslation.history(found, limit: limit, reader: principal))
+            case .success(let found):
+                connection.charge(.page(entries: found.count))
+                succeed(seq, IMPBTranslation.history(found, limit: limit, reader: principal))
             }
         }
     }

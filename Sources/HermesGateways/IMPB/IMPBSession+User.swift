@@ -40,6 +40,7 @@ extension IMPBSession {
     /// Registers; the published app logs in afterwards, so the connection stays a stranger's.
     private func register(_ request: IMPB_signin_request, seq: UInt32) {
         guard let id = DeviceID(Self.defaultDevice) else { return }
+        connection.charge(.password)
         let accounts = messenger.accounts
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) in
@@ -73,6 +74,7 @@ extension IMPBSession {
         let accounts = messenger.accounts
         let address = connection.remoteHost
         let registration = registration
+        connection.charge(request.token.isEmpty ? .password : .login)
         connection.ask { () async throws(HermesError) in
             let login = try await accounts.logIn(credential, device: device, address: address)
             // The device that the registration made up is not one: nothing should wait for it.

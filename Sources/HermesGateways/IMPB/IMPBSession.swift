@@ -170,6 +170,7 @@ package final class IMPBSession: GatewaySession {
     func authenticated(_ login: Login, at address: DirectAddress) {
         self.login = login
         connection.authenticated()
+        connection.account = login.principal.user
         let link = InboxLink(
             principal: login.principal,
             connection: connection,

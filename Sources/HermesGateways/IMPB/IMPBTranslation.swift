@@ -40,6 +40,8 @@ enum IMPBTranslation {
         case .tokenExpired: HermesError(.invalidToken, "the token has expired; log in with a new one")
         case .idle: HermesError(.notAuthenticated, "nothing came for too long; send a ping every 180 s")
         case .slowReader: HermesError(.rateLimited, "what was sent was not read")
+        case .memory: HermesError(.overloaded, CloseReason.memoryText)
+        case .rateLimited: HermesError(.rateLimited, CloseReason.rateText)
         case .session(.replaced): HermesError(.replaced, "the same device logged in again")
         case .session(.accountDisabled): HermesError(.accountDisabled, "the account was disabled")
         case .session(.accountDeleted): HermesError(.accountDisabled, "the account was deleted")

@@ -137,6 +137,7 @@ extension Connection {
         case .refused: listener.metrics.refused(kind, count)
         case .overflow: end(.slowReader)
         }
+        measureMemory()
     }
 
     /// Asks for ``ConnectionEvents/written(_:)`` once all that was written so far was taken by the operating system.
@@ -196,6 +197,7 @@ extension Connection {
             return
         }
         while self.isWritable, let waiting = queue.popFirst() { append(waiting.bytes, frames: waiting.frameCount) }
+        measureMemory()
         guard keepsUp else { return }
         if writtenMark != nil { markDirty() }
         resume(.output)
@@ -207,6 +209,7 @@ extension Connection {
     func writeOutForGood() {
         guard let context else { return }
         while let waiting = queue.popFirst() { append(waiting.bytes, frames: waiting.frameCount) }
+        measureMemory()
         let written = loop.eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { _ in self.closeOutput() }
         context.writeAndFlush(NIOAny(takePending()), promise: written)

@@ -14,6 +14,7 @@ extension Connection {
         _ work: @escaping @Sendable () async throws(HermesError) -> Value,
         then: @escaping (Result<Value, HermesError>) -> Void
     ) {
+        charge(.lookup)
         hold()
         let loop = loop
         let then = NIOLoopBound(then, eventLoop: loop.eventLoop)
@@ -34,6 +35,7 @@ extension Connection {
         completing work: (@escaping @Sendable (Result<Value, HermesError>) -> Void) -> Void,
         then: @escaping (Result<Value, HermesError>) -> Void
     ) {
+        charge(.lookup)
         hold()
         let loop = loop
         let then = NIOLoopBound(then, eventLoop: loop.eventLoop)
@@ -53,19 +55,23 @@ extension Connection {
         let rate = listener.limits.requestsPerSecond
         let now = loop.uptime
         if bucket.hasToken(rate: rate, burst: rate, now: now) { bucket.take() }
-        if !bucket.hasToken(rate: rate, burst: rate, now: now) { slowDownToRate() }
-    }
-
-    /// Until there is a token again, about.
-    func slowDownToRate() {
-        slowDown(for: .milliseconds(max(10, 1_000 / Int64(max(1, listener.limits.requestsPerSecond)))))
+        if !bucket.hasToken(rate: rate, burst: rate, now: now) { throttle(for: bucket.delay(rate: rate)) }
     }
 
     /// Another loop is far behind with what this connection publishes, or it sends more requests per second than it
     /// may: do not read from it for a moment, so that TCP slows the peer down.
     package func slowDown(for time: TimeAmount = .milliseconds(10)) {
-        guard !pauses.contains(.throttled) else { return }
+        let end = loop.eventLoop.now + time
+        if end > throttledUntil { throttledUntil = end }
+        guard !isThrottled else { return }
         pause(.throttled)
-        loop.eventLoop.scheduleTask(in: time) { self.resume(.throttled) }
+        loop.eventLoop.scheduleTask(in: time) { self.readOnIfDue() }
+    }
+
+    /// The pause may have become longer meanwhile.
+    private func readOnIfDue() {
+        let left = throttledUntil - loop.eventLoop.now
+        guard left > .nanoseconds(0) else { return resume(.throttled) }
+        loop.eventLoop.scheduleTask(in: left) { self.readOnIfDue() }
     }
 }

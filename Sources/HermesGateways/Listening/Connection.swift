@@ -45,7 +45,25 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private(set) var pauses: Pause = []
     private var holds = 0
     private var unanswered = 0
+    // Costs: see Connection+Costs.swift.
     var bucket: TokenBucket
+    /// What was charged and is not told to the budgets of account and address yet.
+    var unsettled = 0
+    /// Since when the connection is slowed down again and again; and when it last was.
+    var throttledSince: Duration?
+    var lastThrottledAt: Duration?
+    /// The end of the pause in reading.
+    var throttledUntil = NIODeadline.uptimeNanoseconds(0)
+    /// Who the connection acts as; nil for strangers and anonymous clients. For budgets alone.
+    package var account: UserID?
+    private(set) lazy var budgetAddress = countedAs ?? ConnectionCounter.Address(remoteAddress)
+
+    // Memory: see Connection+Memory.swift.
+    /// As it was told to the loop.
+    var heldBytes = 0
+    var unreadBytes = 0
+    var sessionBytes = 0
+    private(set) var unansweredBytes = 0
 
     /// What it has sent while it was not authenticated.
     private var loginShare: LoginBudget.Share?
@@ -216,7 +234,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             events?.woken()
         case .open where lifeDue > loop.coarseNow:
             end(.slowReader)
-        case .open where pauses.contains(.held) || isAuthenticated && isInputBacklogged:
+        case .open where pauses.contains(.held) || isAuthenticated && (isInputBacklogged || isThrottled):
             // Our own delay is not the peer's fault.
             loop.schedule(self, due: loop.coarseNow &+ 2)
         case .open: end(isAuthenticated ? .idle : .notAuthenticated)
@@ -242,10 +260,13 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             phase = .ending
             return context.close(promise: nil)
         }
+        // What waits is whole frames: without them the peer still understands the last words.
+        if case .memory = reason { queue.removeAll() }
         events?.farewell(reason)
         // Writing to a peer that is gone closes the channel at once: then nothing is left to end.
         guard phase == .open else { return }
         phase = .ending
+        measureMemory()
         if case .goodbye = reason, carrier == .plain, hasNothingToWrite {
             return context.close(promise: nil)
         }
@@ -262,6 +283,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     func closed() {
         guard phase != .closed else { return }
         phase = .closed
+        measureMemory()
         tally.closed += 1
         loop.remove(self)
         listener.closed()
@@ -339,28 +361,43 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     ///
     /// - Parameter correlation: the session's own, comes back with the answer.
     package func send(_ draft: MessageDraft, from principal: Principal, correlation: UInt64, messages: MessageService) {
-        requestStarted()
+        let bytes = draft.content.bytes.count
+        requestStarted(bytes: bytes)
+        charge(.bytes(bytes))
         messages.send(draft, from: principal) { result in
-            self.loop.post(.sent(self, correlation: correlation, result))
+            self.loop.post(.sent(self, correlation: correlation, result, bytes: bytes))
         }
     }
 
-    func sendCompleted(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {
+    func sendCompleted(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>, bytes: Int) {
+        if case .success(let receipt) = result, phase == .open { charge(.recipients(receipt.recipientCount - 2)) }
         events?.sent(correlation, result)
-        requestAnswered()
+        requestAnswered(bytes: bytes)
     }
 
     /// A request was given away that is answered later, without a hold.
-    package func requestStarted() {
+    ///
+    /// - Parameter bytes: what it holds in memory until then, about.
+    package func requestStarted(bytes: Int = 0) {
         unanswered += 1
-        if unanswered >= ListenerState.maxUnanswered { pause(.unanswered) }
+        unansweredBytes += bytes
+        if hasManyUnanswered { pause(.unanswered) }
+        measureMemory()
     }
 
     /// Such a request was answered.
-    package func requestAnswered() {
+    package func requestAnswered(bytes: Int = 0) {
         unanswered -= 1
-        if unanswered < ListenerState.maxUnanswered { resume(.unanswered) }
+        unansweredBytes -= bytes
+        if !hasManyUnanswered { resume(.unanswered) }
+        measureMemory()
     }
+
+    private var hasManyUnanswered: Bool {
+        unanswered >= ListenerState.maxUnanswered || unansweredBytes >= ListenerState.maxUnansweredBytes
+    }
+
+    var isThrottled: Bool { pauses.contains(.throttled) }
 }
 
 /// The part of the handler that a connection calls.

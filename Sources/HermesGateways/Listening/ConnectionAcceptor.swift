@@ -22,6 +22,7 @@ package final class ConnectionAcceptor: Sendable {
             takesCertificateNames: takesCertificateNames,
             counter: environment.counter,
             loginBudget: environment.loginBudget,
+            rates: environment.rates,
             logger: environment.logger
         )
         self.state = state

@@ -135,6 +135,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         if bytes.readableBytes > bytes.storageCapacity / 2 {
             bytes.discardReadBytes()
             unread = bytes
+            connection.unreadHolds(bytes.storageCapacity)
         } else {
             keep(bytes)
         }
@@ -144,9 +145,11 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private func keep(_ rest: ByteBuffer) {
         guard rest.readableBytes > 0, connection.isOpen else {
             unread = ByteBuffer()
+            connection.unreadHolds(0)
             return
         }
         unread = ByteBuffer(buffer: rest.slice())
+        connection.unreadHolds(unread.storageCapacity)
     }
 
     private func cut(_ bytes: inout ByteBuffer) {
@@ -157,7 +160,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         while connection.takesFrames {
             raiseLimit()
             guard !Session.hasRequestLimit || connection.bucket.hasToken(rate: rate, burst: rate, now: now) else {
-                return connection.slowDownToRate()
+                return connection.throttle(for: connection.bucket.delay(rate: rate))
             }
             let frame: Session.Decoder.Frame
             do {
@@ -168,7 +171,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             }
             connection.tally.framesIn += frame.frameCount
             if Session.everyFrameIsLife { connection.touch() }
-            if Session.hasRequestLimit { connection.bucket.take() }
+            if Session.hasRequestLimit { connection.pay(1) }
             session.received(frame)
         }
     }

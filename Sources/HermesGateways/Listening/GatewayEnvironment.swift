@@ -13,6 +13,8 @@ package final class GatewayEnvironment: Sendable {
     package let counter: ConnectionCounter
     /// What those may have sent that have not logged in, over all listeners together.
     package let loginBudget: LoginBudget
+    /// What accounts and addresses may cause, over all their connections.
+    package let rates: SharedRates
     package let logger: Logger
     /// Who may publish and subscribe to what.
     package let access: TopicAccess
@@ -50,6 +52,10 @@ package final class GatewayEnvironment: Sendable {
             isAnonymousAllowed: settings.isAnonymousAllowed
         )
         let limits = settings.limits
+        rates = SharedRates(
+            perAccount: limits.requestsPerSecondPerAccount,
+            perAddress: limits.requestsPerSecondPerAddress
+        )
         counter = ConnectionCounter(total: limits.connections, perAddress: limits.connectionsPerAddress)
         loginBudget = LoginBudget(limit: limits.maxLoginBytes)
         wills = MQTTWills(durable: messenger.durable, time: messenger.time)

@@ -19,6 +19,7 @@ package final class GatewayMetrics: Sendable {
     private let droppedGifts: Counter
     private let ended: [String: Counter]
     private let refused: [ConnectionCounter.Refusal: Counter]
+    private let throttledConnections: Counter
 
     package init(gateway: String) {
         let dimensions = [("gateway", gateway)]
@@ -31,6 +32,7 @@ package final class GatewayMetrics: Sendable {
         func dropped(_ name: String) -> Counter {
             Counter(label: "hermes_frames_dropped_total", dimensions: dimensions + [("class", name)])
         }
+        throttledConnections = Counter(label: "hermes_connections_throttled_total", dimensions: dimensions)
         droppedText = dropped("text")
         droppedPresence = dropped("presence")
         droppedGifts = dropped("gift")
@@ -90,6 +92,9 @@ package final class GatewayMetrics: Sendable {
 
     /// A connection was ended by the server.
     func ended(_ reason: CloseReason) { ended[reason.label]?.increment() }
+
+    /// A connection asks for more than it may, and waits.
+    func throttled() { throttledConnections.increment() }
 
     func refused(_ refusal: ConnectionCounter.Refusal) { refused[refusal]?.increment() }
 }

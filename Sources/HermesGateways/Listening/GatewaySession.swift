@@ -108,6 +108,10 @@ package enum CloseReason: Sendable {
     case idle
     /// The peer does not read what is sent to it.
     case slowReader
+    /// What waits for it takes more memory than anybody else's, and there is too little for all.
+    case memory
+    /// For a long time it has asked for more than it may.
+    case rateLimited
     /// The core ended the session.
     case session(SessionEnd)
     case shuttingDown
@@ -115,8 +119,8 @@ package enum CloseReason: Sendable {
     /// All labels that there are.
     static let labels = [
         "goodbye", "finished", "malformed", "not_authenticated", "token_expired", "login_budget", "idle", "slow_reader",
-        "replaced",
-        "account_disabled", "account_deleted", "account_renamed", "revoked", "shutting_down",
+        "memory", "rate_limited", "replaced", "account_disabled", "account_deleted", "account_renamed", "revoked",
+        "shutting_down",
     ]
 
     /// The label in metrics and logs; one of ``labels``.
@@ -130,6 +134,8 @@ package enum CloseReason: Sendable {
         case .loginBudget: "login_budget"
         case .idle: "idle"
         case .slowReader: "slow_reader"
+        case .memory: "memory"
+        case .rateLimited: "rate_limited"
         case .session(.replaced): "replaced"
         case .session(.accountDisabled): "account_disabled"
         case .session(.accountDeleted): "account_deleted"

@@ -21,6 +21,8 @@ package final class ListenerState: Sendable {
     let counter: ConnectionCounter?
     /// What strangers may have sent; nil: no limit.
     let loginBudget: LoginBudget?
+    /// What accounts and addresses may cause; nil: as much as their connections.
+    let rates: SharedRates?
     let authenticationTicks: UInt32
     let idleTicks: UInt32
     let graceTicks: UInt32
@@ -37,6 +39,8 @@ package final class ListenerState: Sendable {
     package static let closeGrace = Duration.seconds(2)
     /// Requests without an answer; beyond that a connection is not read from until there are fewer.
     package static let maxUnanswered = 1_024
+    /// What such requests of one connection may hold in memory, in bytes; one alone may be longer.
+    package static let maxUnansweredBytes = 1 << 20
 
     /// - Parameters:
     ///   - name: the gateway's.
@@ -44,6 +48,7 @@ package final class ListenerState: Sendable {
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
     ///   - counter: where its connections are counted.
     ///   - loginBudget: what strangers may have sent, over all listeners; nil: no limit.
+    ///   - rates: what accounts and addresses may cause.
     package init(
         name: String,
         limits: ConnectionLimits,
@@ -52,12 +57,14 @@ package final class ListenerState: Sendable {
         takesCertificateNames: Bool = false,
         counter: ConnectionCounter? = nil,
         loginBudget: LoginBudget? = nil,
+        rates: SharedRates? = nil,
         logger: Logger
     ) {
         self.name = name
         self.takesCertificateNames = takesCertificateNames
         self.counter = counter
         self.loginBudget = loginBudget
+        self.rates = rates
         self.limits = limits
         self.maxFrameBytes = maxFrameBytes
         self.idleTimeout = idleTimeout

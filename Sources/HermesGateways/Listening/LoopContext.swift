@@ -18,6 +18,12 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// What other threads tell, handed over together.
     private let mailbox: Mailbox<LoopEvent>
 
+    /// What all connections hold, and who pays if that is too much.
+    let reclaimer: MemoryReclaimer
+    /// What the connections of this loop hold in memory, in bytes; and as much of it as the budget knows.
+    private var heldBytes = 0
+    private var reportedBytes = 0
+
     private let index: Int
     private var connectionNumber: UInt64 = 0
     private var dirty: [Connection] = []
@@ -37,9 +43,12 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let maxClosesAtOnce = 32
     /// Silent connections that are ended in one turn of the wheel, for the same reason.
     static let maxEndsPerTurn = 1_024
+    /// What may go unreported until the next turn of the wheel, in bytes.
+    static let memoryStep = 65_536
 
-    init(eventLoop: any EventLoop, index: Int, shard: @escaping () -> TopicShard) {
+    init(eventLoop: any EventLoop, index: Int, reclaimer: MemoryReclaimer, shard: @escaping () -> TopicShard) {
         self.eventLoop = eventLoop
+        self.reclaimer = reclaimer
         self.index = index
         self.shard = shard
         startedAt = eventLoop.now
@@ -134,6 +143,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
             if wasOpen, !connection.isOpen { ended += 1 }
         }
         buffers.trim()
+        reportMemory()
         for tally in tallies.values { tally.publish() }
         if !open.isEmpty { startWheel() }
     }
@@ -142,6 +152,25 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         guard !isWheelTurning else { return }
         isWheelTurning = true
         eventLoop.scheduleTask(in: Self.tick) { self.turnWheel() }
+    }
+
+    // MARK: Memory
+
+    /// A connection holds more or less than it did.
+    func heldChanged(by bytes: Int) {
+        heldBytes &+= bytes
+        if abs(heldBytes &- reportedBytes) >= Self.memoryStep { reportMemory() }
+    }
+
+    private func reportMemory() {
+        let change = heldBytes &- reportedBytes
+        reportedBytes = heldBytes
+        if reclaimer.budget.change(by: change) { reclaimer.begin() }
+    }
+
+    /// The connections that hold something worth giving back.
+    func holdings() -> [MemoryHolding] {
+        open.compactMap { $0.heldBytes >= MemoryHolding.minBytes ? MemoryHolding($0) : nil }
     }
 
     // MARK: Connections
@@ -162,6 +191,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         open.swapAt(index, open.count - 1)
         open.removeLast()
         if index < open.count { open[index].indexInLoop = index }
+        // The wheel stops with the last one.
+        if open.isEmpty { reportMemory() }
     }
 
     /// A connection's peer has closed: it is closed with the others that wait, some at a time.
@@ -216,9 +247,12 @@ package struct LoopContexts: Sendable {
     package let all: [LoopContext]
     /// Publish and subscribe over all loops.
     package let topicPlane: TopicPlane
+    /// What waits in memory for the connections of all loops.
+    package let memory: MemoryBudget
     private let byLoop: [ObjectIdentifier: LoopContext]
 
-    package init(_ group: any EventLoopGroup) {
+    /// - Parameter memory: what their connections may hold together.
+    package init(_ group: any EventLoopGroup, memory: MemoryBudget = MemoryBudget()) {
         let eventLoops = Array(group.makeIterator())
         let plane = TopicPlane(
             loops: eventLoops.map { eventLoop in
@@ -226,9 +260,12 @@ package struct LoopContexts: Sendable {
             }
         )
         topicPlane = plane
+        let reclaimer = MemoryReclaimer(memory)
         all = eventLoops.enumerated().map { index, eventLoop in
-            LoopContext(eventLoop: eventLoop, index: index, shard: { plane.shard(index) })
+            LoopContext(eventLoop: eventLoop, index: index, reclaimer: reclaimer, shard: { plane.shard(index) })
         }
+        reclaimer.connect(to: all)
+        self.memory = memory
         byLoop = Dictionary(uniqueKeysWithValues: all.map { (ObjectIdentifier($0.eventLoop), $0) })
     }
 

@@ -8,7 +8,8 @@ package enum LoopEvent: Sendable {
     case inboxAdvanced(Connection, [InboxEntry])
     case ephemeral(Connection, EphemeralEvent)
     case ended(Connection, SessionEnd)
-    case sent(Connection, correlation: UInt64, Result<SendReceipt, HermesError>)
+    /// With the bytes that the request held meanwhile.
+    case sent(Connection, correlation: UInt64, Result<SendReceipt, HermesError>, bytes: Int)
     /// Anything rarer.
     case run(@Sendable () -> Void)
 
@@ -18,7 +19,8 @@ package enum LoopEvent: Sendable {
         case .inboxAdvanced(let connection, let entries): connection.events?.inboxAdvanced(entries)
         case .ephemeral(let connection, let event): connection.events?.ephemeralArrived(event)
         case .ended(let connection, let reason): connection.end(.session(reason))
-        case .sent(let connection, let correlation, let result): connection.sendCompleted(correlation, result)
+        case .sent(let connection, let correlation, let result, let bytes):
+            connection.sendCompleted(correlation, result, bytes: bytes)
         case .run(let body): body()
         }
     }

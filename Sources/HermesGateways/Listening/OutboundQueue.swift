@@ -27,6 +27,15 @@ package struct OutboundQueue {
         package var gift = 0
 
         package init() {}
+
+        mutating func count(_ victim: (kind: Publication.DropClass, frames: Int)) {
+            switch victim.kind {
+            case .text: text += victim.frames
+            case .presence: presence += victim.frames
+            case .gift: gift += victim.frames
+            case .control: break
+            }
+        }
     }
 
     private struct Waiting {
@@ -69,12 +78,7 @@ package struct OutboundQueue {
                 if bytes <= limit / 2, count < Self.maxCount(limit) { break }
                 return .overflow
             }
-            switch victim {
-            case (.text, let count): dropped.text += count
-            case (.presence, let count): dropped.presence += count
-            case (.gift, let count): dropped.gift += count
-            case (.control, _): break
-            }
+            dropped.count(victim)
         }
         lanes[Int(kind.rawValue)].append(Waiting(number: nextNumber, bytes: frame, frameCount: frameCount))
         nextNumber += 1
@@ -83,7 +87,9 @@ package struct OutboundQueue {
         return dropped == Dropped() ? .queued : .queuedDropping(dropped)
     }
 
-    private mutating func dropOldest(notAbove kind: Publication.DropClass) -> (Publication.DropClass, frames: Int)? {
+    private mutating func dropOldest(
+        notAbove kind: Publication.DropClass
+    ) -> (kind: Publication.DropClass, frames: Int)? {
         for victim in [Publication.DropClass.text, .presence, .gift] where victim <= kind {
             guard let waiting = lanes[Int(victim.rawValue)].popFirst() else { continue }
             bytes -= waiting.bytes.readableBytes
@@ -109,6 +115,15 @@ package struct OutboundQueue {
         count -= 1
         if count == 0 { removeAll() }
         return (waiting.bytes, waiting.frameCount)
+    }
+
+    /// Forgets all that may be left out.
+    package mutating func dropWhatMayGo() -> Dropped {
+        var dropped = Dropped()
+        guard !isEmpty else { return dropped }
+        while let victim = dropOldest(notAbove: .control) { dropped.count(victim) }
+        if count == 0 { removeAll() }
+        return dropped
     }
 
     /// Forgets everything.

@@ -72,6 +72,8 @@ enum LiveRoomTranslation {
         case .shuttingDown: kick(for: SessionEnd.shuttingDown)
         case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token came in time")
         case .tokenExpired: LiveRoomKick(.invalidToken, "the token has expired")
+        case .memory: LiveRoomKick(.overloaded, CloseReason.memoryText)
+        case .rateLimited: LiveRoomKick(.rateLimited, CloseReason.rateText)
         case .goodbye, .finished, .malformed, .idle, .slowReader, .loginBudget: nil
         }
     }

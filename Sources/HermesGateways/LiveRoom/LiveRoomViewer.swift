@@ -132,7 +132,9 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
             to: topic,
             sender: session.principal?.user
         )
-        if topics.publish(publication).isCongested { connection.slowDown() }
+        let outcome = topics.publish(publication)
+        if outcome.isCongested { connection.slowDown() }
+        connection.charge(.viewers(outcome.localCount))
     }
 
     /// The viewer is removed first, so that it does not get its own leave.
@@ -156,6 +158,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         let accounts = gateway.environment.messenger.accounts
         let device = DeviceDescription(id: entry.device, name: "LiveRoom", platform: "LiveRoom")
         let address = connection.remoteHost
+        connection.charge(.login)
         connection.ask { () async throws(HermesError) -> Login in
             try await accounts.logIn(.tokenOfAnyDevice(entry.token), device: device, address: address)
         } then: { [self] result in
@@ -173,6 +176,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private func attach(_ login: Login) {
         detach()
         connection.authenticated()
+        connection.account = login.principal.user
         let attachment = SessionAttachment(principal: login.principal, connection: connection)
         self.attachment = attachment
         let messenger = gateway.environment.messenger

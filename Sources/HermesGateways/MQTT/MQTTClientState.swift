@@ -25,6 +25,8 @@ final class MQTTClientState {
     // Incoming.
     /// Aliases that the client has set [MQTT-3.3.2-12].
     var inboundAliases: [UInt16: String] = [:]
+    /// What they take, in bytes.
+    var aliasBytes = 0
     /// QoS 2 messages that came and were not released.
     var received: Set<UInt16> = []
     /// Acknowledgements in the order of the messages; the first is still being stored.
@@ -78,6 +80,12 @@ final class MQTTClientState {
         isWarnedOfExpiry = false
     }
 
+    /// What is kept for the client beside the messages that wait, in bytes, about.
+    var heldBytes: Int {
+        subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes &+ (hasShared ? shared.bytes : 0)
+            &+ (durable?.bytes ?? 0)
+    }
+
     /// What the client may do, by the rules in force.
     func access(_ access: TopicAccess) -> BoundTopicRules {
         let generation = access.generation
@@ -104,8 +112,27 @@ final class MQTTAccountState {
 /// What a session got by shared subscriptions and has not passed on to the end: the others' if it leaves.
 final class MQTTSharedState {
     let load = SharedLoad()
+    /// What the messages in the window hold, in bytes, about.
+    private(set) var bytes = 0
     /// By the number in the window.
-    var unacknowledged: [UInt64: (publication: Publication, subscription: SharedSubscription)] = [:]
+    private(set) var unacknowledged: [UInt64: (publication: Publication, subscription: SharedSubscription)] = [:]
+
+    /// - Returns: whether so much more is held that it should be told.
+    func remember(_ number: UInt64, _ publication: Publication, _ subscription: SharedSubscription) -> Bool {
+        unacknowledged[number] = (publication, subscription)
+        let before = bytes
+        bytes &+= publication.weight
+        return bytes >> Self.stepBits != before >> Self.stepBits
+    }
+
+    func forget(_ number: UInt64) -> (publication: Publication, subscription: SharedSubscription)? {
+        guard let taken = unacknowledged.removeValue(forKey: number) else { return nil }
+        bytes &-= taken.publication.weight
+        return taken
+    }
+
+    /// 16 KiB.
+    private static let stepBits = 14
 }
 
 /// A will that waits for its day. A class, so that the many clients without one have no room for it.

@@ -17,6 +17,9 @@ extension MQTTSession {
         }
         version = connect.version
         phase = .connecting
+        connection.charge(.login)
+        // Tokens have 43 characters, those of others more.
+        if let password = connect.password, password.readableBytes < 43 { connection.charge(.password) }
         for case .maximumPacketSize(let bytes) in connect.properties.list { maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }
         let isAssigned = connect.clientID.isEmpty
@@ -181,6 +184,7 @@ extension MQTTSession {
         }
         guard let bytes = bytes(of: .connack(packet)) else { return refuse(Self.tooLarge(.connack(packet))) }
         phase = .connected
+        connection.account = client.identity.principal?.user
         connection.write(frame: bytes)
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)

@@ -115,13 +115,13 @@ extension MQTTSession {
     /// Notes what the last message sent was, for the others of its group should this client go.
     private func remember(_ publication: Publication, _ subscription: SharedSubscription?) {
         guard let client, let subscription, let next = window?.next else { return }
-        client.shared.unacknowledged[next - 1] = (publication, subscription)
+        if client.shared.remember(next - 1, publication, subscription) { measureMemory() }
         client.shared.load.add()
     }
 
     /// A message that may have come by a shared subscription is done, or the client has it.
     private func forgetShared(_ number: UInt64) {
-        guard let client, client.hasShared, client.shared.unacknowledged.removeValue(forKey: number) != nil else {
+        guard let client, client.hasShared, client.shared.forget(number) != nil else {
             return
         }
         client.shared.load.subtract()
@@ -137,6 +137,12 @@ extension MQTTSession {
             client?.shared.load.add()
         }
         if !queue.isEmpty { waiting = queue }
+        measureMemory()
+    }
+
+    /// Tells the connection what is kept for the client.
+    func measureMemory() {
+        connection.sessionHolds((waiting?.bytes ?? 0) &+ (client?.heldBytes ?? 0))
     }
 
     /// The client takes no packet of that size: it is as if it had been sent [MQTT-3.1.2-25].
@@ -232,6 +238,7 @@ extension MQTTSession {
             if waiting?.isEmpty ?? false { waiting = nil }
             sendAcknowledged(message)
         }
+        measureMemory()
         sendRetained(client)
     }
 

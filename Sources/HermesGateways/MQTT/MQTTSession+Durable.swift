@@ -180,6 +180,7 @@ extension MQTTSession {
         case .success(let page):
             durable.loaded(page)
             sendQueued()
+            measureMemory()
         case .failure(let error):
             connection.listener.logger.warning(
                 "a session's queue could not be read",
@@ -195,6 +196,7 @@ extension MQTTSession {
         guard let durable = client?.durable else { return }
         durable.committed(publications)
         sendQueued()
+        measureMemory()
     }
 
     /// The client has a message for good.
@@ -264,6 +266,7 @@ extension MQTTSession {
             )
         }
         window = nil
+        measureMemory()
     }
 }
 
@@ -307,6 +310,8 @@ final class MQTTDurableQueue {
     static let pageSize = 512
     /// How many wait in memory at most; beyond that the store is read again.
     static let maxWaiting = 2_048
+    /// What they may take, in bytes; one more may be longer.
+    static let maxWaitingBytes = 1 << 20
     static let retryDelay = TimeAmount.seconds(1)
 
     /// The number of the first message that may be sent.
@@ -317,6 +322,8 @@ final class MQTTDurableQueue {
     var isLoading = false
     private var waiting: [QueuedPublication] = []
     private var start = 0
+    /// What waits in memory, in bytes.
+    private(set) var bytes = 0
     /// Everything up to here is in ``waiting`` or was taken from it.
     private var known: UInt64 = 0
     /// The newest number that is in the store.
@@ -332,13 +339,19 @@ final class MQTTDurableQueue {
     func committed(_ publications: [QueuedPublication]) {
         guard let last = publications.last, let first = publications.first else { return }
         head = max(head, last.seq)
-        guard first.seq == known + 1, !isLoading, waiting.count - start < Self.maxWaiting else { return }
+        guard first.seq == known + 1, !isLoading, waiting.count - start < Self.maxWaiting,
+            bytes < Self.maxWaitingBytes
+        else { return }
         waiting.append(contentsOf: publications)
+        for queued in publications { bytes += queued.publication.weight }
         known = last.seq
     }
 
     func loaded(_ page: DurablePage) {
-        for queued in page.publications where queued.seq > known { waiting.append(queued) }
+        for queued in page.publications where queued.seq > known {
+            waiting.append(queued)
+            bytes += queued.publication.weight
+        }
         known = max(known, page.upTo)
     }
 
@@ -355,6 +368,7 @@ final class MQTTDurableQueue {
         if start < waiting.count {
             let queued = waiting[start]
             guard queued.seq <= most else { return .nothing }
+            bytes -= queued.publication.weight
             start += 1
             if start == waiting.count {
                 waiting.removeAll(keepingCapacity: waiting.count <= 64)

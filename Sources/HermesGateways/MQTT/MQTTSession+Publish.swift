@@ -162,7 +162,9 @@ extension MQTTSession {
                 }
                 name = known
             } else {
+                client.aliasBytes += name.utf8.count - (client.inboundAliases[alias]?.utf8.count ?? 0)
                 client.inboundAliases[alias] = name
+                measureMemory()
             }
         }
         if let known = lastTarget, known.topic.rawValue.utf8.elementsEqual(name.utf8),
@@ -214,7 +216,8 @@ extension MQTTSession {
         client.acknowledgements.append(
             MQTTPendingAcknowledgement(type: head.qos == .exactlyOnce ? .pubrec : .puback, packetID: head.packetID)
         )
-        connection.requestStarted()
+        let bytes = stored.weight
+        connection.requestStarted(bytes: bytes)
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         messenger.durable.publish(
@@ -224,12 +227,12 @@ extension MQTTSession {
             packetID: client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil,
             retains: publication.retain
         ) { result in
-            loop.post(.run { session.value.stored(number, result) })
+            loop.post(.run { session.value.stored(number, bytes: bytes, result) })
         }
     }
 
-    private func stored(_ number: UInt64, _ result: Result<Void, HermesError>) {
-        connection.requestAnswered()
+    private func stored(_ number: UInt64, bytes: Int, _ result: Result<Void, HermesError>) {
+        connection.requestAnswered(bytes: bytes)
         guard let client, phase == .connected else { return }
         let first = client.nextAcknowledgement - UInt64(client.acknowledgements.count) + 1
         guard number >= first else { return }

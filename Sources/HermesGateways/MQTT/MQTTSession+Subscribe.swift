@@ -27,7 +27,7 @@ extension MQTTSession {
         var reasons: [MQTTReasonCode] = []
         var granted: [Granted] = []
         var new = (count: 0, bytes: 0)
-        takeTurns(packet.subscriptions.count)
+        takeTurns(packet.subscriptions.count, of: client)
         for wanted in packet.subscriptions {
             // More than a session may have are the same ones again and again.
             guard granted.count < gateway.settings.maxSubscriptionsPerSession else {
@@ -79,7 +79,8 @@ extension MQTTSession {
     }
 
     /// Lets other connections of the loop have their turn after this packet, if it is one that takes long.
-    private func takeTurns(_ filterCount: Int) {
+    private func takeTurns(_ filterCount: Int, of client: MQTTClientState) {
+        connection.charge(.filters(filterCount, isKept: client.durable != nil))
         if filterCount > Self.filtersAtOnce { connection.slowDown(for: MQTTRetainedQueue.pause) }
     }
 
@@ -137,6 +138,7 @@ extension MQTTSession {
     private func hold(_ granted: [Granted], of client: MQTTClientState) {
         reopenRooms(matching: granted.map(\.filter), of: client)
         for granted in granted { hold(granted.text, granted.filter, group: granted.group, granted.options, of: client) }
+        measureMemory()
     }
 
     func hold(
@@ -182,7 +184,7 @@ extension MQTTSession {
         var reasons: [MQTTReasonCode] = []
         var gone: [String] = []
         var ended: [MQTTHeldSubscription] = []
-        takeTurns(packet.filters.count)
+        takeTurns(packet.filters.count, of: client)
         for filter in packet.filters {
             guard let held = client.subscriptions.removeValue(forKey: TopicText(filter)) else {
                 reasons.append(.noSubscriptionExisted)
@@ -195,6 +197,7 @@ extension MQTTSession {
         }
         letGo(ended)
         adjustInbox(of: client)
+        measureMemory()
         let unsuback = MQTTUnsuback(packetID: packet.packetID, reasons: reasons)
         guard client.durable != nil, let link = client.link, !gone.isEmpty else { return write(.unsuback(unsuback)) }
         let service = environment.messenger.durable
@@ -227,7 +230,7 @@ extension MQTTSession {
         let numbers = shared.unacknowledged
             .filter { subscriptions.contains(ObjectIdentifier($0.value.subscription)) }.keys.sorted()
         for number in numbers {
-            guard let taken = shared.unacknowledged.removeValue(forKey: number) else { continue }
+            guard let taken = shared.forget(number) else { continue }
             count += 1
             guard min(taken.publication.qos, taken.subscription.qos) < .exactlyOnce else { continue }
             publications[ObjectIdentifier(taken.subscription), default: []].append(taken.publication)
@@ -239,6 +242,7 @@ extension MQTTSession {
         }
         if waiting?.isEmpty ?? false { waiting = nil }
         shared.load.subtract(count)
+        measureMemory()
         return publications
     }
 }

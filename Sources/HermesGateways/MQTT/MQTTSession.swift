@@ -86,6 +86,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
             // Not looked at: what may be wrong with it has reason codes that a DISCONNECT does not have.
             refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
         case (.connected, .other(let frame)):
+            connection.charge(.packet)
             attempt { () throws(MQTTPacketError) in try received(try MQTTPacket(frame, version: version)) }
         case (.new, .other(let frame)) where frame.type == .connect:
             connectReceived(frame)
@@ -204,7 +205,11 @@ package final class MQTTSession: GatewaySession, SharedMember {
     }
 
     package func farewell(_ reason: CloseReason) {
-        defer { phase = .ended }
+        defer {
+            phase = .ended
+            // Not only once the connection is closed: this is what it ends for.
+            if case .memory = reason { letGo() }
+        }
         // Sessions are kept under the account's name, which is free now.
         if case .session(let end) = reason, end.endsKeptSessions { client?.link?.endsSession = true }
         switch phase {

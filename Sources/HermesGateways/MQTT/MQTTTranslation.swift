@@ -99,6 +99,8 @@ enum MQTTTranslation {
     static func disconnectReason(for reason: CloseReason) -> MQTTReasonCode? {
         switch reason {
         case .goodbye, .finished, .slowReader, .loginBudget: nil
+        case .memory: .quotaExceeded
+        case .rateLimited: .messageRateTooHigh
         case .malformed(let error): error.code == .frameTooLong ? .packetTooLarge : .malformedPacket
         case .notAuthenticated: .notAuthorized
         case .idle: .keepAliveTimeout

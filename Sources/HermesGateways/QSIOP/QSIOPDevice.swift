@@ -28,7 +28,10 @@ package final class QSIOPDevice: GatewaySession {
 
     // MARK: What the connection says
 
-    package func received(_ frame: QSIOPFrame) { perform(session.frameReceived(frame)) }
+    package func received(_ frame: QSIOPFrame) {
+        perform(session.frameReceived(frame))
+        connection.sessionHolds(session.waitingBytes)
+    }
 
     package func farewell(_ reason: CloseReason) {
         guard let answer = QSIOPTranslation.answer(for: reason) else {
@@ -81,12 +84,14 @@ package final class QSIOPDevice: GatewaySession {
     /// Requests that came while the report was being checked.
     private func takeWaiting() {
         while let frame = session.waitingTaken() { perform(session.frameReceived(frame)) }
+        connection.sessionHolds(session.waitingBytes)
     }
 
     // MARK: Accounts
 
     /// Not `Connection.ask`: that would keep pings from being read, which are answered at any time.
     private func check(_ report: QSIOPReport) {
+        connection.charge(.login)
         let accounts = gateway.environment.messenger.accounts
         let loop = connection.loop
         let address = connection.remoteHost
@@ -120,6 +125,7 @@ package final class QSIOPDevice: GatewaySession {
 
     private func openInbox(of principal: Principal, _ login: Login) {
         connection.authenticated()
+        connection.account = principal.user
         let inbox = InboxLink(
             principal: principal,
             connection: connection,

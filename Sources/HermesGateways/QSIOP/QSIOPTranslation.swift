@@ -105,6 +105,8 @@ package enum QSIOPTranslation {
         case .malformed(let error): answer(for: error)
         case .notAuthenticated: QSIOPAnswer(.notAuthenticated, "no userid was reported in time")
         case .tokenExpired: QSIOPAnswer(.invalidToken, "the token has expired")
+        case .memory: QSIOPAnswer(.overloaded, CloseReason.memoryText)
+        case .rateLimited: QSIOPAnswer(.rateLimited, CloseReason.rateText)
         case .goodbye, .finished, .idle, .slowReader, .loginBudget: nil
         }
     }

@@ -44,7 +44,33 @@ extension ConnectionLimits {
         "limits.requestsPerSecond",
         default: defaults.requestsPerSecond,
         in: 1...1_000_000,
-        "Frames per second from one connection, averaged; as many again as a burst. What is beyond waits."
+        "Requests per second from one connection, averaged; as many again as a burst. One that causes more counts for more "
+            + "(docs/security.md). What is beyond waits."
+    )
+    private static let requestsPerSecondPerAccount = Setting.number(
+        "limits.requestsPerSecondPerAccount",
+        default: defaults.requestsPerSecondPerAccount,
+        in: 1...10_000_000,
+        "The same for all connections of one account together."
+    )
+    private static let requestsPerSecondPerAddress = Setting.number(
+        "limits.requestsPerSecondPerAddress",
+        default: defaults.requestsPerSecondPerAddress,
+        in: 1...10_000_000,
+        "The same for all connections of one IP address together."
+    )
+    private static let throttled = Setting.duration(
+        "limits.throttled",
+        default: defaults.throttled,
+        in: .seconds(10) ... .seconds(86_400),
+        "How long a connection may go on asking for more than it may before it is closed."
+    )
+    private static let memory = Setting.byteCount(
+        "limits.memory",
+        default: defaults.memoryBytes,
+        in: (16 << 20)...(1 << 40),
+        "What may wait in memory for all connections together: beyond that, those for whom the most waits lose what may be "
+            + "left out, then their connections."
     )
     private static let frame = Setting.byteCount(
         "limits.frame",
@@ -71,8 +97,9 @@ extension ConnectionLimits {
     /// The settings below `limits` that concern connections.
     package static let settings: [SettingDescriptor] = [
         connections.descriptor, connectionsPerAddress.descriptor, timeToAuthenticate.descriptor, idle.descriptor,
-        stuck.descriptor, outboundQueue.descriptor, requestsPerSecond.descriptor, frame.descriptor,
-        loginFrame.descriptor, loginBytes.descriptor,
+        stuck.descriptor, outboundQueue.descriptor, memory.descriptor, requestsPerSecond.descriptor,
+        requestsPerSecondPerAccount.descriptor, requestsPerSecondPerAddress.descriptor, throttled.descriptor,
+        frame.descriptor, loginFrame.descriptor, loginBytes.descriptor,
     ]
 
     package init(_ values: SettingValues) throws(SettingsError) {
@@ -83,7 +110,11 @@ extension ConnectionLimits {
             idle: try values.value(of: Self.idle),
             stuck: try values.value(of: Self.stuck),
             outboundQueueBytes: try values.value(of: Self.outboundQueue),
+            memoryBytes: try values.value(of: Self.memory),
             requestsPerSecond: try values.value(of: Self.requestsPerSecond),
+            requestsPerSecondPerAccount: try values.value(of: Self.requestsPerSecondPerAccount),
+            requestsPerSecondPerAddress: try values.value(of: Self.requestsPerSecondPerAddress),
+            throttled: try values.value(of: Self.throttled),
             maxFrameBytes: try values.value(of: Self.frame),
             maxLoginFrameBytes: try values.value(of: Self.loginFrame),
             maxLoginBytes: try values.value(of: Self.loginBytes)

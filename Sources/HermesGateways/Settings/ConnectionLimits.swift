@@ -14,8 +14,16 @@ package struct ConnectionLimits: Sendable, Hashable {
     package var stuck: Duration
     /// Bytes that wait to be written to one connection before the protocol's policy for slow readers applies.
     package var outboundQueueBytes: Int
-    /// Frames per second from one connection, averaged, with as many again as a burst.
+    /// What may wait in memory for all connections together, in bytes.
+    package var memoryBytes: Int
+    /// What one connection may cause a second, averaged, with as much again as a burst; see ``RequestCost``.
     package var requestsPerSecond: Int
+    /// The same of all connections of one account.
+    package var requestsPerSecondPerAccount: Int
+    /// The same of all connections of one address.
+    package var requestsPerSecondPerAddress: Int
+    /// How long a connection may ask for more than that without a pause.
+    package var throttled: Duration
     /// The longest frame body of Delimited; the other protocols have their own, lower ones.
     package var maxFrameBytes: Int
     /// The longest frame body from a connection that has not logged in, of any protocol.
@@ -30,7 +38,11 @@ package struct ConnectionLimits: Sendable, Hashable {
         idle: Duration = .seconds(600),
         stuck: Duration = .seconds(60),
         outboundQueueBytes: Int = 1 << 20,
+        memoryBytes: Int = 512 << 20,
         requestsPerSecond: Int = 5000,
+        requestsPerSecondPerAccount: Int = 10_000,
+        requestsPerSecondPerAddress: Int = 100_000,
+        throttled: Duration = .seconds(600),
         maxFrameBytes: Int = 1 << 20,
         maxLoginFrameBytes: Int = 1 << 20,
         maxLoginBytes: Int = 64 << 20
@@ -41,7 +53,11 @@ package struct ConnectionLimits: Sendable, Hashable {
         self.idle = idle
         self.stuck = stuck
         self.outboundQueueBytes = outboundQueueBytes
+        self.memoryBytes = memoryBytes
         self.requestsPerSecond = requestsPerSecond
+        self.requestsPerSecondPerAccount = requestsPerSecondPerAccount
+        self.requestsPerSecondPerAddress = requestsPerSecondPerAddress
+        self.throttled = throttled
         self.maxFrameBytes = maxFrameBytes
         self.maxLoginFrameBytes = maxLoginFrameBytes
         self.maxLoginBytes = maxLoginBytes

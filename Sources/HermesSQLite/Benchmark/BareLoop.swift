@@ -154,6 +154,8 @@ private struct Prepared {
             sqlite3_bind_int64(insertEntry, 1, Int64(user + 1))
             sqlite3_bind_int64(insertEntry, 2, state.heads[user])
             sqlite3_bind_int64(insertEntry, 3, key)
+            sqlite3_bind_int64(insertEntry, 4, 1)
+            sqlite3_bind_int64(insertEntry, 5, 1_000)
             try step(insertEntry)
         }
     }

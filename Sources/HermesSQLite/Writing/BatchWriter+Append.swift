@@ -14,6 +14,15 @@ extension BatchWriter {
             return try repetition(of: append, key: first)
         }
 
+        let source = EntrySource(append)
+        let weight = InboxBudget.weight(ofContent: draft.content.bytes.count)
+        let taking: [UserID]
+        do {
+            taking = try admitted(recipients, for: append, from: source, weight)
+        } catch let refusal as HermesError {
+            try changeClaim(of: append, to: nil)
+            throw refusal
+        }
         let conversation = try loadConversation(draft.conversation)
         let conversationSeq = conversation.lastSeq + 1
         deliveryBytes.removeAll(keepingCapacity: true)
@@ -21,9 +30,10 @@ extension BatchWriter {
         for user in recipients {
             let seq = (cache.inboxes[user]?.head ?? 0) + 1
             if user == sender { senderSeq = seq }
+            guard taking.count == recipients.count || taking.contains(user) else { continue }
             DeliveryList.append(user, seq, to: &deliveryBytes)
         }
-        let place = Place(conversation: conversation.key, seq: conversationSeq, references: recipients.count)
+        let place = Place(conversation: conversation.key, seq: conversationSeq, references: taking.count)
         if try !insert(append, key: key, at: place) {
             guard let free = try freeKey(for: append.id), try insert(append, key: free, at: place) else {
                 try changeClaim(of: append, to: nil)
@@ -50,10 +60,14 @@ extension BatchWriter {
         deliveries.reserveCapacity(recipients.count)
         for user in recipients {
             let seq = advanceInbox(of: user)
+            guard taking.count == recipients.count || taking.contains(user) else { continue }
             statements.insertEntry.bind(user, at: 1)
             statements.insertEntry.bind(seq, at: 2)
             statements.insertEntry.bind(key, at: 3)
+            statements.insertEntry.bind(source.number, at: 4)
+            statements.insertEntry.bind(Int64(weight), at: 5)
             try statements.insertEntry.run()
+            count(weight, from: source, in: user)
             let entry = InboxEntry(seq: seq, committedAt: now, event: .message(message))
             deliveries.append(InboxDelivery(user: user, entry: entry))
         }
@@ -66,6 +80,32 @@ extension BatchWriter {
             isDuplicate: false
         )
         return .appended(receipt, deliveries: deliveries)
+    }
+
+    /// Who of the recipients has room for a message; a failure if the one it is for has none, or too much of the sender's
+    /// waits.
+    private mutating func admitted(
+        _ recipients: [UserID],
+        for append: MessageAppend,
+        from source: EntrySource,
+        _ weight: Int
+    ) throws -> [UserID] {
+        var taking: [UserID] = []
+        taking.reserveCapacity(recipients.count)
+        for user in recipients where try hasRoom(in: user, from: source, weight) { taking.append(user) }
+        let sender = append.sender.user
+        guard case .direct = append.draft.conversation else {
+            guard !taking.isEmpty else { throw InboxBudget.isFull }
+            return taking
+        }
+        guard taking.count == recipients.count || recipients.count > 1 && !taking.isEmpty && taking[0] != sender else {
+            throw InboxBudget.isFull
+        }
+        let unread = self.unread[sender] + unreadChanges[sender, default: 0]
+        guard recipients.count == 1 || unread + weight <= settings.maxUnreadBytes else {
+            throw InboxBudget.tooMuchUnread
+        }
+        return taking
     }
 
     /// Takes a client id for the message with this key.

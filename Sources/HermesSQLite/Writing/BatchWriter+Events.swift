@@ -16,14 +16,18 @@ extension BatchWriter {
         let statement = statements.insertEvent
         var deliveries: [InboxDelivery] = []
         deliveries.reserveCapacity(recipients.count)
+        let weight = InboxBudget.weight(ofContent: event.bytes)
         for user in recipients {
             let seq = advanceInbox(of: user)
+            guard hasReserve(in: user, weight) else { continue }
             statement.bind(user, at: 1)
             statement.bind(seq, at: 2)
             statement.bind(kind, at: 3)
             statement.bind(now, at: 4)
             statement.bind(now.advanced(by: settings.eventPeriod), at: 5)
+            statement.bind(Int64(weight), at: 7)
             try statement.bind(payload, at: 6) { try statement.run() }
+            count(weight, from: .server, in: user)
             let entry = InboxEntry(seq: seq, committedAt: now, event: event)
             deliveries.append(InboxDelivery(user: user, entry: entry))
         }

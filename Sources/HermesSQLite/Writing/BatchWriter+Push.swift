@@ -189,17 +189,21 @@ extension BatchWriter {
         guard let (kind, payload) = EventCoding.encode(.push(push)) else { throw StoreFailure.damagedRow }
         let name = push.content.collapseKey.isEmpty ? nil : push.collapseName
         let statement = statements.insertEvent
+        let weight = InboxBudget.weight(ofContent: push.weight)
         var deliveries: [InboxDelivery] = []
         deliveries.reserveCapacity(recipients.count)
         for user in recipients where try loadInbox(of: user) {
             let seq = advanceInbox(of: user)
+            guard hasReserve(in: user, weight) else { continue }
             if let name { try collapse(name, of: user, into: seq, expiresAt: push.expiresAt) }
             statement.bind(user, at: 1)
             statement.bind(seq, at: 2)
             statement.bind(kind, at: 3)
             statement.bind(now, at: 4)
             statement.bind(push.expiresAt, at: 5)
+            statement.bind(Int64(weight), at: 7)
             try statement.bind(payload, at: 6) { try statement.run() }
+            count(weight, from: .server, in: user)
             deliveries.append(
                 InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: .push(push)))
             )
@@ -208,16 +212,21 @@ extension BatchWriter {
     }
 
     /// Takes out the entry that the one with `seq` stands in place of.
-    private func collapse(_ name: String, of user: UserID, into seq: UInt64, expiresAt: Timestamp) throws {
+    private mutating func collapse(_ name: String, of user: UserID, into seq: UInt64, expiresAt: Timestamp) throws {
         let select = try PreparedStatement(db, "SELECT seq FROM push_collapse WHERE user = ? AND name = ?")
         select.bind(user, at: 1)
         let old = try select.bind(name, at: 2) { try select.first { $0.unsigned(0) } }
         if let old {
             for table in Purger.Query.tables {
-                let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE user = ? AND seq = ?")
+                let delete = try PreparedStatement(
+                    db,
+                    "DELETE FROM \(table) WHERE user = ? AND seq = ? RETURNING weight"
+                )
                 delete.bind(user, at: 1)
                 delete.bind(old, at: 2)
-                try delete.run()
+                guard let weight = try delete.first({ Int($0.integer(0)) }) else { continue }
+                cache.inboxes[user]?.use.subtract(weight)
+                cache.inboxes[user]?.shares[.server]?.subtract(weight)
             }
         }
         let note = try PreparedStatement(

@@ -19,6 +19,9 @@ struct BatchWriter {
     var dirtyCursors: Set<DeviceKey> = []
     /// Sessions that went with their accounts.
     var removedSessions: [DurableSessionID] = []
+    /// What more waits of whose messages since the last commit.
+    var unreadChanges: [UserID: Int] = [:]
+    let unread: UnreadLedger
     /// Reused for each message.
     var deliveryBytes: [UInt8] = []
 
@@ -27,8 +30,15 @@ struct BatchWriter {
         let device: DeviceID
     }
 
-    init(_ db: Database, cache: consuming WriterCache, settings: StoreSettings, now: Timestamp) throws {
+    init(
+        _ db: Database,
+        cache: consuming WriterCache,
+        unread: UnreadLedger,
+        settings: StoreSettings,
+        now: Timestamp
+    ) throws {
         self.db = db
+        self.unread = unread
         self.now = now
         self.settings = settings
         self.cache = cache
@@ -130,9 +140,44 @@ struct BatchWriter {
         }
         guard let found else { return false }
         var inbox = found.inbox
+        if inbox.head >= inbox.oldest {
+            statements.selectUse.bind(user, at: 1)
+            inbox.use = try Self.use(statements.selectUse)
+        }
         if found.blocksSomebody { inbox.blocked = try SocialReader(db: db).blocked(by: user) }
         cache.inboxes[user] = inbox
         return true
+    }
+
+    private static func use(_ query: PreparedStatement) throws -> InboxUse {
+        try query.first { InboxUse(entries: Int($0.integer(0)), bytes: Int($0.integer(1))) } ?? InboxUse()
+    }
+
+    /// Whether a message finds room in an inbox that is loaded.
+    mutating func hasRoom(in user: UserID, from source: EntrySource, _ weight: Int) throws -> Bool {
+        guard let inbox = cache.inboxes[user] else { return false }
+        guard settings.inbox.needsShare(inbox.use, adding: weight) else { return true }
+        if inbox.shares[source] == nil {
+            statements.selectShare.bind(user, at: 1)
+            statements.selectShare.bind(source.number, at: 2)
+            // Entries of this batch are in the table already.
+            cache.inboxes[user]?.shares[source] = try Self.use(statements.selectShare)
+        }
+        let share = cache.inboxes[user]?.shares[source] ?? InboxUse()
+        return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)
+    }
+
+    /// Whether something that is no message finds room in an inbox that is loaded.
+    func hasReserve(in user: UserID, _ weight: Int) -> Bool {
+        settings.inbox.hasReserve(in: cache.inboxes[user]?.use ?? InboxUse(), adding: weight)
+    }
+
+    /// An entry was written.
+    mutating func count(_ weight: Int, from source: EntrySource, in user: UserID) {
+        guard let index = cache.inboxes.index(forKey: user) else { return }
+        cache.inboxes.values[index].use.add(weight)
+        cache.inboxes.values[index].shares[source]?.add(weight)
+        if case .user(let sender) = source, sender != user { unreadChanges[sender, default: 0] += weight }
     }
 
     /// Gives the inbox its next seq.

@@ -16,6 +16,8 @@ struct Purger {
     private var done = 0
     /// Whose inboxes were changed.
     private(set) var users: Set<UserID> = []
+    /// What waits less of whose messages.
+    private(set) var unreadChanges: [UserID: Int] = [:]
     /// How many references of which message went.
     private var released: [Int64: Int64] = [:]
 
@@ -33,7 +35,7 @@ struct Purger {
             """
         static let gone = "SELECT user FROM inbox_gone ORDER BY user LIMIT 1"
         static let entries = tables.map { table in
-            "SELECT seq, message FROM \(table) WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
+            "SELECT seq, message, source, weight FROM \(table) WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
         }
         static let expiredMessages = """
             SELECT key, deliveries FROM message WHERE due IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
@@ -73,6 +75,11 @@ struct Purger {
         for key in due { try messages.release(key, references: 0) }
         count(due.count)
         return done
+    }
+
+    private mutating func uncount(source: Int64, weight: Int64, of user: UserID) {
+        guard let sender = Int32(exactly: source).flatMap(UserID.init(rawValue:)), sender != user else { return }
+        unreadChanges[sender, default: 0] -= Int(weight)
     }
 
     private mutating func count(_ rows: Int) {
@@ -127,6 +134,7 @@ struct Purger {
             last = row.unsigned(0)
             rows += 1
             if !row.isNull(1) { released[row.integer(1), default: 0] += 1 }
+            uncount(source: row.integer(2), weight: row.integer(3), of: user)
             return true
         }
         guard rows > 0 else { return }
@@ -153,13 +161,13 @@ struct Purger {
                 for table in Query.tables {
                     let delete = try PreparedStatement(
                         db,
-                        "DELETE FROM \(table) WHERE user = ? AND seq = ? AND message = ?"
+                        "DELETE FROM \(table) WHERE user = ? AND seq = ? AND message = ? RETURNING source, weight"
                     )
                     delete.bind(user, at: 1)
                     delete.bind(seq, at: 2)
                     delete.bind(key, at: 3)
-                    try delete.run()
-                    guard db.changesCount > 0 else { continue }
+                    guard let entry = try delete.first({ ($0.integer(0), $0.integer(1)) }) else { continue }
+                    uncount(source: entry.0, weight: entry.1, of: user)
                     users.insert(user)
                     count(1)
                 }

@@ -6,6 +6,8 @@ internal import GRDB
 /// The statements of a commit.
 struct Statements {
     let selectInbox: PreparedStatement
+    let selectUse: PreparedStatement
+    let selectShare: PreparedStatement
     let updateInbox: PreparedStatement
     let insertEntry: PreparedStatement
     let insertEvent: PreparedStatement
@@ -20,6 +22,8 @@ struct Statements {
 
     init(_ db: Database) throws {
         selectInbox = try PreparedStatement(db, SQL.selectInbox)
+        selectUse = try PreparedStatement(db, SQL.selectUse)
+        selectShare = try PreparedStatement(db, SQL.selectShare)
         updateInbox = try PreparedStatement(db, SQL.updateInbox)
         insertEntry = try PreparedStatement(db, SQL.insertEntry)
         insertEvent = try PreparedStatement(db, SQL.insertEvent)
@@ -39,10 +43,22 @@ struct Statements {
             SELECT head, oldest, acknowledged, EXISTS (SELECT 1 FROM contact WHERE owner = inbox_head.user AND blocks = 1) \
             FROM inbox_head WHERE user = ?
             """
+        static let selectUse = """
+            SELECT sum(entries), sum(bytes) FROM ( \
+            SELECT count(*) AS entries, total(weight) AS bytes FROM inbox WHERE user = ?1 UNION ALL \
+            SELECT count(*), total(weight) FROM inbox_fresh WHERE user = ?1)
+            """
+        static let selectShare = """
+            SELECT sum(entries), sum(bytes) FROM ( \
+            SELECT count(*) AS entries, total(weight) AS bytes FROM inbox WHERE user = ?1 AND source = ?2 UNION ALL \
+            SELECT count(*), total(weight) FROM inbox_fresh WHERE user = ?1 AND source = ?2)
+            """
         static let updateInbox = "UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ? WHERE user = ?"
-        static let insertEntry = "INSERT INTO inbox_fresh (user, seq, kind, message) VALUES (?, ?, 0, ?)"
+        static let insertEntry = """
+            INSERT INTO inbox_fresh (user, seq, kind, message, source, weight) VALUES (?, ?, 0, ?, ?, ?)
+            """
         static let insertEvent = """
-            INSERT INTO inbox_fresh (user, seq, kind, committed_at, expires_at, payload) VALUES (?, ?, ?, ?, ?, ?)
+            INSERT INTO inbox_fresh (user, seq, kind, committed_at, expires_at, payload, weight) VALUES (?, ?, ?, ?, ?, ?, ?)
             """
         static let selectConversation = "SELECT id, last_seq FROM conversation WHERE kind = ? AND a = ? AND b = ?"
         static let insertConversation = """

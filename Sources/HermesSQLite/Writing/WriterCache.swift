@@ -14,6 +14,10 @@ struct WriterCache {
         var acknowledged: UInt64
         /// Whose messages do not come in here.
         var blocked: Set<UserID> = []
+        /// What waits in it.
+        var use = InboxUse()
+        /// What waits by source; only of sources that were asked for (``InboxBudget/needsShare(_:adding:)``).
+        var shares: [EntrySource: InboxUse] = [:]
         var isDirty = false
     }
 

@@ -22,6 +22,7 @@ package final class ServerAssembly: Sendable {
     private let stun: STUNListener?
     private let control: ControlSocket?
     private let files: AccessFiles
+    private let memory: MemoryBudget
     let api: API?
     private let outbound: OutboundServices
     private let health = HealthState()
@@ -38,11 +39,13 @@ package final class ServerAssembly: Sendable {
         stun: STUNListener?,
         control: ControlSocket?,
         files: AccessFiles,
+        memory: MemoryBudget,
         api: API?,
         outbound: OutboundServices,
         logger: Logger
     ) {
         self.files = files
+        self.memory = memory
         self.api = api
         self.outbound = outbound
         self.settings = settings
@@ -91,7 +94,10 @@ package final class ServerAssembly: Sendable {
             let files = try await AccessFiles(settings.gateways.access, logger: logger)
             let environment = GatewayEnvironment(
                 messenger: messenger,
-                loops: LoopContexts(group),
+                loops: LoopContexts(
+                    group,
+                    memory: MemoryBudget(limit: settings.gateways.limits.memoryBytes)
+                ),
                 settings: settings.gateways,
                 access: files.access,
                 tokenVerifier: files.verifier,
@@ -125,6 +131,7 @@ package final class ServerAssembly: Sendable {
                     stun: try await STUNService.listen(settings.gateways.stun, group: group, logger: logger),
                     control: control,
                     files: files,
+                    memory: environment.loops.memory,
                     api: settings.api.isEnabled
                         ? API(
                             settings.api,
@@ -222,6 +229,7 @@ package final class ServerAssembly: Sendable {
                         listeners: listeners,
                         webSockets: webSockets,
                         messenger: messenger,
+                        memory: memory,
                         outbound: outbound
                     ),
                     api: api,

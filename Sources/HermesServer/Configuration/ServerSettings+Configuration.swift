@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 package import HermesGateways
 import Logging
 
@@ -37,6 +38,25 @@ extension ServerSettings {
         default: 65_536,
         in: 1024...(1 << 20),
         "The largest content of one message."
+    )
+    private static let inboxEntries = Setting.number(
+        "limits.inboxEntries",
+        default: 100_000,
+        in: 1000...100_000_000,
+        "Entries that wait in one account's inbox; one sender, and one group, may have a quarter of it."
+    )
+    private static let inboxBytes = Setting.byteCount(
+        "limits.inbox",
+        default: 128 << 20,
+        in: (8 << 20)...(1 << 40),
+        "What the entries that wait in one account's inbox may take; one sender, and one group, may have a quarter of it."
+    )
+    private static let unreadBytes = Setting.byteCount(
+        "limits.unreadPerAccount",
+        default: 128 << 20,
+        in: (8 << 20)...(1 << 40),
+        "What may wait of one account's messages to others, in all their inboxes together, until they are read; messages to "
+            + "groups count for the inboxes alone."
     )
     private static let recallWindow = Setting.duration(
         "messages.recallWindow",
@@ -112,7 +132,8 @@ extension ServerSettings {
         + GatewaySettings.settings.filter { $0.key.hasPrefix("access.") }
         + [registration.descriptor, maxDevices.descriptor, passwordHashesAtOnce.descriptor]
         + GatewaySettings.settings.filter { $0.key.hasPrefix("limits.") } + [
-            messageBytes.descriptor, loginFailures.descriptor, recallWindow.descriptor,
+            messageBytes.descriptor, inboxBytes.descriptor, inboxEntries.descriptor, unreadBytes.descriptor,
+            loginFailures.descriptor, recallWindow.descriptor,
         ]
         + GatewaySettings.settings.filter { setting in
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
@@ -130,6 +151,11 @@ extension ServerSettings {
             historyDays: try values.value(of: Self.historyDays),
             retention: try values.value(of: Self.retention),
             maxMessageBytes: try values.value(of: Self.messageBytes),
+            inbox: InboxBudget(
+                maxEntries: try values.value(of: Self.inboxEntries),
+                maxBytes: try values.value(of: Self.inboxBytes)
+            ),
+            maxUnreadBytes: try values.value(of: Self.unreadBytes),
             recallWindow: try values.value(of: Self.recallWindow),
             registration: try values.value(of: Self.registration),
             maxDevices: try values.value(of: Self.maxDevices),

@@ -49,6 +49,10 @@ package struct ServerSettings: Sendable {
     package var retention: Duration
     /// The largest content of one message.
     package var maxMessageBytes: Int
+    /// What may wait in one account's inbox.
+    package var inbox: InboxBudget
+    /// What may wait of one account's messages, in bytes.
+    package var maxUnreadBytes: Int
     /// How long after it was sent a message can be taken back.
     package var recallWindow: Duration
     package var registration: Registration

@@ -17,10 +17,18 @@ final class StateGauges: Sendable {
     private let operations = Counter(label: "hermes_committed_operations_total")
     private let failures = Counter(label: "hermes_commits_failed_total")
     private let messenger: Messenger
+    private let budgets: BudgetGauges
     private let outbound: OutboundGauges
     private let last = Mutex<GroupCommitter.Statistics?>(nil)
 
-    init(listeners: [Listener], webSockets: [WebSocketEndpoint], messenger: Messenger, outbound: OutboundServices) {
+    init(
+        listeners: [Listener],
+        webSockets: [WebSocketEndpoint],
+        messenger: Messenger,
+        memory: MemoryBudget,
+        outbound: OutboundServices
+    ) {
+        budgets = BudgetGauges(memory)
         self.messenger = messenger
         self.outbound = OutboundGauges(outbound)
         func gauge(_ name: String) -> Gauge {
@@ -36,6 +44,7 @@ final class StateGauges: Sendable {
     /// Brings the metrics up to date.
     func read() {
         outbound.read()
+        budgets.read()
         for (count, gauge) in open { gauge.record(count()) }
         sessions.record(messenger.sessions.count)
         let now = messenger.messages.statistics

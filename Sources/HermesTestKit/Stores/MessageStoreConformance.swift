@@ -6,7 +6,7 @@ import HermesCore
 /// What every ``MessageStore`` does. The cases of each concern are in its own file.
 package enum MessageStoreConformance {
     package static var cases: [ConformanceCase] {
-        appending + repetitions + cursors + purging + reading + recalling + pushes
+        appending + repetitions + cursors + purging + reading + recalling + pushes + budgets
     }
 
     static let appending = [

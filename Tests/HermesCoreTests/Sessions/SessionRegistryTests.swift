@@ -51,6 +51,23 @@ import Testing
         #expect(sessions.count == 0)
     }
 
+    @Test func `of one who comes and goes all the time, watchers hear the last`() throws {
+        let watcher = try attach(1)
+        let flapping = try user(2)
+        sessions.watch([flapping], by: watcher)
+        for _ in 1...50 { sessions.detach(try attach(2)) }
+        let last = try attach(2)
+        #expect(watcher.events.count == SessionRegistry.maxToldPerSecond)
+        sessions.tellLate()
+        #expect(watcher.events.count == SessionRegistry.maxToldPerSecond + 1)
+        #expect(watcher.events.last == .presence(flapping, isOnline: true, lastSeen: nil))
+        sessions.tellLate()
+        #expect(watcher.events.count == SessionRegistry.maxToldPerSecond + 1)
+        time.advance(by: .seconds(1))
+        sessions.detach(last)
+        #expect(watcher.events.last == .presence(flapping, isOnline: false, lastSeen: time.now()))
+    }
+
     @Test func notifiesAllDevices() throws {
         let phone = try attach(1)
         let pad = try attach(1, "pad")

@@ -25,6 +25,18 @@ struct TokenBucketTests {
         #expect(isBack)
     }
 
+    @Test func whatIsOwedIsPaidBeforeAnythingElse() {
+        var bucket = TokenBucket(burst: 10, now: .zero)
+        bucket.take(30)
+        let isOwing = !bucket.hasToken(rate: 10, burst: 10, now: .zero)
+        #expect(isOwing && bucket.delay(rate: 10) == .milliseconds(2_100))
+        let isPaid = bucket.hasToken(rate: 10, burst: 10, now: .milliseconds(2_100))
+        #expect(isPaid && bucket.delay(rate: 10) == .zero)
+        bucket.take(1_000, debt: 50)
+        _ = bucket.hasToken(rate: 10, burst: 10, now: .milliseconds(2_100))
+        #expect(bucket.delay(rate: 10) == .milliseconds(5_100))
+    }
+
     @Test func neverHoldsMoreThanTheBurst() {
         var bucket = TokenBucket(burst: 2, now: .zero)
         var taken = 0

@@ -39,7 +39,7 @@ struct GatewayHarness {
         )
         let environment = GatewayEnvironment(
             messenger: messenger,
-            loops: LoopContexts(group),
+            loops: LoopContexts(group, memory: MemoryBudget(limit: settings.limits.memoryBytes)),
             settings: settings,
             tokenVerifier: tokenVerifier,
             logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })

@@ -38,7 +38,7 @@ struct APIProblem: Error, Sendable {
         case .tooLarge: .contentTooLarge
         case .invalidArgument, .unsupported: .unprocessableContent
         case .rateLimited, .loginDelayed: .tooManyRequests
-        case .overloaded, .storageUnavailable, .shuttingDown: .serviceUnavailable
+        case .overloaded, .storageUnavailable, .shuttingDown, .inboxFull, .tooMuchUnread: .serviceUnavailable
         default: .internalServerError
         }
     }

@@ -1,0 +1,77 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import Synchronization
+
+/// What all connections of one account, or of one address, may cause together (``RequestCost``).
+///
+/// Connections settle in steps, so that a lock is taken once for many requests; who settles while nothing is left waits
+/// for as long as it takes to come back. So a connection that asks for little waits seldom, whoever shares its address.
+///
+/// State: a `Mutex` around a table, bounded by ``maxEntries``.
+package final class SharedRates: Sendable {
+    package enum Payer: Hashable, Sendable {
+        case account(UserID)
+        case address(ConnectionCounter.Address)
+    }
+
+    static let maxEntries = 65_536
+    /// How many seconds' worth may be owed.
+    static let maxDebt = 60
+
+    private let perAccount: Int
+    private let perAddress: Int
+    private let buckets = Mutex<[Payer: TokenBucket]>([:])
+
+    /// - Parameters:
+    ///   - perAccount: units per second of one account.
+    ///   - perAddress: units per second of one address.
+    package init(perAccount: Int, perAddress: Int) {
+        self.perAccount = max(1, perAccount)
+        self.perAddress = max(1, perAddress)
+    }
+
+    /// How many budgets are remembered.
+    var count: Int { buckets.withLock { $0.count } }
+
+    private func rate(of payer: Payer) -> Int {
+        switch payer {
+        case .account: perAccount
+        case .address: perAddress
+        }
+    }
+
+    /// Takes units off a payer's budget.
+    ///
+    /// - Parameter now: of a clock that never goes back.
+    /// - Returns: how long the connection that caused them has to wait; zero while there is something left.
+    package func charge(_ units: Int, to payer: Payer, now: Duration) -> Duration {
+        let rate = rate(of: payer)
+        return buckets.withLock { buckets in
+            var bucket: TokenBucket
+            if let known = buckets[payer] {
+                bucket = known
+            } else {
+                makeRoom(in: &buckets, now: now)
+                bucket = TokenBucket(burst: rate, now: now)
+            }
+            _ = bucket.hasToken(rate: rate, burst: rate, now: now)
+            bucket.take(units, debt: Self.maxDebt * rate)
+            buckets[payer] = bucket
+            return bucket.delay(rate: rate)
+        }
+    }
+
+    /// Forgets the budgets that are whole again; if that is not enough, those above half, then all.
+    private func makeRoom(in buckets: inout [Payer: TokenBucket], now: Duration) {
+        for part in [0.99, 0.5, -.infinity] where buckets.count >= Self.maxEntries {
+            buckets = buckets.filter { payer, bucket in
+                var bucket = bucket
+                let rate = rate(of: payer)
+                _ = bucket.hasToken(rate: rate, burst: rate, now: now)
+                return !bucket.holds(part, ofBurst: rate)
+            }
+        }
+    }
+}

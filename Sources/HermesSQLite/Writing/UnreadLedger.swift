@@ -1,0 +1,42 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+import Synchronization
+
+/// What waits of each account's 1:1 messages in the inboxes of others, in bytes. Counted anew when the store is opened, then
+/// kept up to date with what commits and purges have done.
+///
+/// State: a `Mutex` around a table, which is changed on the writer's queue, after the transaction.
+final class UnreadLedger: Sendable {
+    private let bytes: Mutex<[UserID: Int]>
+
+    init(_ db: Database) throws {
+        var found: [UserID: Int] = [:]
+        for table in Purger.Query.tables {
+            let query = try PreparedStatement(
+                db,
+                "SELECT source, sum(weight) FROM \(table) WHERE source > 0 AND source <> user GROUP BY source"
+            )
+            try query.forEachRow { row in
+                found[try row.user(0), default: 0] += Int(row.integer(1))
+                return true
+            }
+        }
+        bytes = Mutex(found)
+    }
+
+    subscript(_ user: UserID) -> Int { bytes.withLock { $0[user] ?? 0 } }
+
+    /// - Parameter changes: of a transaction that was committed.
+    func apply(_ changes: [UserID: Int]) {
+        guard !changes.isEmpty else { return }
+        bytes.withLock { bytes in
+            for (user, change) in changes {
+                let now = bytes[user, default: 0] + change
+                bytes[user] = now > 0 ? now : nil
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// How much may wait, and whom it keeps from sending.
+extension MessageStoreConformance {
+    /// Of 40 entries in an inbox, 10 may come from one sender.
+    private static func settings(entries: Int = 40, bytes: Int = 1 << 20, unread: Int = 1 << 20) -> StoreSettings {
+        var settings = StoreSettings()
+        settings.inbox = InboxBudget(maxEntries: entries, maxBytes: bytes)
+        settings.maxUnreadBytes = unread
+        return settings
+    }
+
+    static let budgets = [
+        ConformanceCase("One sender fills a quarter of an inbox, and is refused then; others are not") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 6, settings: settings())
+            for number in 1...10 { try world.send("a\(number)", from: 0, to: 5, clientID: "c\(number)") }
+            try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 5))), .inboxFull)
+            // It is one inbox that is full, and a repetition is no further message.
+            try world.send("elsewhere", from: 0, to: 4)
+            let again = world.message("a3", from: 0, to: 5, clientID: "c3")
+            guard case .duplicate = try world.commit(.append(again)) else {
+                throw ConformanceFailure(description: "not a duplicate")
+            }
+            for sender in 1...3 {
+                for number in 1...10 { try world.send("\(number)", from: sender, to: 5) }
+            }
+            // Now the inbox is full for all who write, but not for what is no message.
+            try expectEqual(try world.refusal(.append(world.message("x", from: 4, to: 5))), .inboxFull)
+            let request = WriteOperation.contact(.request, by: world[4], peer: world[5].user, message: "")
+            guard case .eventAppended(let told) = try world.commit(request) else {
+                throw ConformanceFailure(description: "refused")
+            }
+            try expectEqual(told.count, 1)
+            try expectEqual(try await world.inbox(5).count, 41)
+        },
+        ConformanceCase("A refused message leaves nothing behind, and goes through once there is room") { makeStore in
+            let world = try await StoreWorld(makeStore, settings: settings())
+            for number in 1...10 { try world.send("\(number)", from: 0, to: 1) }
+            let late = world.message("late", from: 0, to: 1, clientID: "late")
+            try expectEqual(try world.refusal(.append(late)), .inboxFull)
+            try expectEqual(try await world.inbox(0).count, 10)
+            try world.acknowledge(0)
+            try world.acknowledge(1)
+            try await world.purge()
+            guard case .appended(let receipt, _) = try world.commit(.append(late)) else {
+                throw ConformanceFailure(description: "not appended")
+            }
+            try expectEqual(receipt.conversationSeq, 11)
+        },
+        ConformanceCase("Bytes count as well, and come back when entries expire") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3, settings: settings(entries: 1_000, bytes: 40_000))
+            let text = String(repeating: "x", count: 4_000)
+            for _ in 1...2 { try world.send(text, from: 0, to: 1, lifetime: .seconds(60)) }
+            try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 1))), .inboxFull)
+            try world.send("short", from: 0, to: 1)
+            try world.send(text, from: 2, to: 1)
+            try await world.purge(at: StoreWorld.later(.seconds(61)))
+            for _ in 1...2 { try world.send(text, from: 0, to: 1) }
+            try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 1))), .inboxFull)
+        },
+        ConformanceCase("What waits of one account in all inboxes together has a bound of its own") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 4, settings: settings(unread: 5_000))
+            let text = String(repeating: "x", count: 1_000)
+            for receiver in [1, 2, 3, 1] { try world.send(text, from: 0, to: receiver) }
+            try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 2))), .tooMuchUnread)
+            try world.send(text, from: 1, to: 2)
+            // A note to oneself waits for nobody else.
+            try world.send(text, from: 0, to: 0)
+            try world.acknowledge(1)
+            try await world.purge()
+            for _ in 1...2 { try world.send(text, from: 0, to: 3) }
+            try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 3))), .tooMuchUnread)
+        },
+        ConformanceCase("A full inbox keeps no group from talking; its owner is told what is missing") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3, settings: settings())
+            let members = [world[1].user, world[2].user]
+            let create = WriteOperation.group(.create(name: "group", members: members), by: world[0].user)
+            guard case .groupChanged(let group, _) = try world.commit(create) else {
+                throw ConformanceFailure(description: "not created")
+            }
+            for number in 1...12 {
+                // Two of the three read all the time.
+                for person in 0...1 { try world.acknowledge(person) }
+                try await world.purge()
+                let append = MessageAppend(
+                    id: StoreWorld.nextID(),
+                    draft: MessageDraft(
+                        conversation: .group(group.id),
+                        clientID: nil,
+                        content: MessageContent(bytes: Array("\(number)".utf8))
+                    ),
+                    sender: world[0],
+                    sentAt: StoreWorld.now,
+                    expiresAt: StoreWorld.later(.seconds(3_600)),
+                    recipients: []
+                )
+                guard case .appended(let receipt, let deliveries) = try world.commit(.append(append)) else {
+                    throw ConformanceFailure(description: "not appended")
+                }
+                try expectEqual(receipt.inboxSeq, UInt64(number + 1))
+                try expectEqual(deliveries.count, number <= 10 ? 3 : 2)
+            }
+            let page = try await world.inbox(2)
+            try expectEqual(page.count, 12)
+            try expectEqual(page.suffix(2), ["11:10", "12-13:hole"])
+            try expectEqual(try await world.inbox(1, after: 12), ["13:12"])
+        },
+        ConformanceCase("The sender's own copies give way, not the messages") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3, settings: settings())
+            for number in 1...10 { try world.send("\(number)", from: 0, to: 1) }
+            // Its share of its own inbox is used up.
+            let receipt = try world.send("more", from: 0, to: 2)
+            try expectEqual(receipt.inboxSeq, 11)
+            try expectEqual(try await world.inbox(0, after: 9), ["10:10", "11-11:hole"])
+            try expectEqual(try await world.inbox(2), ["1:more"])
+            try expectEqual(try world.send("back", from: 2, to: 0).conversationSeq, 2)
+        },
+    ]
+}

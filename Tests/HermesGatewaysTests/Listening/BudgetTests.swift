@@ -1,0 +1,217 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import Logging
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import HermesGateways
+
+/// Budgets over connections: who pays for memory, and for what requests cause.
+@Suite struct BudgetTests {
+    typealias Session = ConnectionHandlerTests.RecordingSession
+
+    /// Connections on one loop with a clock that stands still.
+    final class Fixture {
+        let loop = EmbeddedEventLoop()
+        let memory: MemoryBudget
+        let rates: SharedRates
+        private let context: LoopContext
+        private let state: ListenerState
+
+        init(_ limits: ConnectionLimits = ConnectionLimits(), memory bytes: Int = .max) throws {
+            memory = MemoryBudget(limit: bytes)
+            rates = SharedRates(
+                perAccount: limits.requestsPerSecondPerAccount,
+                perAddress: limits.requestsPerSecondPerAddress
+            )
+            context = try #require(LoopContexts(loop, memory: memory)[loop])
+            state = ListenerState(
+                name: "test",
+                limits: limits,
+                idleTimeout: .seconds(3_600),
+                maxFrameBytes: 60_000,
+                rates: rates,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            )
+        }
+
+        func connect(_ address: String = "127.0.0.1") throws -> (session: Session, channel: EmbeddedChannel) {
+            let peer = try SocketAddress(ipAddress: address, port: 1)
+            let connection = Connection(
+                Connection.Opening(loop: context, peer: peer),
+                listener: state,
+                requiresAuthentication: false
+            )
+            let session = Session(connection)
+            let channel = EmbeddedChannel(
+                handler: ConnectionHandler<Session>(connection: connection, session: session),
+                loop: loop
+            )
+            try channel.connect(to: peer).wait()
+            return (session, channel)
+        }
+
+        /// Lets the peer stop to read.
+        func stop(_ channel: EmbeddedChannel) {
+            channel.isWritable = false
+            channel.pipeline.fireChannelWritabilityChanged()
+        }
+    }
+
+    private let chunk = ByteBuffer(repeating: 1, count: 50_000)
+
+    private func ping(_ count: Int) throws -> ByteBuffer {
+        var bytes = ByteBuffer()
+        for seq in 1...count { try IMPBFrame(seq: UInt32(seq), type: .ping, body: ByteBuffer()).write(into: &bytes) }
+        return bytes
+    }
+
+    // MARK: Memory
+
+    @Test func `what waits is counted to the byte, and nothing is left of it at the end`() throws {
+        let fixture = try Fixture()
+        let (session, channel) = try fixture.connect()
+        fixture.stop(channel)
+        for _ in 1...4 { session.connection.write(.text, frame: chunk) }
+        #expect(session.connection.heldBytes == 4 * (50_000 + Connection.frameOverhead))
+        session.connection.sessionHolds(1_000)
+        try channel.writeInbound(ByteBuffer(bytes: Array(try ping(1).readableBytesView.prefix(3))))
+        #expect(session.connection.heldBytes > 4 * 50_000 + 1_000)
+        fixture.loop.advanceTime(by: .seconds(1))
+        #expect(fixture.memory.used == session.connection.heldBytes)
+        channel.isWritable = true
+        channel.pipeline.fireChannelWritabilityChanged()
+        session.connection.sessionHolds(0)
+        try channel.writeInbound(ByteBuffer(bytes: Array(try ping(1).readableBytesView.dropFirst(3))))
+        #expect(session.connection.heldBytes == 0)
+        fixture.stop(channel)
+        session.connection.write(.control, frame: chunk)
+        _ = try channel.finish(acceptAlreadyClosed: true)
+        fixture.loop.advanceTime(by: .seconds(1))
+        #expect(fixture.memory.used == 0)
+    }
+
+    @Test func `the largest loses what may be left out, the others nothing`() throws {
+        let fixture = try Fixture(memory: 500_000)
+        let (large, largeChannel) = try fixture.connect("127.0.0.1")
+        let (small, smallChannel) = try fixture.connect("127.0.0.2")
+        for channel in [largeChannel, smallChannel] { fixture.stop(channel) }
+        small.connection.write(.text, frame: chunk)
+        for _ in 1...10 { large.connection.write(.text, frame: chunk) }
+        fixture.loop.advanceTime(by: .seconds(1))
+        #expect(small.connection.heldBytes > 50_000)
+        #expect(large.connection.heldBytes == 0)
+        #expect(large.connection.isOpen && small.connection.isOpen)
+        #expect(fixture.memory.used == small.connection.heldBytes)
+        #expect(fixture.memory.reclaimedBytes > 400_000)
+    }
+
+    @Test func `the largest that holds what must not be left out is closed and told why`() throws {
+        let fixture = try Fixture(memory: 500_000)
+        let (large, largeChannel) = try fixture.connect("127.0.0.1")
+        let (small, smallChannel) = try fixture.connect("127.0.0.2")
+        for channel in [largeChannel, smallChannel] { fixture.stop(channel) }
+        small.connection.write(.control, frame: chunk)
+        large.connection.sessionHolds(490_000)
+        fixture.loop.advanceTime(by: .seconds(1))
+        #expect(large.farewells == ["memory"])
+        #expect(small.farewells.isEmpty)
+        fixture.loop.advanceTime(by: .seconds(5))
+        #expect(large.isClosed && !small.isClosed)
+        #expect(fixture.memory.used == small.connection.heldBytes)
+    }
+
+    @Test func `many connections of one address pay before one of another that holds more than each`() throws {
+        let fixture = try Fixture(memory: 500_000)
+        let many = try (0..<20).map { _ in try fixture.connect("127.0.0.1").session }
+        let one = try fixture.connect("127.0.0.2").session
+        one.connection.sessionHolds(60_000)
+        for session in many { session.connection.sessionHolds(30_000) }
+        fixture.loop.advanceTime(by: .seconds(1))
+        #expect(one.farewells.isEmpty)
+        #expect(many.count { $0.farewells == ["memory"] } > 3)
+        #expect(many.contains { $0.farewells.isEmpty })
+        fixture.loop.advanceTime(by: .seconds(5))
+        #expect(fixture.memory.used < 500_000)
+    }
+
+    // MARK: Costs
+
+    @Test func `a request that causes much pauses the reading of its connection alone`() throws {
+        var limits = ConnectionLimits()
+        limits.requestsPerSecond = 100
+        let fixture = try Fixture(limits)
+        let (session, channel) = try fixture.connect()
+        let (other, otherChannel) = try fixture.connect()
+        session.connection.charge(.filters(300, isKept: false))
+        try channel.writeInbound(ping(1))
+        try otherChannel.writeInbound(ping(1))
+        #expect(session.frames.isEmpty && other.frames.count == 1)
+        fixture.loop.advanceTime(by: .milliseconds(1_900))
+        #expect(session.frames.isEmpty)
+        fixture.loop.advanceTime(by: .milliseconds(300))
+        #expect(session.frames.count == 1)
+        #expect(session.farewells.isEmpty)
+    }
+
+    @Test func `an address and an account have budgets over all their connections`() throws {
+        var limits = ConnectionLimits()
+        limits.requestsPerSecondPerAddress = 1_000
+        limits.requestsPerSecondPerAccount = 500
+        for isAccount in [false, true] {
+            let fixture = try Fixture(limits)
+            let sessions = try (1...10).map { try fixture.connect(isAccount ? "127.0.0.\($0)" : "127.0.0.1") }
+            if isAccount { for (session, _) in sessions { session.connection.account = UserID(7) } }
+            let bystander = try fixture.connect("127.0.0.99")
+            for (_, channel) in sessions { try channel.writeInbound(ping(400)) }
+            try bystander.channel.writeInbound(ping(400))
+            let taken = sessions.reduce(0) { $0 + $1.session.frames.count }
+            #expect((isAccount ? 500 : 1_000) <= taken && taken < (isAccount ? 1_200 : 1_700))
+            #expect(bystander.session.frames.count == 400)
+            // All of it is taken in the end.
+            fixture.loop.advanceTime(by: .seconds(60))
+            #expect(sessions.allSatisfy { $0.session.frames.count == 400 })
+        }
+    }
+
+    @Test func `who never stops to ask for too much is closed in the end, who does is not`() throws {
+        var limits = ConnectionLimits()
+        limits.requestsPerSecond = 10
+        limits.throttled = .seconds(60)
+        let fixture = try Fixture(limits)
+        let (abuser, abusing) = try fixture.connect()
+        let (busy, working) = try fixture.connect()
+        for second in 0..<80 {
+            if abuser.connection.isOpen { try abusing.writeInbound(ping(30)) }
+            // Bursts with rests between them.
+            if second % 40 == 0 { try working.writeInbound(ping(30)) }
+            fixture.loop.advanceTime(by: .seconds(1))
+        }
+        #expect(abuser.farewells == ["rate_limited"])
+        #expect(busy.farewells.isEmpty)
+        #expect(busy.frames.count == 60)
+    }
+
+    @Test func `the table of budgets is bounded`() {
+        let rates = SharedRates(perAccount: 10, perAddress: 10)
+        for number in UInt32(1)...200_000 {
+            _ = rates.charge(1_000, to: .address(.v4(number)), now: .seconds(1))
+        }
+        #expect(rates.count <= SharedRates.maxEntries)
+    }
+
+    @Test func `more bytes of requests than a connection may have in progress wait`() throws {
+        let fixture = try Fixture()
+        let (session, channel) = try fixture.connect()
+        session.connection.requestStarted(bytes: ListenerState.maxUnansweredBytes)
+        try channel.writeInbound(ping(1))
+        #expect(session.frames.isEmpty)
+        session.connection.requestAnswered(bytes: ListenerState.maxUnansweredBytes)
+        #expect(session.frames.count == 1)
+        #expect(session.connection.heldBytes == 0)
+    }
+}

@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import HermesWire
+import NIOCore
+import Testing
+
+/// What a client may cost the server.
+@Suite(.timeLimit(.minutes(1))) struct MQTTBudgetTests {
+    @Test(arguments: MQTTVersion.allCases)
+    func `a clean session that never acknowledges is closed before all memory is its own`(
+        _ version: MQTTVersion
+    ) async throws {
+        var settings = GatewaySettings()
+        settings.limits.memoryBytes = 4 << 20
+        try await GatewayHarness.with(MQTTGateway.self, settings: settings, loops: 2) { harness in
+            let silent = try await harness.mqtt("silent", version)
+            _ = try await silent.subscribe("t", qos: .atLeastOnce)
+            let publisher = try await harness.mqtt("publisher", version)
+            let payload = String(repeating: "x", count: 64 * 1024)
+            let taking = Task { try await silent.untilEnd() }
+            // More than the budget and the window together.
+            for _ in 0..<1_200 where harness.environment.loops.memory.reclaimedBytes == 0 {
+                try await publisher.publish("t", payload, qos: .atLeastOnce)
+            }
+            let packets = try await taking.value
+            #expect(harness.environment.loops.memory.reclaimedBytes > 1 << 20)
+            if version == .v5 {
+                guard case .disconnect(let packet)? = packets.last else { throw Unexpected("no DISCONNECT") }
+                #expect(packet.reason == .quotaExceeded)
+            }
+            // The one who publishes is not the one who pays.
+            #expect(try await publisher.untilPong().isEmpty)
+        }
+    }
+
+    @Test func `a storm of filters waits until it is paid for`() async throws {
+        var settings = GatewaySettings()
+        settings.limits.requestsPerSecond = 1_000
+        try await GatewayHarness.with(MQTTGateway.self, settings: settings) { harness in
+            let client = try await harness.mqtt("storm", .v5)
+            let other = try await harness.mqtt("other", .v5)
+            let subscriptions = (0..<2_000).map { MQTTSubscription(filter: "a/\($0)", maximumQoS: .atMostOnce) }
+            let start = ContinuousClock.now
+            try await client.send(.subscribe(MQTTSubscribe(packetID: 1, subscriptions: subscriptions)))
+            guard case .suback(let suback) = try await client.next() else { throw Unexpected("no SUBACK") }
+            #expect(suback.reasons.allSatisfy { $0 == .success })
+            #expect(try await other.untilPong().isEmpty)
+            #expect(try await client.untilPong().isEmpty)
+            #expect(ContinuousClock.now - start > .milliseconds(900))
+        }
+    }
+}
