@@ -45,6 +45,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private(set) var pauses: Pause = []
     private var holds = 0
     private var unanswered = 0
+    private var unansweredBytes = 0
     var bucket: TokenBucket
 
     // Life.
@@ -306,16 +307,25 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         requestAnswered()
     }
 
-    /// A request was given away that is answered later, without a hold.
-    package func requestStarted() {
+    /// A request was given away that is answered later, without a hold. While too many are, or those that are hold too much,
+    /// the connection is not read from.
+    ///
+    /// - Parameter bytes: what it holds in memory until then.
+    package func requestStarted(bytes: Int = 0) {
         unanswered += 1
-        if unanswered >= ListenerState.maxUnanswered { pause(.unanswered) }
+        unansweredBytes += bytes
+        if hasTooMuchUnanswered { pause(.unanswered) }
     }
 
     /// Such a request was answered.
-    package func requestAnswered() {
+    package func requestAnswered(bytes: Int = 0) {
         unanswered -= 1
-        if unanswered < ListenerState.maxUnanswered { resume(.unanswered) }
+        unansweredBytes -= bytes
+        if !hasTooMuchUnanswered { resume(.unanswered) }
+    }
+
+    private var hasTooMuchUnanswered: Bool {
+        unanswered >= ListenerState.maxUnanswered || unansweredBytes >= ListenerState.maxUnansweredBytes
     }
 }
 

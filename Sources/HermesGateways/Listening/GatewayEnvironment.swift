@@ -47,6 +47,7 @@ package final class GatewayEnvironment: Sendable {
             time: messenger.time,
             isAnonymousAllowed: settings.isAnonymousAllowed
         )
+        loops.topicPlane.share(with: messenger.durable)
         let limits = settings.limits
         counter = ConnectionCounter(total: limits.connections, perAddress: limits.connectionsPerAddress)
         wills = MQTTWills(durable: messenger.durable, time: messenger.time)

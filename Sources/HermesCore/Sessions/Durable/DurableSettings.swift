@@ -6,6 +6,9 @@
 package struct DurableSettings: Sendable, Hashable {
     /// How many sessions there may be, online or not.
     package var maxSessions: Int
+    /// After how long without a connection others get what waits for a session by a shared subscription and was never sent;
+    /// nil: they do not.
+    package var sharedRedistribution: Duration?
     /// How many topics may have a retained publication.
     package var maxRetainedMessages: Int
     /// How many bytes all retained publications may have.
@@ -21,6 +24,7 @@ package struct DurableSettings: Sendable, Hashable {
 
     package init(
         maxSessions: Int = 1_000_000,
+        sharedRedistribution: Duration? = .seconds(60),
         maxRetainedMessages: Int = 1_000_000,
         maxRetainedBytes: Int = 1 << 30,
         commit: GroupCommitter.Limits = GroupCommitter.Limits(),
@@ -29,6 +33,7 @@ package struct DurableSettings: Sendable, Hashable {
         maxWaitingReads: Int = 65_536
     ) {
         self.maxSessions = maxSessions
+        self.sharedRedistribution = sharedRedistribution
         self.maxRetainedMessages = maxRetainedMessages
         self.maxRetainedBytes = maxRetainedBytes
         self.commit = commit
