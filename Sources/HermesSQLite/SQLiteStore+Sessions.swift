@@ -29,6 +29,18 @@ extension SQLiteStore: SessionStore {
         }
     }
 
+    package func shared(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try await read { db in
+            try SessionReader(db: db)
+                .queued(of: session, after: seq, limit: limit, maxBytes: maxBytes, isSharedOnly: true)
+        }
+    }
+
     package func retained() async throws(HermesError) -> [StoredPublication] {
         try await read { db in try SessionReader(db: db).retained() }
     }

@@ -61,6 +61,7 @@ struct SessionStoreModelTests {
         switch outcome {
         case .opened(let session): "\(session.wasPresent) " + describe(session)
         case .published(let seqs): "\(seqs)"
+        case .moved(let outcomes, let hasEnded): "\(outcomes) \(hasEnded)"
         case .done: "done"
         case .refused(let error): "\(error.code)"
         }
@@ -77,7 +78,7 @@ private struct Generator {
 
     mutating func operation(at now: Timestamp) -> SessionOperation {
         let id = session()
-        switch number(0...20) {
+        switch number(0...22) {
         case 0:
             let key = SessionKey(owner: "", clientID: "c\(number(1...4))")
             return .open(key, clean: number(0...5) == 0, expiry: number(0...2) == 0 ? nil : .seconds(number(1...9)))
@@ -92,11 +93,13 @@ private struct Generator {
         case 5: return .retain(publication(at: now))
         case 6...8: return .released(id, UInt64(number(1...60)))
         case 9...12: return .completed(id, (0..<number(1...5)).map { _ in UInt64(number(1...60)) })
+        case 13, 14: return .move(move(of: id, at: now))
         default:
             var targets: [PublicationTarget] = []
             for number in 1...number(1...4) {
                 let target = DurableSessionID(rawValue: (id.rawValue + Int64(number)) % 8 + 1)
-                targets.append(PublicationTarget(session: target, qos: .exactlyOnce))
+                let share = self.number(0...1) == 0 ? nil : "$share/g/f"
+                targets.append(PublicationTarget(session: target, qos: .exactlyOnce, share: share))
             }
             let received = ReceivedPacket(session: session(), packetID: UInt16(number(1...4)))
             return .publish(
@@ -106,6 +109,26 @@ private struct Generator {
                 retains: number(0...3) == 0
             )
         }
+    }
+
+    private mutating func move(of id: DurableSessionID, at now: Timestamp) -> QueueMove {
+        let items = (0..<number(0...3)).map { _ in
+            let queued = QueuedPublication(
+                seq: UInt64(number(1...60)),
+                qos: .exactlyOnce,
+                identifiers: [],
+                retain: false,
+                publication: publication(at: now)
+            )
+            let heir = PublicationTarget(session: session(), qos: .atLeastOnce, identifiers: [7], share: "$share/g/f")
+            return QueueMove.Item(queued, to: number(0...3) == 0 ? nil : heir)
+        }
+        return QueueMove(
+            from: id,
+            items,
+            condition: number(0...1) == 0 ? .isOffline : .none,
+            endsBehind: number(0...3) == 0 ? UInt64(number(0...60)) : nil
+        )
     }
 
     private mutating func publication(at now: Timestamp) -> StoredPublication {

@@ -32,6 +32,8 @@ package final class GroupCommitter: Sendable {
         package var maxWaitingBytes: Int
         /// How many operations one commit holds at most.
         package var maxBatch: Int
+        /// How many bytes: what comes behind them waits for the next commit.
+        package var maxBatchBytes: Int
         /// How long acknowledgements wait for operations to ride along with.
         package var acknowledgementDelay: Duration
 
@@ -39,11 +41,13 @@ package final class GroupCommitter: Sendable {
             maxWaiting: Int = 65_536,
             maxWaitingBytes: Int = 256 << 20,
             maxBatch: Int = 1024,
+            maxBatchBytes: Int = 4 << 20,
             acknowledgementDelay: Duration = .milliseconds(50)
         ) {
             self.maxWaiting = max(1, maxWaiting)
             self.maxWaitingBytes = max(1, maxWaitingBytes)
             self.maxBatch = max(1, maxBatch)
+            self.maxBatchBytes = max(1, maxBatchBytes)
             self.acknowledgementDelay = acknowledgementDelay
         }
     }
@@ -55,6 +59,8 @@ package final class GroupCommitter: Sendable {
         package internal(set) var failedBatches: UInt64 = 0
         /// How many operations wait or are being committed now.
         package internal(set) var waiting = 0
+        /// The bytes that these hold, about.
+        package internal(set) var waitingBytes = 0
     }
 
     private struct Pending: Sendable {

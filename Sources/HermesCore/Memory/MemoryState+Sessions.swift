@@ -44,6 +44,8 @@ extension MemoryState {
             return .done
         case .publish(let publication, let targets, let received, let retains):
             return .published(publish(publication, to: targets, received: received, retains: retains))
+        case .move(let move):
+            return try self.move(move)
         case .retain(let publication):
             retain(publication)
             return .done
@@ -141,11 +143,39 @@ extension MemoryState {
                     qos: target.qos,
                     identifiers: target.identifiers,
                     retain: target.retain,
+                    share: target.share,
                     publication: publication
                 )
             )
             return seq
         }
+    }
+
+    private mutating func move(_ move: QueueMove) throws(HermesError) -> SessionOutcome {
+        guard let source = durable[move.session] else { throw Self.noSuchSession }
+        if case .isOffline = move.condition, source.stored.isOnline {
+            return .moved(move.items.map { _ in .stays }, hasEnded: false)
+        }
+        var outcomes: [QueueMove.Outcome] = []
+        for item in move.items {
+            let queue = durable[move.session]?.queue ?? []
+            guard let queued = queue.first(where: { $0.seq == item.queued.seq }) else {
+                outcomes.append(.gone)
+                continue
+            }
+            var outcome = QueueMove.Outcome.takenOut
+            if let target = item.target {
+                let seq = publish(queued.publication, to: [target], received: nil, retains: false)[0]
+                outcome = seq > 0 ? .queued(seq) : .stays
+            }
+            if outcome != .stays { durable[move.session]?.remove { $0.seq == queued.seq } }
+            outcomes.append(outcome)
+        }
+        guard let behind = move.endsBehind, !outcomes.contains(.stays),
+            durable[move.session]?.queue.contains(where: { $0.share != nil && $0.seq > behind }) == false
+        else { return .moved(outcomes, hasEnded: false) }
+        remove(move.session)
+        return .moved(outcomes, hasEnded: true)
     }
 
     private mutating func retain(_ publication: StoredPublication) {
@@ -160,10 +190,16 @@ extension MemoryState {
 
     func storedSessions() -> [StoredSession] { durable.values.map { stored($0) } }
 
-    func queued(of id: DurableSessionID, after seq: UInt64, limit: Int, maxBytes: Int) -> [QueuedPublication] {
+    func queued(
+        of id: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int,
+        isSharedOnly: Bool = false
+    ) -> [QueuedPublication] {
         var page: [QueuedPublication] = []
         var bytes = 0
-        for queued in durable[id]?.queue ?? [] where queued.seq > seq {
+        for queued in durable[id]?.queue ?? [] where queued.seq > seq && (!isSharedOnly || queued.share != nil) {
             guard page.count < limit, bytes < maxBytes else { break }
             bytes += queued.publication.weight
             page.append(queued)

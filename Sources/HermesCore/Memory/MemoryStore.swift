@@ -149,6 +149,17 @@ extension MemoryStore: SessionStore {
         }
     }
 
+    package func shared(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try run { (state) throws(HermesError) in
+            state.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes, isSharedOnly: true)
+        }
+    }
+
     package func retained() async throws(HermesError) -> [StoredPublication] {
         try run { (state) throws(HermesError) in Array(state.retained.values) }
     }

@@ -27,6 +27,14 @@ package protocol SessionStore: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication]
 
+    /// As ``queued(of:after:limit:maxBytes:)``, of what came by shared subscriptions alone (``QueuedPublication/share``).
+    func shared(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication]
+
     /// All retained publications, in no order.
     func retained() async throws(HermesError) -> [StoredPublication]
 
@@ -55,6 +63,8 @@ package enum SessionOperation: Sendable {
     /// Queues a publication for each target (`.published`); notes the packet id a session published it with (QoS 2);
     /// and keeps it for its topic if it retains: all or nothing.
     case publish(StoredPublication, targets: [PublicationTarget], received: ReceivedPacket?, retains: Bool)
+    /// Takes publications out of a session's queue, for others' (`.moved`).
+    case move(QueueMove)
     /// Keeps a publication for its topic, instead of the one before; an empty payload only removes that.
     case retain(StoredPublication)
     /// The client has taken these, to the end: gone, released or not.
@@ -76,12 +86,66 @@ package struct ReceivedPacket: Sendable, Hashable {
     }
 }
 
+/// Publications that leave a session's queue: what came by a shared subscription goes to others that have it.
+package struct QueueMove: Sendable {
+    package struct Item: Sendable {
+        package let queued: QueuedPublication
+        /// In whose queue it goes; nil: to somebody who has none.
+        package let target: PublicationTarget?
+
+        package init(_ queued: QueuedPublication, to target: PublicationTarget?) {
+            self.queued = queued
+            self.target = target
+        }
+    }
+
+    /// When nothing is to be moved.
+    package enum Condition: Sendable {
+        case none
+        /// The session has a connection.
+        case isOffline
+    }
+
+    package let session: DurableSessionID
+    package let items: [Item]
+    package let condition: Condition
+    /// Ends the session, with all that is left: if all items are moved or not there any more, and nothing that came by a
+    /// shared subscription waits behind this seq. Nil: it stays.
+    package let endsBehind: UInt64?
+
+    package init(
+        from session: DurableSessionID,
+        _ items: [Item],
+        condition: Condition = .none,
+        endsBehind: UInt64? = nil
+    ) {
+        self.session = session
+        self.items = items
+        self.condition = condition
+        self.endsBehind = endsBehind
+    }
+
+    /// What became of one item.
+    package enum Outcome: Sendable, Hashable {
+        /// In the queue of its target.
+        case queued(UInt64)
+        /// In no queue any more.
+        case takenOut
+        /// Its target is gone or has no room.
+        case stays
+        /// It was not there any more.
+        case gone
+    }
+}
+
 /// What became of one operation.
 package enum SessionOutcome: Sendable {
     case opened(StoredSession)
     /// The seq in each target's queue; 0 where the session is gone or its queue full
     /// (``StoreSettings/maxQueuedMessages``, ``StoreSettings/maxQueuedBytes``).
     case published([UInt64])
+    /// For each item what became of it; and whether the session has ended.
+    case moved([QueueMove.Outcome], hasEnded: Bool)
     case done
     /// Nothing was changed: `.notFound` (no such session).
     case refused(HermesError)

@@ -14,8 +14,9 @@ protocol CommitRiders: Sendable {
 
 /// What waits to be committed, and the thread that commits it: what ``GroupCommitter`` and ``SessionCommitter`` share.
 ///
-/// The thread takes everything that waits and has it committed in batches. One item alone is committed at once: a batch
-/// grows only while the commit before it runs. Riders go with the first batch, or alone after a short while.
+/// The thread takes a batch of what waits and has it committed. One item alone is committed at once: a batch grows only
+/// while the commit before it runs. All sources take turns in it, so that what one has waiting does not delay another's.
+/// Riders go with the next batch, or alone after a short while.
 ///
 /// State: a ``Monitor``; the thread owns what it has taken.
 final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
@@ -26,7 +27,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
     }
 
     private struct State {
-        var waiting: [Entry] = []
+        var waiting = FairQueue<Entry>()
         /// Taken by the thread and not completed yet.
         var inProgress = 0
         /// Of all that waits or is in progress.
@@ -69,28 +70,39 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         monitor.withLock { state in
             var statistics = state.statistics
             statistics.waiting = state.waiting.count + state.inProgress
+            statistics.waitingBytes = state.bytes
             return statistics
         }
     }
 
-    /// Takes an item; items are committed in the order of the calls.
+    /// Takes an item; items of one source are committed in the order of the calls.
     ///
     /// - Parameters:
     ///   - bytes: what it holds in memory, about.
+    ///   - source: on whose behalf; but for the server itself it may have an eighth of what may wait, and has some room even
+    ///     where others have taken all.
     ///   - isUrgent: taken even if too much waits: what ends something and so makes room.
     /// - Throws: `.overloaded`, `.shuttingDown`.
-    func submit(_ item: Item, bytes: Int, isUrgent: Bool = false) throws(HermesError) {
+    func submit(_ item: Item, bytes: Int, source: CommitSource = .server, isUrgent: Bool = false) throws(HermesError) {
         let decision: Result<Bool, HermesError> = monitor.withLock { state in
             if state.isStopping { return .failure(.committerStopping) }
-            let hasRoom =
-                state.waiting.count + state.inProgress < limits.maxWaiting && state.bytes < limits.maxWaitingBytes
-            guard hasRoom || isUrgent else { return .failure(.committerOverloaded) }
+            guard isUrgent || hasRoom(for: source, state) else { return .failure(.committerOverloaded) }
             state.bytes += bytes
-            state.waiting.append(Entry(item: item, bytes: bytes))
+            state.waiting.append(Entry(item: item, bytes: bytes), bytes: bytes, of: source)
             defer { state.isThreadIdle = false }
             return .success(state.isThreadIdle)
         }
         if try decision.get() { monitor.signal() }
+    }
+
+    private func hasRoom(for source: CommitSource, _ state: State) -> Bool {
+        let count = state.waiting.count + state.inProgress
+        let own = state.waiting.waiting(of: source)
+        if source != .server, own.count >= max(1, limits.maxWaiting / 8) { return false }
+        if source != .server, own.bytes >= max(1, limits.maxWaitingBytes / 8) { return false }
+        if count < limits.maxWaiting, state.bytes < limits.maxWaitingBytes { return true }
+        // Those who have little waiting are not refused for those who have much.
+        return source != .server && own.count < 16 && own.bytes < 65_536 && state.bytes < limits.maxWaitingBytes * 2
     }
 
     /// Notes something that rides along with what is committed next.
@@ -146,14 +158,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 
     private func run(_ commit: (ArraySlice<Entry>, Riders) -> Void) {
         while let taken = take() {
-            var riders = taken.riders
-            var start = 0
-            repeat {
-                let end = min(start + limits.maxBatch, taken.entries.count)
-                commit(taken.entries[start..<end], riders)
-                riders = Riders()
-                start = end
-            } while start < taken.entries.count
+            commit(taken.entries[...], taken.riders)
             if !taken.riders.isEmpty { monitor.withLock { $0.ridersInProgress = Riders() } }
         }
         let stopped = monitor.withLock { state in
@@ -179,10 +184,9 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
                 return nil
             }
             state.isThreadIdle = false
-            let taken = Taken(entries: state.waiting, riders: state.riders)
-            state.inProgress = state.waiting.count
-            state.waiting = []
-            state.waiting.reserveCapacity(min(taken.entries.count, limits.maxBatch))
+            let entries = state.waiting.take(maxCount: limits.maxBatch, maxBytes: limits.maxBatchBytes)
+            let taken = Taken(entries: entries, riders: state.riders)
+            state.inProgress = entries.count
             state.ridersInProgress = state.riders
             state.riders = Riders()
             state.flushAt = nil

@@ -43,6 +43,8 @@ package struct Publication: Sendable {
     package let encodedSlot: EncodingSlot?
     /// A form that is there already: the received bytes.
     package let encoded: ByteBuffer?
+    /// The shared subscriptions whose member is chosen elsewhere, for some of their members' sessions are kept.
+    package var decided: DecidedShares?
 
     package init(
         topic: TopicName,
@@ -83,6 +85,15 @@ package struct Publication: Sendable {
             details: details,
             publisher: publisher
         )
+        .deciding(decided)
+    }
+
+    /// The same with the shared subscriptions whose member is chosen elsewhere.
+    package func deciding(_ shares: DecidedShares?) -> Publication {
+        guard shares != nil || decided != nil else { return self }
+        var publication = self
+        publication.decided = shares
+        return publication
     }
 
     /// The same as another kind.
@@ -99,6 +110,7 @@ package struct Publication: Sendable {
             details: details,
             publisher: publisher
         )
+        .deciding(decided)
     }
 
     /// What it counts for where publications wait: its bytes and what surrounds them.

@@ -26,8 +26,15 @@ package final class TopicPlane: Sendable {
             mailboxes.append(ShardMailbox(index: index, shard: confined, maxBacklog: maxBacklogBytes))
         }
         for shard in shards { shard.connect(to: mailboxes) }
+        groups.connect(to: mailboxes)
         self.mailboxes = mailboxes
         sharedGroups = groups
+    }
+
+    /// Lets clean and kept sessions be members of one shared subscription; to be called once, before anybody connects.
+    package func share(with durable: DurableSessions) {
+        durable.share(sharedGroups)
+        sharedGroups.connect(to: durable)
     }
 
     /// How many loops, and so shards, there are.

@@ -11,6 +11,7 @@ package class TopicSubscription {
         didSet {
             traits = Traits(options)
             filter?.membersChanged()
+            if filter == nil { optionsChanged() }
         }
     }
 
@@ -65,6 +66,9 @@ package class TopicSubscription {
 
     /// Whether it is a part in a shared subscription.
     package var isShared: Bool { false }
+
+    /// The options of one that is no filter's member have changed.
+    func optionsChanged() {}
 
     /// Whose it is: two with the same address are one subscriber's.
     var subscriberAddress: UInt { 0 }

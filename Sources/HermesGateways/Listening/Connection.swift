@@ -375,13 +375,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         requestAnswered(bytes: bytes)
     }
 
-    /// A request was given away that is answered later, without a hold.
+    /// A request was given away that is answered later, without a hold. While too many are, or those that are hold too much,
+    /// the connection is not read from.
     ///
     /// - Parameter bytes: what it holds in memory until then, about.
     package func requestStarted(bytes: Int = 0) {
         unanswered += 1
         unansweredBytes += bytes
-        if hasManyUnanswered { pause(.unanswered) }
+        if hasTooMuchUnanswered { pause(.unanswered) }
         measureMemory()
     }
 
@@ -389,11 +390,11 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     package func requestAnswered(bytes: Int = 0) {
         unanswered -= 1
         unansweredBytes -= bytes
-        if !hasManyUnanswered { resume(.unanswered) }
+        if !hasTooMuchUnanswered { resume(.unanswered) }
         measureMemory()
     }
 
-    private var hasManyUnanswered: Bool {
+    private var hasTooMuchUnanswered: Bool {
         unanswered >= ListenerState.maxUnanswered || unansweredBytes >= ListenerState.maxUnansweredBytes
     }
 

@@ -51,6 +51,7 @@ package final class GatewayEnvironment: Sendable {
             time: messenger.time,
             isAnonymousAllowed: settings.isAnonymousAllowed
         )
+        loops.topicPlane.share(with: messenger.durable)
         let limits = settings.limits
         rates = SharedRates(
             perAccount: limits.requestsPerSecondPerAccount,

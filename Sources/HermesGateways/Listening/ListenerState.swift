@@ -39,8 +39,8 @@ package final class ListenerState: Sendable {
     package static let closeGrace = Duration.seconds(2)
     /// Requests without an answer; beyond that a connection is not read from until there are fewer.
     package static let maxUnanswered = 1_024
-    /// What such requests of one connection may hold in memory, in bytes; one alone may be longer.
-    package static let maxUnansweredBytes = 1 << 20
+    /// What these may hold, in bytes: one more is read as long as it is less.
+    package static let maxUnansweredBytes = 256 << 10
 
     /// - Parameters:
     ///   - name: the gateway's.

@@ -34,6 +34,8 @@ final class MQTTClientState {
     var nextAcknowledgement: UInt64 = 0
     /// QoS 1 messages that are being stored.
     var storing = 0
+    /// The identifiers of QoS 2 messages that are being stored: nothing is said about them before.
+    var storingReceived: Set<UInt16> = []
 
     // Outgoing.
     var subscriptions: [TopicText: MQTTHeldSubscription] = [:]
@@ -63,12 +65,22 @@ final class MQTTClientState {
     /// Some subscriptions match more than the client may have.
     var hasFilteredSubscriptions = false
     /// Topics of rooms that an operator removed the client from, and that its subscriptions still match.
-    var closedRooms: Set<TopicName> = []
+    var closedRooms: Set<TopicName> = [] {
+        didSet { if hasReader { reader.close(closedRooms) } }
+    }
+    /// What it may read, for those who ask on other threads; made with the first shared subscription.
+    private(set) lazy var reader: MQTTTopicReader = {
+        hasReader = true
+        return MQTTTopicReader(identity, topicAccess, closed: closedRooms)
+    }()
+    private var hasReader = false
+    private let topicAccess: TopicAccess
     private var rules: BoundTopicRules?
     private var rulesGeneration: UInt64 = 0
 
-    init(identity: ClientIdentity, key: SessionKey, sessionExpiry: Duration) {
+    init(identity: ClientIdentity, key: SessionKey, sessionExpiry: Duration, access: TopicAccess) {
         self.identity = identity
+        topicAccess = access
         self.key = key
         self.sessionExpiry = sessionExpiry
     }
@@ -159,6 +171,9 @@ struct MQTTPendingAcknowledgement {
     let packetID: UInt16
     /// Nil while the message is being stored.
     var reason: MQTTReasonCode?
+    /// A QoS 2 message that goes to those who are connected once it is acknowledged: should it not be stored, the client
+    /// sends it again, and nobody may get it twice.
+    var publication: Publication?
 }
 
 /// One of a session's subscriptions.
@@ -185,6 +200,8 @@ final class MQTTPublishTarget {
     let isSpecial: Bool
     /// The durable sessions that get what is published here, as they were at this generation.
     var durable: [DurableTarget] = []
+    /// The groups among them.
+    var decided: DecidedShares?
     var durableGeneration: UInt64?
 
     init(

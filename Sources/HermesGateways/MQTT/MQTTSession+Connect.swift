@@ -96,7 +96,8 @@ extension MQTTSession {
         let client = MQTTClientState(
             identity: identity,
             key: SessionKey(owner: identity.owner, clientID: identity.clientID),
-            sessionExpiry: sessionExpiry(of: connect)
+            sessionExpiry: sessionExpiry(of: connect),
+            access: environment.access
         )
         client.account = outcome.login.map { MQTTAccountState(login: $0) }
         var receiveMaximum = settings.maxInflight

@@ -282,6 +282,9 @@ extension MQTTSession {
             } else {
                 writeAcknowledgement(.pubrel, packetID)
             }
+        case .alreadyReceived where client?.durable?.releasing.contains(packetID) ?? false:
+            // PUBREL comes once it is stored that PUBREC came.
+            break
         case .alreadyReceived:
             writeAcknowledgement(.pubrel, packetID)
         case .unknown:

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import DequeModule
 import HermesCore
 import HermesWire
 import Logging
@@ -11,7 +12,7 @@ import NIOCore
 extension MQTTSession {
     /// Takes the client's session, which ends another connection of the same client; then CONNACK.
     func attach(_ client: MQTTClientState, since stamp: UInt64?, _ connect: MQTTConnect, isAssigned: Bool) {
-        let link = MQTTSessionLink(session: self, connection: connection)
+        let link = MQTTSessionLink(session: self, connection: connection, client)
         client.link = link
         let durable = environment.messenger.durable
         let expiry: Duration? = client.sessionExpiry
@@ -149,13 +150,26 @@ extension MQTTSession {
             // Not for the client any more, or too large for it: it counts as taken.
             if isWanted { tooLarge() }
             window?.skip(to: queued.seq + 1)
-            return complete(queued.seq, of: client)
+            return isWanted ? complete(queued.seq, of: client) : leave(queued, of: client)
         }
         connection.write(frame: packet)
         guard qos == .atMostOnce else { return }
         // Nobody acknowledges it.
         window?.skip(to: queued.seq + 1)
         complete(queued.seq, of: client)
+    }
+
+    /// It has expired, or the client may not read it: then it is another member's, if it came by a shared subscription.
+    private func leave(_ queued: QueuedPublication, of client: MQTTClientState) {
+        guard queued.share != nil, let link = client.link, !queued.publication.hasExpired(at: now()) else {
+            return complete(queued.seq, of: client)
+        }
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let loop = connection.loop
+        environment.messenger.durable.passOn(queued, of: link.id) { isTaken in
+            guard !isTaken else { return }
+            loop.post(.run { if let client = session.value.client { session.value.complete(queued.seq, of: client) } })
+        }
     }
 
     private func load(after seq: UInt64, of durable: MQTTDurableQueue) {
@@ -217,15 +231,17 @@ extension MQTTSession {
 
     /// PUBREC: PUBREL is sent once it is stored that it came, or the message would come again after a restart.
     func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTSessionLink) {
+        client?.durable?.releasing.insert(packetID)
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        environment.messenger.durable.released(link.id, number) { result in
+        environment.messenger.durable.released(link.id, number, source: link.source) { result in
             loop.post(.run { session.value.released(packetID, result) })
         }
     }
 
     private func released(_ packetID: UInt16, _ result: Result<Void, HermesError>) {
         guard phase == .connected else { return }
+        client?.durable?.releasing.remove(packetID)
         switch result {
         case .success: writeAcknowledgement(.pubrel, packetID)
         // The client asks again over its next connection.
@@ -247,6 +263,10 @@ extension MQTTSession {
         guard let client else { return }
         letGo(Array(client.subscriptions.values))
         self.client = nil
+        // Those that only waited for their turn; those that are being stored are published after that.
+        for pending in client.acknowledgements where pending.reason != nil {
+            if let publication = pending.publication { topics.publish(publication) }
+        }
         waiting = nil
         lastTarget = nil
         inboxClosed(client)
@@ -281,7 +301,15 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
     /// Numbers of messages that the client has for good, not told yet.
     var completed: [UInt64] = []
 
-    init(session: MQTTSession, connection: Connection) {
+    /// Not for a session that ends with its connection: that asks itself.
+    let reader: (any TopicReader)?
+    let source: CommitSource
+
+    init(session: MQTTSession, connection: Connection, _ client: MQTTClientState) {
+        reader = client.sessionExpiry == .zero ? nil : client.reader
+        source =
+            client.key.owner.isEmpty
+            ? CommitSource(host: connection.remoteHost) : CommitSource(account: client.key.owner)
         self.session = NIOLoopBound(session, eventLoop: connection.loop.eventLoop)
         self.connection = connection
     }
@@ -320,6 +348,8 @@ final class MQTTDurableQueue {
     let sentBefore: UInt64
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
+    /// The identifiers of messages whose PUBREC is on its way into the store.
+    var releasing: Set<UInt16> = []
     private var waiting: [QueuedPublication] = []
     private var start = 0
     /// What waits in memory, in bytes.

@@ -14,7 +14,8 @@ extension MQTTSession {
         try gateway.check(head.qos, isRetained: head.isRetained, of: "a PUBLISH")
         if head.packetID != 0, let client {
             if head.qos == .exactlyOnce, client.received.contains(head.packetID) {
-                // Sent again: it is here already, or on its way to the store.
+                // Sent again. While it is on its way to the store, the answer to the first is that to all.
+                guard !client.storingReceived.contains(head.packetID) else { return }
                 return acknowledge(.pubrec, head.packetID, .success)
             }
             guard version == .v311 || client.storing + client.received.count < gateway.settings.receiveMaximum else {
@@ -95,17 +96,36 @@ extension MQTTSession {
             }
             publication = publication.ofKind(kind)
         }
-        let outcome = topics.publish(publication, via: target.route)
-        if outcome.isCongested { connection.slowDown() }
+        // Before it goes anywhere: of a group with kept members one alone gets it.
         let durable = head.packetID == 0 ? [] : durableTargets(of: target)
+        if !durable.isEmpty { publication.decided = target.decided }
         // With QoS 2, a session that lasts has to know the identifier over its next connection, too [MQTT-4.3.3-10].
         let remembers = head.qos == .exactlyOnce && client?.durable != nil
-        if publication.retain || !durable.isEmpty || remembers {
-            return store(publication, head, durable)
+        let isStored = publication.retain || !durable.isEmpty || remembers
+        if head.qos == .exactlyOnce, let client {
+            if isStored { return store(publication, head, durable, isForLater: true) }
+            // Behind those that are not stored yet, in their order.
+            if !client.storingReceived.isEmpty { return publishedLater(publication, head, of: client) }
         }
+        let outcome = topics.publish(publication, via: target.route)
+        if outcome.isCongested { connection.slowDown() }
+        if isStored { return store(publication, head, durable) }
         if head.packetID != 0 {
             published(head, outcome.matchedAnywhere ? .success : .noMatchingSubscribers)
         }
+    }
+
+    private func publishedLater(_ publication: Publication, _ head: MQTTPublishHead, of client: MQTTClientState) {
+        client.received.insert(head.packetID)
+        client.nextAcknowledgement += 1
+        client.acknowledgements.append(
+            MQTTPendingAcknowledgement(
+                type: .pubrec,
+                packetID: head.packetID,
+                reason: .success,
+                publication: publication.owned()
+            )
+        )
     }
 
     /// The message is where it has to be.
@@ -195,6 +215,7 @@ extension MQTTSession {
         let generation = durable.generation
         if target.durableGeneration != generation {
             target.durable = durable.targets(of: target.topic)
+            target.decided = DecidedShares(target.durable)
             target.durableGeneration = generation
         }
         return target.durable
@@ -203,18 +224,35 @@ extension MQTTSession {
     // MARK: Storing
 
     /// Has a message stored for those who are away, and as the retained one; acknowledged after that.
-    private func store(_ publication: Publication, _ head: MQTTPublishHead, _ targets: [DurableTarget]) {
+    ///
+    /// - Parameter isForLater: those who are connected get it after that, too.
+    private func store(
+        _ publication: Publication,
+        _ head: MQTTPublishHead,
+        _ targets: [DurableTarget],
+        isForLater: Bool = false
+    ) {
         let stored = StoredPublication(publication, publishedAt: now())
         let messenger = environment.messenger
         guard head.packetID != 0, let client else {
-            // QoS 0: nobody waits for it.
-            return messenger.durable.retain(stored)
+            // QoS 0: nobody waits for it, but for the connection, which is not read from while too much is on its way.
+            return retain(stored)
         }
-        if head.qos == .exactlyOnce { client.received.insert(head.packetID) } else { client.storing += 1 }
+        if head.qos == .exactlyOnce {
+            client.received.insert(head.packetID)
+            client.storingReceived.insert(head.packetID)
+        } else {
+            client.storing += 1
+        }
+        let later = isForLater ? publication.owned() : nil
         client.nextAcknowledgement += 1
         let number = client.nextAcknowledgement
         client.acknowledgements.append(
-            MQTTPendingAcknowledgement(type: head.qos == .exactlyOnce ? .pubrec : .puback, packetID: head.packetID)
+            MQTTPendingAcknowledgement(
+                type: head.qos == .exactlyOnce ? .pubrec : .puback,
+                packetID: head.packetID,
+                publication: later
+            )
         )
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
@@ -225,19 +263,41 @@ extension MQTTSession {
             targets: targets,
             from: client.link?.id,
             packetID: client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil,
-            retains: publication.retain
+            retains: publication.retain,
+            source: source
         ) { result in
-            loop.post(.run { session.value.stored(number, bytes: bytes, result) })
+            loop.post(.run { session.value.stored(number, bytes, later, result) })
         }
     }
 
-    private func stored(_ number: UInt64, bytes: Int, _ result: Result<Void, HermesError>) {
+    private func retain(_ stored: StoredPublication) {
+        let bytes = stored.weight
+        connection.requestStarted(bytes: bytes)
+        let loop = connection.loop
+        let bound = NIOLoopBound(connection, eventLoop: loop.eventLoop)
+        environment.messenger.durable.retain(stored, source: source) { _ in
+            loop.post(.run { bound.value.requestAnswered(bytes: bytes) })
+        }
+    }
+
+    /// On whose behalf something is stored.
+    var source: CommitSource { client?.link?.source ?? .server }
+
+    private func stored(_ number: UInt64, _ bytes: Int, _ later: Publication?, _ result: Result<Void, HermesError>) {
         connection.requestAnswered(bytes: bytes)
-        guard let client, phase == .connected else { return }
+        guard let client, phase == .connected else {
+            // The client has gone; its message is stored.
+            if case .success = result, let later { topics.publish(later) }
+            return
+        }
         let first = client.nextAcknowledgement - UInt64(client.acknowledgements.count) + 1
         guard number >= first else { return }
         let index = Int(number - first)
-        if client.acknowledgements[index].type == .puback { client.storing -= 1 }
+        if client.acknowledgements[index].type == .puback {
+            client.storing -= 1
+        } else {
+            client.storingReceived.remove(client.acknowledgements[index].packetID)
+        }
         switch result {
         case .success:
             client.acknowledgements[index].reason = .success
@@ -250,9 +310,11 @@ extension MQTTSession {
                 return connection.end(.finished)
             }
             client.acknowledgements[index].reason = MQTTTranslation.publishReason(for: error)
+            client.acknowledgements[index].publication = nil
         }
         while let done = client.acknowledgements.first, let reason = done.reason {
             client.acknowledgements.removeFirst()
+            if let publication = done.publication, topics.publish(publication).isCongested { connection.slowDown() }
             writeAcknowledgement(done.type, done.packetID, reason)
         }
     }
@@ -270,7 +332,7 @@ extension MQTTSession {
 
     /// PUBREL: the client will not send it again under this identifier (4.3.3).
     func releaseReceived(_ packetID: UInt16) {
-        guard let client, client.received.remove(packetID) != nil else {
+        guard let client, !client.storingReceived.contains(packetID), client.received.remove(packetID) != nil else {
             return writeAcknowledgement(.pubcomp, packetID, .packetIdentifierNotFound)
         }
         guard client.durable != nil, let link = client.link else { return writeAcknowledgement(.pubcomp, packetID) }
@@ -279,7 +341,7 @@ extension MQTTSession {
         connection.requestStarted()
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        environment.messenger.durable.receivedReleased(link.id, packetID) { result in
+        environment.messenger.durable.receivedReleased(link.id, packetID, source: link.source) { result in
             loop.post(.run { session.value.releaseStored(packetID, result) })
         }
     }

@@ -110,7 +110,7 @@ extension MQTTSession {
         queue.isPaused = true
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        environment.messenger.durable.queue(stored, for: link.id, request.options) {
+        environment.messenger.durable.queue(stored, for: link.id, request.options, source: link.source) {
             loop.post(.run { session.value.goOnWithRetained() })
         }
     }

@@ -52,7 +52,7 @@ extension MQTTSession {
         letGo(ended.map(\.held))
         guard client.durable != nil, let link = client.link else { return }
         let logger = connection.listener.logger
-        environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue)) { result in
+        environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue), source: link.source) { result in
             // Until the client connects again the room is closed all the same.
             guard case .failure(let error) = result else { return }
             logger.warning(

@@ -53,7 +53,7 @@ extension MQTTSession {
         let list = granted.map { DurableSubscription(filter: $0.text, options: $0.options) }
         let service = environment.messenger.durable
         connection.ask { completion in
-            service.subscribe(link.id, list, completion: completion)
+            service.subscribe(link.id, list, source: link.source, completion: completion)
         } then: { [self] (result: Result<Void, HermesError>) in
             subscribed(result, granted, suback, of: client)
         }
@@ -182,31 +182,66 @@ extension MQTTSession {
     func unsubscribeReceived(_ packet: MQTTUnsubscribe) throws(MQTTPacketError) {
         guard let client else { return }
         var reasons: [MQTTReasonCode] = []
-        var gone: [String] = []
-        var ended: [MQTTHeldSubscription] = []
+        var gone: [TopicText] = []
+        var isGone: Set<TopicText> = []
         takeTurns(packet.filters.count, of: client)
         for filter in packet.filters {
-            guard let held = client.subscriptions.removeValue(forKey: TopicText(filter)) else {
+            let text = TopicText(filter)
+            guard client.subscriptions[text] != nil, isGone.insert(text).inserted else {
                 reasons.append(.noSubscriptionExisted)
                 continue
             }
-            client.subscriptionBytes -= filter.utf8.count
-            ended.append(held)
-            gone.append(filter)
+            gone.append(text)
             reasons.append(.success)
+        }
+        let unsuback = MQTTUnsuback(packetID: packet.packetID, reasons: reasons)
+        guard client.durable != nil, let link = client.link, !gone.isEmpty else {
+            drop(gone, of: client)
+            return write(.unsuback(unsuback))
+        }
+        let service = environment.messenger.durable
+        let filters = gone.map(\.rawValue)
+        connection.ask { completion in
+            service.unsubscribe(link.id, filters, source: link.source, completion: completion)
+        } then: { [self] (result: Result<Void, HermesError>) in
+            unsubscribed(result, gone, unsuback, of: client)
+        }
+    }
+
+    /// What the store could not forget stays: it would be there again with the next connection.
+    private func unsubscribed(
+        _ result: Result<Void, HermesError>,
+        _ gone: [TopicText],
+        _ unsuback: MQTTUnsuback,
+        of client: MQTTClientState
+    ) {
+        guard phase == .connected else { return }
+        switch result {
+        case .success:
+            drop(gone, of: client)
+            write(.unsuback(unsuback))
+        case .failure(let error) where version == .v311:
+            // 3.1.1 cannot say no: the client has to ask again over another connection.
+            parting = (.unspecifiedError, error.message)
+            connection.end(.finished)
+        case .failure:
+            var failed = unsuback
+            failed.reasons = unsuback.reasons.map { $0 == .success ? .unspecifiedError : $0 }
+            write(.unsuback(failed))
+        }
+    }
+
+    private func drop(_ gone: [TopicText], of client: MQTTClientState) {
+        var ended: [MQTTHeldSubscription] = []
+        for text in gone {
+            // An operator may have ended it meanwhile.
+            guard let held = client.subscriptions.removeValue(forKey: text) else { continue }
+            client.subscriptionBytes -= text.rawValue.utf8.count
+            ended.append(held)
         }
         letGo(ended)
         adjustInbox(of: client)
         measureMemory()
-        let unsuback = MQTTUnsuback(packetID: packet.packetID, reasons: reasons)
-        guard client.durable != nil, let link = client.link, !gone.isEmpty else { return write(.unsuback(unsuback)) }
-        let service = environment.messenger.durable
-        let filters = gone
-        connection.ask { completion in
-            service.unsubscribe(link.id, filters, completion: completion)
-        } then: { [self] (_: Result<Void, HermesError>) in
-            write(.unsuback(unsuback))
-        }
     }
 
     /// Ends subscriptions; in time linear in them and in what waits.

@@ -68,6 +68,8 @@ package final class MQTTSession: GatewaySession, SharedMember {
     /// For shared subscriptions: what is sent and not acknowledged, or waits.
     package var load: SharedLoad { client?.shared.load ?? SharedLoad() }
 
+    package var reader: (any TopicReader)? { client?.reader }
+
     var environment: GatewayEnvironment { gateway.environment }
 
     func now() -> Timestamp { gateway.environment.messenger.time.now() }

@@ -75,8 +75,8 @@ final class MQTTWills: Sendable {
     private func publish(_ will: MQTTPendingWill, on loop: LoopContext) {
         let now = time.now()
         let publication = will.publication.living(from: now, insteadOf: will.givenAt)
-        loop.topics.publish(publication)
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
+        loop.topics.publish(publication.deciding(DecidedShares(targets)))
         guard publication.retain || !targets.isEmpty else { return }
         durable.publish(
             StoredPublication(publication, publishedAt: now),

@@ -58,6 +58,15 @@ extension MQTTSettings {
         in: 65_536...(1 << 40),
         "What the publications that wait for one session may take together; further ones are dropped."
     )
+    private static let sharedRedistribution = Setting.duration(
+        "mqtt.sharedRedistribution",
+        default: defaults.sharedRedistribution,
+        in: .seconds(0) ... .seconds(3650 * 86_400),
+        """
+        After how long without a connection others of a shared subscription get what waits for a kept session and was never \
+        sent to it; 0 s: they do not.
+        """
+    )
     private static let keepAlive = Setting.duration(
         "mqtt.maxKeepAlive",
         default: .seconds(Int64(defaults.maxKeepAlive)),
@@ -104,9 +113,8 @@ extension MQTTSettings {
     package static let settings: [SettingDescriptor] = [
         packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor, subscriptions.descriptor,
         subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor, queuedBytes.descriptor,
-        keepAlive.descriptor,
-        clientID.descriptor, maximumQoS.descriptor, retained.descriptor, retainedMessages.descriptor,
-        retainedBytes.descriptor, sysInterval.descriptor,
+        sharedRedistribution.descriptor, keepAlive.descriptor, clientID.descriptor, maximumQoS.descriptor,
+        retained.descriptor, retainedMessages.descriptor, retainedBytes.descriptor, sysInterval.descriptor,
     ]
 
     package init(_ values: SettingValues) throws(SettingsError) {
@@ -120,6 +128,7 @@ extension MQTTSettings {
             maxSessionExpiry: try values.value(of: Self.expiry),
             maxQueuedMessages: try values.value(of: Self.queuedMessages),
             maxQueuedBytes: try values.value(of: Self.queuedBytes),
+            sharedRedistribution: try values.value(of: Self.sharedRedistribution),
             // Less than a second would be no limit.
             maxKeepAlive: UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up))),
             maxClientIDBytes: try values.value(of: Self.clientID),

@@ -20,6 +20,9 @@ package struct MQTTSettings: Sendable, Hashable {
     package var maxQueuedMessages: Int
     /// What they may take, in bytes.
     package var maxQueuedBytes: Int
+    /// How long a kept session may be away before others of a shared subscription get what was never sent to it; zero: they
+    /// do not.
+    package var sharedRedistribution: Duration
     /// The longest keep alive in seconds; a longer one, or none, is replaced. 0: no limit.
     package var maxKeepAlive: UInt16
     /// The longest client identifier, in bytes.
@@ -44,6 +47,7 @@ package struct MQTTSettings: Sendable, Hashable {
         maxSessionExpiry: Duration = .seconds(7 * 86_400),
         maxQueuedMessages: Int = 100_000,
         maxQueuedBytes: Int = 64 << 20,
+        sharedRedistribution: Duration = .seconds(60),
         maxKeepAlive: UInt16 = 0,
         maxClientIDBytes: Int = 1_024,
         maximumQoS: Int = 2,
@@ -61,6 +65,7 @@ package struct MQTTSettings: Sendable, Hashable {
         self.maxSessionExpiry = maxSessionExpiry
         self.maxQueuedMessages = maxQueuedMessages
         self.maxQueuedBytes = maxQueuedBytes
+        self.sharedRedistribution = sharedRedistribution
         self.maxKeepAlive = maxKeepAlive
         self.maxClientIDBytes = maxClientIDBytes
         self.maximumQoS = maximumQoS

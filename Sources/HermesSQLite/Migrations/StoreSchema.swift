@@ -18,6 +18,7 @@ enum StoreSchema {
         ("006 deleted accounts", createDeletionTables),
         ("007 claims that are open", addOpenClaims),
         ("008 what waits, by sender", addEntryWeights),
+        ("009 shared subscriptions of queued publications", addShares),
     ]
 
     static var version: Int { migrations.count }

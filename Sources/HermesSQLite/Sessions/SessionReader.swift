@@ -100,7 +100,13 @@ struct SessionReader {
 
     // MARK: Publications
 
-    func queued(of id: DurableSessionID, after seq: UInt64, limit: Int, maxBytes: Int) throws -> [QueuedPublication] {
+    func queued(
+        of id: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int,
+        isSharedOnly: Bool = false
+    ) throws -> [QueuedPublication] {
         var page: [QueuedPublication] = []
         // What is left of a removed session is nobody's.
         guard try !numbers("SELECT 1 FROM session_head WHERE session = ?", of: id).isEmpty else { return page }
@@ -109,7 +115,7 @@ struct SessionReader {
         // All fresh rows are newer than the settled ones.
         for table in ["session_queue", "session_queue_fresh"] {
             guard page.count < limit, bytes < maxBytes else { break }
-            let query = try PreparedStatement(db, Self.queueSQL(table))
+            let query = try PreparedStatement(db, Self.queueSQL(table, isSharedOnly: isSharedOnly))
             query.bind(id.rawValue, at: 1)
             query.bind(min(seq, UInt64(Int64.max)), at: 2)
             query.bind(Int64(limit - page.count), at: 3)
@@ -122,12 +128,12 @@ struct SessionReader {
         return page
     }
 
-    private static func queueSQL(_ table: String) -> String {
+    static func queueSQL(_ table: String, isSharedOnly: Bool) -> String {
         """
         SELECT q.seq, q.flags, q.weight, q.expires_at, q.identifiers, q.publication, \
-        q.published_at, q.topic, q.payload, q.details, p.published_at, p.topic, p.payload, p.details \
+        q.published_at, q.topic, q.payload, q.details, p.published_at, p.topic, p.payload, p.details, q.share \
         FROM \(table) q LEFT JOIN publication p ON p.key = q.publication \
-        WHERE q.session = ? AND q.seq > ? ORDER BY q.seq LIMIT ?
+        WHERE q.session = ? AND q.seq > ? \(isSharedOnly ? "AND q.share IS NOT NULL " : "")ORDER BY q.seq LIMIT ?
         """
     }
 
@@ -141,6 +147,7 @@ struct SessionReader {
             qos: delivery.qos,
             identifiers: row.isNull(4) ? [] : PublicationCoding.identifiers(row.bytes(4)),
             retain: delivery.retain,
+            share: row.isNull(14) ? nil : row.text(14),
             publication: try publication(row, flags: flags, expiry: 3, from: first, last: &last)
         )
     }

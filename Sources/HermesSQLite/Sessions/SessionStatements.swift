@@ -46,16 +46,16 @@ struct SessionStatements {
         insertShared = try PreparedStatement(
             db,
             """
-            INSERT INTO session_queue_fresh (session, seq, flags, weight, expires_at, publication, identifiers) \
-            VALUES (?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO session_queue_fresh (session, seq, flags, weight, expires_at, publication, identifiers, share) \
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             """
         )
         insertOwn = try PreparedStatement(
             db,
             """
             INSERT INTO session_queue_fresh \
-            (session, seq, flags, weight, expires_at, published_at, identifiers, topic, payload, details) \
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            (session, seq, flags, weight, expires_at, published_at, identifiers, topic, payload, details, share) \
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """
         )
         fresh = try Queue(db, "session_queue_fresh")

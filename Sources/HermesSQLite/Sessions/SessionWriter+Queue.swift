@@ -44,7 +44,7 @@ extension SessionWriter {
     private static let maxOwnWeight = 700
 
     /// The seq for one more publication; 0 if the session is gone or its queue full.
-    private mutating func nextSeq(of id: DurableSessionID, weight: Int) throws -> UInt64 {
+    mutating func nextSeq(of id: DurableSessionID, weight: Int) throws -> UInt64 {
         guard let index = try head(of: id) else { return 0 }
         let head = cache.heads.values[index]
         guard head.queued < settings.maxQueuedMessages, head.bytes < settings.maxQueuedBytes else { return 0 }
@@ -84,7 +84,9 @@ extension SessionWriter {
         insert.bind(Int64(weight), at: 4)
         insert.bind(publication.details?.expiresAt?.rawValue, at: 5)
         insert.bind(key, at: 6)
-        try insert.bind(PublicationCoding.encode(target.identifiers), at: 7) { try insert.run() }
+        try insert.bind(PublicationCoding.encode(target.identifiers), at: 7) {
+            try insert.bind(target.share, at: 8) { try insert.run() }
+        }
     }
 
     private func insertOwn(
@@ -103,7 +105,9 @@ extension SessionWriter {
         try insert.bind(PublicationCoding.encode(target.identifiers), at: 7) {
             try insert.bind(publication.topic.rawValue, at: 8) {
                 try insert.bind(publication.payload, at: 9) {
-                    try insert.bind(PublicationCoding.encode(publication.details), at: 10) { try insert.run() }
+                    try insert.bind(PublicationCoding.encode(publication.details), at: 10) {
+                        try insert.bind(target.share, at: 11) { try insert.run() }
+                    }
                 }
             }
         }
@@ -147,7 +151,7 @@ extension SessionWriter {
     }
 
     /// Takes a range out of the queue, wherever it lies.
-    private mutating func take(
+    mutating func take(
         _ range: ClosedRange<UInt64>,
         of id: DurableSessionID
     ) throws -> (rows: Int, bytes: Int) {

@@ -37,6 +37,8 @@ struct SessionWriter {
             return .done
         case .publish(let publication, let targets, let received, let retains):
             return .published(try publish(publication, to: targets, received: received, retains: retains))
+        case .move(let move):
+            return try self.move(move) ?? Self.noSuchSession
         case .retain(let publication):
             retained[publication.topic] = publication
             return .done

@@ -42,10 +42,12 @@ extension StoreSettings {
 }
 
 extension DurableSettings {
-    /// What the configuration says about retained publications.
+    /// What the configuration says about kept sessions and retained publications.
     init(_ settings: ServerSettings) {
+        let redistribution = settings.gateways.broker.sharedRedistribution
         self.init(
             isRetainAvailable: settings.gateways.broker.isRetainAvailable,
+            sharedRedistribution: redistribution > .zero ? redistribution : nil,
             maxRetainedMessages: settings.gateways.broker.maxRetainedMessages,
             maxRetainedBytes: settings.gateways.broker.maxRetainedBytes
         )

@@ -16,10 +16,17 @@ final class StateGauges: Sendable {
     private let commits = Counter(label: "hermes_commits_total")
     private let operations = Counter(label: "hermes_committed_operations_total")
     private let failures = Counter(label: "hermes_commits_failed_total")
+    private let online = Gauge(label: "hermes_mqtt_sessions", dimensions: [("state", "online")])
+    private let away = Gauge(label: "hermes_mqtt_sessions", dimensions: [("state", "away")])
+    private let sessionsWaiting = Gauge(label: "hermes_mqtt_commit_waiting")
+    private let sessionBytesWaiting = Gauge(label: "hermes_mqtt_commit_waiting_bytes")
+    private let dropped = Counter(label: "hermes_mqtt_queue_full_total")
+    private let handedOver = Counter(label: "hermes_mqtt_handed_over_total")
     private let messenger: Messenger
     private let budgets: BudgetGauges
     private let outbound: OutboundGauges
     private let last = Mutex<GroupCommitter.Statistics?>(nil)
+    private let lastSessions = Mutex<DurableSessions.Statistics?>(nil)
 
     init(
         listeners: [Listener],
@@ -53,6 +60,20 @@ final class StateGauges: Sendable {
             commits.increment(by: now.batches &- (last?.batches ?? 0))
             operations.increment(by: now.operations &- (last?.operations ?? 0))
             failures.increment(by: now.failedBatches &- (last?.failedBatches ?? 0))
+            last = now
+        }
+        readSessions()
+    }
+
+    private func readSessions() {
+        let now = messenger.durable.statistics
+        online.record(now.online)
+        away.record(now.sessions - now.online)
+        sessionsWaiting.record(now.commits.waiting)
+        sessionBytesWaiting.record(now.commits.waitingBytes)
+        lastSessions.withLock { last in
+            dropped.increment(by: now.dropped &- (last?.dropped ?? 0))
+            handedOver.increment(by: now.handedOver &- (last?.handedOver ?? 0))
             last = now
         }
     }

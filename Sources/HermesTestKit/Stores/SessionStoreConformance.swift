@@ -6,7 +6,7 @@ import NIOCore
 
 /// What every ``SessionStore`` does.
 package enum SessionStoreConformance {
-    package static var cases: [ConformanceCase] { sessions + queues + exactlyOnce + retaining + purging }
+    package static var cases: [ConformanceCase] { sessions + queues + exactlyOnce + moving + retaining + purging }
 
     private static let sessions = [
         ConformanceCase("A session is created once and found again, with its subscriptions") { makeStore in
@@ -355,7 +355,7 @@ package enum SessionStoreConformance {
 }
 
 /// Throws unless the two are the same in everything.
-private func expectSame(
+func expectSame(
     _ found: StoredPublication,
     _ expected: StoredPublication,
     file: StaticString = #fileID,

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Dispatch
-import HermesCore
 import NIOCore
 import Testing
+
+@testable import HermesCore
 
 @Suite(.timeLimit(.minutes(1))) struct SharedGroupTests {
     /// Has what it got with QoS 1 or 2 in hand until it acknowledges.
@@ -169,11 +170,14 @@ import Testing
         let (clean, _) = join(loops, 0)
         let (durable, held) = join(loops, 0, isDurable: true)
         loops[0].run {
-            shard.publish(publication(1, qos: .atLeastOnce))
+            var decided = publication(1, qos: .atLeastOnce)
+            let group = DurableGroup(name: "workers", filter: filter, members: [], turn: .init())
+            decided.decided = DecidedShares([.group(group)])
+            shard.publish(decided)
             for number in 2..<4 { shard.publish(publication(number, qos: .atMostOnce)) }
             #expect(clean.received + durable.received == ["2", "3"])
         }
-        // The store does not know of what a clean member gives back.
+        // Without a keeper no kept member gets what a clean one gives back.
         let (other, otherHeld) = join(loops, 0)
         loops[0].run {
             shard.unsubscribe(otherHeld, givingBack: [publication(4, qos: .atLeastOnce)])

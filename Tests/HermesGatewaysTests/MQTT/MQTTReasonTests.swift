@@ -141,6 +141,15 @@ private final class FailingSessionStore: SessionStore {
         try await store.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
     }
 
+    func shared(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try await store.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+    }
+
     func retained() async throws(HermesError) -> [StoredPublication] { try await store.retained() }
 
     func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {

@@ -35,6 +35,15 @@ import Testing
             try await base.queued(of: id, after: seq, limit: limit, maxBytes: maxBytes)
         }
 
+        func shared(
+            of session: DurableSessionID,
+            after seq: UInt64,
+            limit: Int,
+            maxBytes: Int
+        ) async throws(HermesError) -> [QueuedPublication] {
+            try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+        }
+
         func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
 
         func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {

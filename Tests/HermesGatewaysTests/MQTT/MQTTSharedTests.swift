@@ -97,4 +97,50 @@ import Testing
             #expect(try await second.untilPong().isEmpty)
         }
     }
+
+    @Test(
+        "Clean and kept members share; what one leaves behind when its session ends goes to the other",
+        arguments: [true, false]
+    )
+    func mixed(keptOneLeaves: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let kept = try await harness.mqtt("kept", .v5, durable: true)
+            _ = try await kept.subscribe(Self.filter, qos: .atLeastOnce)
+            let clean = try await harness.mqtt("clean", .v5)
+            _ = try await clean.subscribe(Self.filter, qos: .atLeastOnce)
+            for number in 0..<4 { try await publisher.publish("t", "\(number)") }
+            var left: [String] = []
+            for _ in 0..<2 {
+                left.append(try await (keptOneLeaves ? kept : clean).publication().text)
+                _ = try await (keptOneLeaves ? clean : kept).taken()
+            }
+            if keptOneLeaves {
+                try await kept.disconnect(properties: [.sessionExpiryInterval(0)])
+            } else {
+                try await clean.drop()
+            }
+            let other = keptOneLeaves ? clean : kept
+            #expect(Set([try await other.taken().text, try await other.taken().text]) == Set(left))
+            #expect(try await other.untilPong().isEmpty)
+        }
+    }
+
+    @Test("A member that may not read a topic gets nothing of it, and the others all", arguments: [true, false])
+    func denied(durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            var members: [MQTTTestClient] = []
+            for name in ["allowed", "denied"] {
+                let member = try await harness.mqtt(name, .v5, durable: durable)
+                _ = try await member.subscribe("$share/group/jobs/#")
+                members.append(member)
+            }
+            harness.environment.access.replace(with: try TopicRules(parsing: "deny client denied read jobs/secret"))
+            _ = try await members[1].untilPong()
+            for number in 0..<4 { try await publisher.publish("jobs/secret", "\(number)") }
+            for number in 0..<4 { #expect(try await members[0].taken().text == "\(number)") }
+            #expect(try await members[1].untilPong().isEmpty)
+        }
+    }
 }

@@ -5,6 +5,12 @@
 ///
 /// Called on any thread; must not block: it hops to its own event loop itself.
 package protocol DurableAttachment: AnyObject, Sendable {
+    /// What the client may read; nil: everything. Asked when the session is attached, and kept until the next one is.
+    var reader: (any TopicReader)? { get }
+
+    /// Who it is, for what is stored on its behalf.
+    var source: CommitSource { get }
+
     /// Another connection wants the session. Tell the client why, close, and detach: the other one waits for that.
     func replaced()
 
@@ -16,6 +22,11 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// commit. Those that cannot be sent now may be forgotten: ``DurableSessions/queued(of:after:limit:completion:)``
     /// gives them again.
     func committed(_ publications: [QueuedPublication])
+}
+
+extension DurableAttachment {
+    package var reader: (any TopicReader)? { nil }
+    package var source: CommitSource { .server }
 }
 
 /// What an attachment finds.

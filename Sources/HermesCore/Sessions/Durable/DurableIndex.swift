@@ -4,6 +4,7 @@
 /// Which durable sessions a topic concerns: their filters in a ``TopicTree``.
 struct DurableIndex {
     private struct Entry {
+        var filter: TopicFilter
         var members: [DurableSessionID: SubscriptionOptions] = [:]
         var groups: [String: Group] = [:]
 
@@ -34,10 +35,11 @@ struct DurableIndex {
             index = known
         } else if let reused = free.popLast() {
             index = reused
+            entries[Int(index)].filter = filter
             tree.insert(filter, value: index)
         } else {
             index = UInt32(entries.count)
-            entries.append(Entry())
+            entries.append(Entry(filter: filter))
             tree.insert(filter, value: index)
         }
         if let group {
@@ -59,7 +61,7 @@ struct DurableIndex {
         }
         guard entries[Int(index)].isEmpty else { return }
         tree.remove(filter)
-        entries[Int(index)] = Entry()
+        entries[Int(index)] = Entry(filter: filter)
         free.append(index)
     }
 
@@ -79,10 +81,7 @@ struct DurableIndex {
                 }
             }
             for (name, group) in entry.groups {
-                let members = group.members.sorted { $0.key < $1.key }.compactMap { id, options in
-                    load(id).map { DurableMember(session: id, options: options, load: $0) }
-                }
-                targets.append(.group(DurableGroup(name: name, members: members, turn: group.turn)))
+                targets.append(.group(Self.group(name, group, entry.filter, load: load)))
             }
         }
         for (id, options) in merged {
@@ -90,6 +89,26 @@ struct DurableIndex {
             targets.append(.session(DurableMember(session: id, options: options, load: load)))
         }
         return targets
+    }
+
+    /// The kept members of a shared subscription, by its text; nil if there are none.
+    func group(_ share: String, load: (DurableSessionID) -> DurableLoad?) -> DurableGroup? {
+        guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter),
+            let group = entries[Int(index)].groups[name]
+        else { return nil }
+        return Self.group(name, group, filter, load: load)
+    }
+
+    private static func group(
+        _ name: String,
+        _ group: Group,
+        _ filter: TopicFilter,
+        load: (DurableSessionID) -> DurableLoad?
+    ) -> DurableGroup {
+        let members = group.members.sorted { $0.key < $1.key }.compactMap { id, options in
+            load(id).map { DurableMember(session: id, options: options, load: $0) }
+        }
+        return DurableGroup(name: name, filter: filter, members: members, turn: group.turn)
     }
 
     /// "$share/name/filter" is the group `name` and the filter; anything else a filter of one's own.

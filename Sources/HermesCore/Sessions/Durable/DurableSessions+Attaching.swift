@@ -49,15 +49,25 @@ extension DurableSessions {
     ) {
         let expiresAt = expiry.map { time.now().advanced(by: max($0, .zero)) }
         let ends = expiry.map { $0 <= .zero } ?? false
+        let redistributesAt = settings.sharedRedistribution.map { time.now().advanced(by: $0) }
         let actions = shared.change {
-            $0.detach(id, attachment, sentUpTo: sentUpTo, expiresAt: expiresAt, ends: ends)
+            $0.detach(
+                id,
+                attachment,
+                sentUpTo: sentUpTo,
+                expiresAt: expiresAt,
+                redistributesAt: redistributesAt,
+                ends: ends
+            )
         }
         perform(actions)
     }
 
-    /// Ends sessions whose time without a connection is over; to be called about once a second.
+    /// Ends sessions whose time without a connection is over, and lets others have the jobs of those who stay away; to be
+    /// called about once a second.
     func expire(now: Timestamp, limit: Int = 1000) {
         perform(shared.change { $0.expire(now: now, limit: limit) })
+        redistribute(now: now)
     }
 
     /// A stamp for a login that begins now, see ``reason(toEnd:since:)``.
@@ -107,11 +117,12 @@ extension DurableSessions {
         retained.load(try await store.retained())
         let now = time.now()
         let sessions = try await store.sessions()
+        let redistributesAt = settings.sharedRedistribution.map { now.advanced(by: $0) }
         var closing: [SessionOperation] = []
         shared.change { state in
             for session in sessions {
                 let expiresAt = session.isOnline ? session.expiry.map { now.advanced(by: $0) } : session.expiresAt
-                state.load(session, expiresAt: expiresAt)
+                state.load(session, expiresAt: expiresAt, redistributesAt: redistributesAt)
                 guard session.isOnline else { continue }
                 closing.append(.close(session.id, sentUpTo: session.head, expiresAt: expiresAt))
             }
@@ -121,19 +132,20 @@ extension DurableSessions {
         }
     }
 
-    private func perform(_ actions: [DurableState.Action]) {
+    func perform(_ actions: [DurableState.Action]) {
         for action in actions {
             switch action {
             case .replace(let attachment):
                 attachment.replaced()
-            case .submit(.remove(let id)):
-                committer.submit(.remove(id), isUrgent: true) { [shared] result in
-                    if case .success = result { shared.state.withLock { $0.removed(id) } }
+            case .close(let id, let operation, let source):
+                // Behind what the connection had stored: the next one finds all of it.
+                committer.submit(operation, of: source, isUrgent: true) { [self] _ in
+                    perform(shared.change { $0.closed(id) })
                 }
-            case .submit(let operation):
-                committer.submit(operation, isUrgent: true)
-            case .open(let key, let operation):
-                committer.submit(operation) { [self] result in
+            case .remove(let id, let sentUpTo, let mayHoldShared):
+                remove(id, sentUpTo: sentUpTo, mayHoldShared: mayHoldShared)
+            case .open(let key, let operation, let source):
+                committer.submit(operation, of: source) { [self] result in
                     perform(shared.change { $0.opened(key, result) })
                 }
             case .succeed(let applicant, let opening):

@@ -26,6 +26,7 @@ extension DurableSessions {
         _ publications: [StoredPublication],
         for id: DurableSessionID,
         _ options: SubscriptionOptions,
+        source: CommitSource = .server,
         completion: @escaping @Sendable () -> Void
     ) {
         let operations = publications.compactMap { publication -> SessionOperation? in
@@ -35,7 +36,7 @@ extension DurableSessions {
             return .publish(publication, targets: [target], received: nil, retains: false)
         }
         guard let last = operations.last else { return completion() }
-        for operation in operations.dropLast() { committer.submit(operation) }
-        committer.submit(last) { _ in completion() }
+        for operation in operations.dropLast() { committer.submit(operation, of: source) }
+        committer.submit(last, of: source) { _ in completion() }
     }
 }

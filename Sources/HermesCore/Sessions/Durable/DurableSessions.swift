@@ -7,7 +7,8 @@ import Synchronization
 /// acknowledged. Safe to call from anywhere.
 ///
 /// Completions run on the committer's thread (or at once, on the caller's, if there is nothing to store or it is refused)
-/// and must not block. Operations of one caller are committed and completed in the order of its calls.
+/// and must not block. Operations of one ``CommitSource`` are committed and completed in the order of the calls; sources take
+/// turns.
 /// State: a `Mutex` around ``DurableState``; nothing is called under it.
 package final class DurableSessions: Sendable {
     /// What was done so far, and what is there.
@@ -16,6 +17,8 @@ package final class DurableSessions: Sendable {
         package let online: Int
         /// Publications that were dropped because a queue was full.
         package let dropped: UInt64
+        /// Publications that went from a session to another member of a shared subscription.
+        package let handedOver: UInt64
         package let commits: GroupCommitter.Statistics
     }
 
@@ -25,6 +28,8 @@ package final class DurableSessions: Sendable {
         let generation = Atomic<UInt64>(1)
         let hasSubscriptions = Atomic(false)
         let ended = Mutex<@Sendable (SessionKey) -> Void>({ _ in })
+        /// The members of shared subscriptions that are connected, kept or not.
+        let live = Mutex<SharedGroups?>(nil)
 
         init(maxSessions: Int) { state = Mutex(DurableState(maxSessions: maxSessions)) }
 
@@ -54,6 +59,8 @@ package final class DurableSessions: Sendable {
     let shared: Shared
     let committer: SessionCommitter
     let reads: ReadGate
+    /// For sessions whose queue goes to others.
+    let handOvers = ReadGate(maxRunning: 2, maxWaiting: .max)
     /// By owner.
     let ends = RecentEnds<String>()
 
@@ -82,6 +89,7 @@ package final class DurableSessions: Sendable {
                 sessions: state.records.count,
                 online: state.online,
                 dropped: state.dropped,
+                handedOver: state.handedOver,
                 commits: commits
             )
         }
@@ -110,14 +118,19 @@ package final class DurableSessions: Sendable {
         return shared.state.withLock { state in state.index.targets(of: topic) { state.records[$0]?.load } }
     }
 
+    /// From now on members of shared subscriptions can be clean ones, too.
+    func share(_ groups: SharedGroups) { shared.live.withLock { $0 = groups } }
+
     /// Stores a publication for all who are to get it at least once, and for its topic if it retains.
     ///
     /// - Parameters:
     ///   - publication: what was published, with the publisher's QoS.
-    ///   - targets: of its topic; those who take it at most once get it by the live path alone.
+    ///   - targets: of its topic; those who take it at most once get it by the live path alone. Of each group it goes to
+    ///     one member, clean or kept: the live path must not choose another one (``DecidedShares``).
     ///   - publisher: the publisher's own durable session, for "no local" and for `packetID`.
     ///   - packetID: with QoS 2, the packet id to remember until ``receivedReleased(_:_:)``.
     ///   - retains: whether it stays for its topic; an empty payload removes what is there.
+    ///   - source: who publishes.
     ///   - completion: called exactly once. Success means committed; then attachments get it. Errors: `.overloaded`,
     ///     `.storageUnavailable`, `.shuttingDown`: nothing was stored.
     package func publish(
@@ -126,19 +139,38 @@ package final class DurableSessions: Sendable {
         from publisher: DurableSessionID? = nil,
         packetID: UInt16? = nil,
         retains: Bool = false,
+        source: CommitSource = .server,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
-        let targets = targets.compactMap { $0.target(of: publication, from: publisher) }
+        let chosen = choose(targets, for: publication, from: publisher)
         let received = publisher.flatMap { publisher in
             packetID.flatMap { publisher.isStored ? ReceivedPacket(session: publisher, packetID: $0) : nil }
         }
         // Where there is no room it is delivered and not retained.
         let retains = retains && retained.begin(publication)
-        guard !targets.isEmpty || received != nil || retains else { return completion(.success(())) }
-        let retained = retained
-        committer.submit(.publish(publication, targets: targets, received: received, retains: retains)) { result in
+        guard !chosen.targets.isEmpty || received != nil || retains else {
+            hand(publication, to: chosen.live)
+            return completion(.success(()))
+        }
+        let operation = SessionOperation.publish(
+            publication,
+            targets: chosen.targets,
+            received: received,
+            retains: retains
+        )
+        committer.submit(operation, of: source) { [self] result in
             if retains { retained.finish(publication, isStored: result.isSuccess) }
-            completion(result.map { _ in })
+            if result.isSuccess {
+                hand(publication, to: chosen.live)
+            } else {
+                for load in chosen.loads { load.chosen.subtract(1, ordering: .relaxed) }
+            }
+            guard case .success(.published(let seqs)) = result, !chosen.loads.isEmpty else {
+                return completion(result.map { _ in })
+            }
+            // Who was chosen is gone by now, or its queue is full: another member gets it.
+            let left = zip(chosen.targets, seqs).filter { $0.share != nil && $1 == 0 }.map(\.0)
+            publish(publication, insteadOf: left[...], completion: completion)
         }
     }
 
@@ -147,11 +179,12 @@ package final class DurableSessions: Sendable {
     /// - Parameter completion: success means committed.
     package func retain(
         _ publication: StoredPublication,
+        source: CommitSource = .server,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void = { _ in }
     ) {
         guard retained.begin(publication) else { return completion(.failure(Self.retainedFull)) }
         let retained = retained
-        committer.submit(.retain(publication)) { result in
+        committer.submit(.retain(publication), of: source) { result in
             retained.finish(publication, isStored: result.isSuccess)
             completion(result.map { _ in })
         }
@@ -163,11 +196,12 @@ package final class DurableSessions: Sendable {
     package func subscribe(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription],
+        source: CommitSource = .server,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         guard id.isStored, !subscriptions.isEmpty else { return completion(.success(())) }
         let shared = shared
-        committer.submit(.subscribe(id, subscriptions)) { result in
+        committer.submit(.subscribe(id, subscriptions), of: source) { result in
             if result.isSuccess { shared.change { $0.subscribe(id, subscriptions) } }
             completion(result.map { _ in })
         }
@@ -177,11 +211,12 @@ package final class DurableSessions: Sendable {
     package func unsubscribe(
         _ id: DurableSessionID,
         _ filters: [String],
+        source: CommitSource = .server,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         guard id.isStored, !filters.isEmpty else { return completion(.success(())) }
         let shared = shared
-        committer.submit(.unsubscribe(id, filters)) { result in
+        committer.submit(.unsubscribe(id, filters), of: source) { result in
             if result.isSuccess { shared.change { $0.unsubscribe(id, filters) } }
             completion(result.map { _ in })
         }
@@ -198,10 +233,11 @@ package final class DurableSessions: Sendable {
     package func released(
         _ id: DurableSessionID,
         _ seq: UInt64,
+        source: CommitSource = .server,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         guard id.isStored else { return completion(.success(())) }
-        committer.submit(.released(id, seq)) { completion($0.map { _ in }) }
+        committer.submit(.released(id, seq), of: source) { completion($0.map { _ in }) }
     }
 
     /// The client has released a packet id it had published with (PUBREL). PUBCOMP may be sent when `completion` is called
@@ -210,10 +246,11 @@ package final class DurableSessions: Sendable {
     package func receivedReleased(
         _ id: DurableSessionID,
         _ packetID: UInt16,
+        source: CommitSource = .server,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         guard id.isStored else { return completion(.success(())) }
-        committer.submit(.receivedReleased(id, packetID)) { completion($0.map { _ in }) }
+        committer.submit(.receivedReleased(id, packetID), of: source) { completion($0.map { _ in }) }
     }
 
     /// Reads what waits in a session's queue behind `seq`, without what has expired. `completion` runs off the event loops.

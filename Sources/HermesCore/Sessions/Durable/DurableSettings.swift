@@ -8,6 +8,9 @@ package struct DurableSettings: Sendable, Hashable {
     package var maxSessions: Int
     /// Whether there are retained publications.
     package var isRetainAvailable: Bool
+    /// After how long without a connection others get what waits for a session by a shared subscription and was never sent;
+    /// nil: they do not.
+    package var sharedRedistribution: Duration?
     /// How many topics may have a retained publication.
     package var maxRetainedMessages: Int
     /// How many bytes all retained publications may have.
@@ -24,6 +27,7 @@ package struct DurableSettings: Sendable, Hashable {
     package init(
         maxSessions: Int = 1_000_000,
         isRetainAvailable: Bool = true,
+        sharedRedistribution: Duration? = .seconds(60),
         maxRetainedMessages: Int = 1_000_000,
         maxRetainedBytes: Int = 1 << 30,
         commit: GroupCommitter.Limits = GroupCommitter.Limits(),
@@ -33,6 +37,7 @@ package struct DurableSettings: Sendable, Hashable {
     ) {
         self.maxSessions = maxSessions
         self.isRetainAvailable = isRetainAvailable
+        self.sharedRedistribution = sharedRedistribution
         self.maxRetainedMessages = maxRetainedMessages
         self.maxRetainedBytes = maxRetainedBytes
         self.commit = commit

@@ -20,7 +20,9 @@ struct DurableState {
     struct Seat {
         enum Phase {
             case vacant
-            /// Its commit is on the way.
+            /// The end of its last connection is on the way into the store.
+            case closing
+            /// Its commit is on the way, after the end of the session there was if that has to go.
             case opening(Applicant)
             case occupied(any DurableAttachment)
         }
@@ -38,16 +40,27 @@ struct DurableState {
         var subscriptions: Set<TopicText> = []
         var expiresAt: Timestamp?
         var head: UInt64 = 0
+        /// What may have been sent.
+        var sentUpTo: UInt64 = 0
         var attachment: (any DurableAttachment)?
         /// It has ended; the store may not know yet.
         var hasEnded = false
+        /// Its removal is under way.
+        var isBeingRemoved = false
+        /// Its queue may hold what came by shared subscriptions.
+        var mayHoldShared = false
+        /// When to look next whether others can have that, while it has no connection.
+        var redistributesAt: Timestamp?
     }
 
     enum Action: Sendable {
         case replace(any DurableAttachment)
-        case submit(SessionOperation)
-        /// Submits what makes room for the applicant, or finds its session; the answer is for ``opened(_:_:)``.
-        case open(SessionKey, SessionOperation)
+        /// Submits the end of a connection; the answer is for ``closed(_:)``.
+        case close(DurableSessionID, SessionOperation, CommitSource)
+        /// Removes a session, whose jobs go to others first if it may have some; the answer is for ``removed(_:_:)``.
+        case remove(DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool)
+        /// Finds or creates the applicant's session; the answer is for ``opened(_:_:)``.
+        case open(SessionKey, SessionOperation, CommitSource)
         case succeed(Applicant, DurableOpening)
         case fail(Applicant, HermesError)
         /// A session without a connection is no more.
@@ -56,17 +69,23 @@ struct DurableState {
 
     let maxSessions: Int
     private(set) var seats = DurableSeats()
-    private(set) var records: [DurableSessionID: Record] = [:]
+    var records: [DurableSessionID: Record] = [:]
     /// The keys of sessions that are not stored.
     private var transients: [DurableSessionID: SessionKey] = [:]
     private var lastTransient: Int64 = 0
     var index = DurableIndex()
     /// Publications that were dropped because a queue was full.
-    private(set) var dropped: UInt64 = 0
+    var dropped: UInt64 = 0
+    /// Publications that went to another member of a shared subscription.
+    private(set) var handedOver: UInt64 = 0
+    /// What a clean member gave back while the store took nothing, with the shared subscription it came by.
+    var unplaced: [(publication: StoredPublication, share: String)] = []
     /// How many stored sessions have a connection.
     private(set) var online = 0
     /// No session ends before.
     private var nextExpiry = Timestamp(rawValue: .max)
+    /// Sessions without a connection whose queue may hold what others of a group can have.
+    var absentSharing: Set<DurableSessionID> = []
 
     init(maxSessions: Int) { self.maxSessions = maxSessions }
 
@@ -77,6 +96,9 @@ struct DurableState {
         switch seat.phase {
         case .vacant:
             return open(key, applicant, in: seat)
+        case .closing:
+            defer { seats[key] = seat }
+            return wait(applicant, in: &seat, behind: nil)
         case .opening(let other):
             defer { seats[key] = seat }
             return wait(applicant, in: &seat, behind: other.attachment)
@@ -89,10 +111,10 @@ struct DurableState {
     private func wait(
         _ applicant: Applicant,
         in seat: inout Seat,
-        behind other: any DurableAttachment
+        behind other: (any DurableAttachment)?
     ) -> [Action] {
         defer { seat.waiting = applicant }
-        guard let superseded = seat.waiting else { return [.replace(other)] }
+        guard let superseded = seat.waiting else { return other.map { [.replace($0)] } ?? [] }
         return [.replace(superseded.attachment), .fail(superseded, Self.takenOver)]
     }
 
@@ -101,19 +123,20 @@ struct DurableState {
         seat.waiting = nil
         let known = seat.session.isStored ? records[seat.session] : nil
         let isClean = applicant.clean || known?.hasEnded ?? false
-        if applicant.expiry == .zero && (known == nil || isClean) {
-            if known == nil { return [occupy(key, applicant, in: seat)] }
+        if known != nil, isClean {
+            // What there is has to go first, and with it what others are to have.
             seat.phase = .opening(applicant)
             seats[key] = seat
-            return [.open(key, .remove(seat.session))]
+            return remove(seat.session)
         }
+        if applicant.expiry == .zero, known == nil { return [occupy(key, applicant, in: seat)] }
         guard known != nil || records.count < maxSessions else {
             seats[key] = nil
             return [.fail(applicant, Self.tooMany)]
         }
         seat.phase = .opening(applicant)
         seats[key] = seat
-        return [.open(key, .open(key, clean: isClean, expiry: applicant.expiry))]
+        return [.open(key, .open(key, clean: applicant.clean, expiry: applicant.expiry), applicant.attachment.source)]
     }
 
     /// Gives the seat to a session that is not stored.
@@ -127,7 +150,7 @@ struct DurableState {
         return .succeed(applicant, DurableOpening(transient: seat.session))
     }
 
-    /// The commit of ``Action/open(_:_:)`` is done.
+    /// The commit of ``Action/open(_:_:_:)`` is done.
     mutating func opened(_ key: SessionKey, _ result: Result<SessionOutcome, HermesError>) -> [Action] {
         guard var seat = seats[key], case .opening(let applicant) = seat.phase else { return [] }
         switch result {
@@ -138,7 +161,10 @@ struct DurableState {
             return [.fail(applicant, error)] + (waiting.map { open(key, $0, in: seat) } ?? [])
         case .success(.opened(let session)):
             var actions: [Action] = []
-            if seat.session.isStored, seat.session != session.id { actions += forget(seat.session) }
+            if seat.session.isStored, seat.session != session.id, let record = records[seat.session] {
+                forget(seat.session)
+                if !record.hasEnded { actions.append(.ended(record.key)) }
+            }
             seat.session = session.id
             seat.phase = .occupied(applicant.attachment)
             seats[key] = seat
@@ -146,13 +172,19 @@ struct DurableState {
             online += 1
             records[session.id]?.attachment = applicant.attachment
             records[session.id]?.expiresAt = nil
+            records[session.id]?.redistributesAt = nil
+            absentSharing.remove(session.id)
             records[session.id]?.head = session.head
+            records[session.id]?.sentUpTo = session.sentUpTo
+            records[session.id]?.load.setReader(applicant.attachment.reader)
             records[session.id]?.load.isOnline.store(true, ordering: .relaxed)
             records[session.id]?.load.queued.store(session.queuedCount, ordering: .relaxed)
             return actions + [.succeed(applicant, DurableOpening(session))]
         case .success:
-            // The session that was there is removed.
-            return forget(seat.session) + [occupy(key, applicant, in: seat)]
+            assertionFailure("the store did not open a session")
+            seat.phase = .vacant
+            seats[key] = seat.session.isStored ? seat : nil
+            return [.fail(applicant, HermesError(.internalError, "The store did not open the session."))]
         }
     }
 
@@ -162,35 +194,50 @@ struct DurableState {
         _ attachment: any DurableAttachment,
         sentUpTo: UInt64,
         expiresAt: Timestamp?,
+        redistributesAt: Timestamp? = nil,
         ends: Bool
     ) -> [Action] {
         guard let key = records[id]?.key ?? transients[id], var seat = seats[key], seat.session == id,
             case .occupied(let occupant) = seat.phase, occupant === attachment
         else { return [] }
-        seat.phase = .vacant
-        var actions: [Action] = []
         if id.isStored {
             online -= 1
             records[id]?.attachment = nil
             records[id]?.load.isOnline.store(false, ordering: .relaxed)
             records[id]?.expiresAt = expiresAt
+            let sentBefore = records[id]?.sentUpTo ?? 0
+            records[id]?.sentUpTo = max(sentBefore, sentUpTo)
+            records[id]?.redistributesAt = redistributesAt
             nextExpiry = min(nextExpiry, expiresAt ?? nextExpiry)
+            seat.phase = .closing
+            seats[key] = seat
             if ends {
-                records[id]?.hasEnded = true
-                unsubscribe(id, (records[id]?.subscriptions ?? []).map(\.rawValue))
-                actions.append(.submit(.remove(id)))
-            } else {
-                actions.append(.submit(.close(id, sentUpTo: sentUpTo, expiresAt: expiresAt)))
+                markEnded(id)
+            } else if records[id]?.mayHoldShared ?? false {
+                absentSharing.insert(id)
             }
-        } else {
-            transients[id] = nil
-            seat.session = .none
+            // A session that ends is closed, too: should its removal fail, the store knows that it is over.
+            return [.close(id, .close(id, sentUpTo: sentUpTo, expiresAt: expiresAt), attachment.source)]
         }
+        seat.phase = .vacant
+        transients[id] = nil
+        seat.session = .none
         guard let waiting = seat.waiting else {
-            seats[key] = id.isStored ? seat : nil
-            return actions
+            seats[key] = nil
+            return []
         }
-        return actions + open(key, waiting, in: seat)
+        return open(key, waiting, in: seat)
+    }
+
+    /// The commit of ``Action/close(_:_:_:)`` is done. Should it have failed: the session counts as online in the store
+    /// until it is opened again, and ends in its time all the same.
+    mutating func closed(_ id: DurableSessionID) -> [Action] {
+        guard let record = records[id], var seat = seats[record.key], seat.session == id, case .closing = seat.phase
+        else { return [] }
+        seat.phase = .vacant
+        seats[record.key] = seat
+        if let waiting = seat.waiting { return open(record.key, waiting, in: seat) }
+        return record.hasEnded ? remove(id) : []
     }
 
     // MARK: Sessions that end
@@ -210,12 +257,7 @@ struct DurableState {
         for id in due {
             guard let record = records[id], let seat = seats[record.key], seat.session == id, case .vacant = seat.phase
             else { continue }
-            if !record.hasEnded {
-                records[id]?.hasEnded = true
-                unsubscribe(id, record.subscriptions.map(\.rawValue))
-                actions.append(.ended(record.key))
-            }
-            actions.append(.submit(.remove(id)))
+            actions += remove(id)
         }
         return actions
     }
@@ -228,7 +270,7 @@ struct DurableState {
         for key in seats.keys(of: owner) where matches(key.clientID) {
             guard let seat = seats[key] else { continue }
             switch seat.phase {
-            case .vacant: break
+            case .vacant, .closing: break
             case .opening(let applicant): found.append(applicant.attachment)
             case .occupied(let attachment): found.append(attachment)
             }
@@ -254,7 +296,9 @@ struct DurableState {
     mutating func endVacant(of owner: String, now: Timestamp) -> [Action] {
         var isAny = false
         for key in seats.keys(of: owner) {
-            guard let seat = seats[key], case .vacant = seat.phase, seat.session.isStored else { continue }
+            guard let seat = seats[key], seat.session.isStored else { continue }
+            if case .closing = seat.phase { markEnded(seat.session) }
+            guard case .vacant = seat.phase else { continue }
             records[seat.session]?.expiresAt = now
             nextExpiry = min(nextExpiry, now)
             isAny = true
@@ -262,29 +306,81 @@ struct DurableState {
         return isAny ? expire(now: now, limit: .max) : []
     }
 
-    /// The store has removed a session.
-    mutating func removed(_ id: DurableSessionID) {
-        guard let record = records.removeValue(forKey: id) else { return }
-        guard let seat = seats[record.key], seat.session == id, case .vacant = seat.phase else { return }
-        seats[record.key] = nil
+    /// Nobody gets anything through it any more.
+    private mutating func markEnded(_ id: DurableSessionID) {
+        guard let record = records[id], !record.hasEnded else { return }
+        records[id]?.hasEnded = true
+        unsubscribe(id, record.subscriptions.map(\.rawValue))
+        absentSharing.remove(id)
     }
 
-    /// A session that another one with its key has followed.
-    private mutating func forget(_ id: DurableSessionID) -> [Action] {
-        guard let record = records[id] else { return [] }
-        unsubscribe(id, record.subscriptions.map(\.rawValue))
-        records[id] = nil
-        return record.hasEnded ? [] : [.ended(record.key)]
+    /// Begins to remove a session that has no connection. Should that fail, ``expire(now:limit:)`` tries again.
+    private mutating func remove(_ id: DurableSessionID) -> [Action] {
+        guard let record = records[id], !record.isBeingRemoved else { return [] }
+        markEnded(id)
+        records[id]?.isBeingRemoved = true
+        records[id]?.expiresAt = min(record.expiresAt ?? Self.longAgo, Self.longAgo)
+        nextExpiry = Self.longAgo
+        let removal = Action.remove(id, sentUpTo: record.sentUpTo, mayHoldShared: record.mayHoldShared)
+        return record.hasEnded ? [removal] : [.ended(record.key), removal]
     }
+
+    /// The store has removed a session, or could not.
+    mutating func removed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
+        guard let record = records[id] else { return [] }
+        records[id]?.isBeingRemoved = false
+        if error == nil {
+            forget(id)
+        }
+        guard var seat = seats[record.key], seat.session == id else { return [] }
+        switch (seat.phase, error) {
+        case (.occupied, _), (.closing, _):
+            return []
+        case (.vacant, nil):
+            seats[record.key] = nil
+            return []
+        case (.vacant, .some):
+            return []
+        case (.opening(let applicant), nil):
+            let waiting = seat.waiting
+            seat.session = .none
+            let actions = open(record.key, applicant, in: seat)
+            guard let waiting else { return actions }
+            // It came later: it takes over from the other.
+            return actions + attach(record.key, waiting)
+        case (.opening(let applicant), .some(let error)):
+            seat.phase = .vacant
+            let waiting = seat.waiting
+            seat.waiting = nil
+            seats[record.key] = seat
+            return [.fail(applicant, error)] + (waiting.map { open(record.key, $0, in: seat) } ?? [])
+        }
+    }
+
+    /// A session that is no more.
+    private mutating func forget(_ id: DurableSessionID) {
+        guard let record = records[id] else { return }
+        unsubscribe(id, record.subscriptions.map(\.rawValue))
+        absentSharing.remove(id)
+        records[id] = nil
+    }
+
+    private static let longAgo = Timestamp(rawValue: 0)
 
     // MARK: Subscriptions
 
     /// A session that the store had at the start.
-    mutating func load(_ session: StoredSession, expiresAt: Timestamp?) {
+    mutating func load(_ session: StoredSession, expiresAt: Timestamp?, redistributesAt: Timestamp? = nil) {
         seats[session.key] = Seat(session: session.id)
         insert(session)
         records[session.id]?.expiresAt = expiresAt
         nextExpiry = min(nextExpiry, expiresAt ?? nextExpiry)
+        records[session.id]?.sentUpTo = session.isOnline ? session.head : session.sentUpTo
+        if session.queuedCount > 0 {
+            records[session.id]?.mayHoldShared = true
+            records[session.id]?.redistributesAt = redistributesAt
+            absentSharing.insert(session.id)
+        }
         records[session.id]?.load.queued.store(session.queuedCount, ordering: .relaxed)
     }
 
@@ -323,13 +419,17 @@ struct DurableState {
             if case .completed(let id, let seqs) = operation {
                 records[id]?.load.queued.subtract(seqs.count, ordering: .relaxed)
             }
-            guard case .publish(let publication, let targets, _, _) = operation, case .published(let seqs) = outcome
-            else { continue }
-            for (target, seq) in zip(targets, seqs) {
+            for (target, seq, publication) in Self.placed(operation, outcome) {
                 guard let index = records.index(forKey: target.session) else { continue }
+                if target.share != nil { records.values[index].load.chosen.subtract(1, ordering: .relaxed) }
                 guard seq > 0 else {
-                    dropped += 1
+                    // By a shared subscription another member gets it.
+                    if target.share == nil { dropped += 1 }
                     continue
+                }
+                if target.share != nil {
+                    records.values[index].mayHoldShared = true
+                    if records.values[index].attachment == nil { absentSharing.insert(target.session) }
                 }
                 // Not above it: queued before this connection opened the session; it knows that it is there.
                 guard seq > records.values[index].head else { continue }
@@ -344,8 +444,31 @@ struct DurableState {
                     deliveries.append((attachment, [queued]))
                 }
             }
+            if case .move(let move) = operation, case .moved(let outcomes, _) = outcome {
+                let left = outcomes.count { $0 != .stays && $0 != .gone }
+                records[move.session]?.load.queued.subtract(left, ordering: .relaxed)
+                handedOver += UInt64(left)
+            }
         }
         return deliveries
+    }
+
+    /// What an operation put, or was to put, into which queue; seq 0: into none.
+    private static func placed(
+        _ operation: SessionOperation,
+        _ outcome: SessionOutcome
+    ) -> [(target: PublicationTarget, seq: UInt64, publication: StoredPublication)] {
+        switch (operation, outcome) {
+        case (.publish(let publication, let targets, _, _), .published(let seqs)):
+            return zip(targets, seqs).map { ($0, $1, publication) }
+        case (.move(let move), .moved(let outcomes, _)):
+            return zip(move.items, outcomes).compactMap { item, outcome in
+                guard let target = item.target else { return nil }
+                guard case .queued(let seq) = outcome else { return (target, 0, item.queued.publication) }
+                return (target, seq, item.queued.publication)
+            }
+        default: return []
+        }
     }
 
     private static let takenOver = HermesError(.forbidden, "Another connection has taken the session over.")
@@ -368,6 +491,7 @@ extension QueuedPublication {
             qos: target.qos,
             identifiers: target.identifiers,
             retain: target.retain,
+            share: target.share,
             publication: publication
         )
     }

@@ -59,15 +59,21 @@ final class SessionCommitter: Sendable {
 
     var statistics: GroupCommitter.Statistics { queue.statistics }
 
-    /// Has an operation committed; operations are committed and completed in the order of the calls.
+    /// Has an operation committed; operations of one source are committed and completed in the order of the calls.
     ///
     /// - Parameters:
+    ///   - source: on whose behalf.
     ///   - isUrgent: taken even if too much waits: what ends something and so makes room.
     ///   - completion: called on the committer's thread, or on the caller's if refused at once.
-    func submit(_ operation: SessionOperation, isUrgent: Bool = false, _ completion: Completion? = nil) {
+    func submit(
+        _ operation: SessionOperation,
+        of source: CommitSource = .server,
+        isUrgent: Bool = false,
+        _ completion: Completion? = nil
+    ) {
         let pending = Pending(operation: operation, completion: completion)
         do throws(HermesError) {
-            try queue.submit(pending, bytes: Self.bytes(operation), isUrgent: isUrgent)
+            try queue.submit(pending, bytes: Self.bytes(operation), source: source, isUrgent: isUrgent)
         } catch {
             completion?(.failure(error))
         }
@@ -80,6 +86,7 @@ final class SessionCommitter: Sendable {
         case .retain(let publication): 512 + publication.weight
         case .subscribe(_, let subscriptions): 512 + subscriptions.reduce(0) { $0 + $1.filter.utf8.count + 64 }
         case .unsubscribe(_, let filters): 512 + filters.reduce(0) { $0 + $1.utf8.count + 32 }
+        case .move(let move): 512 + move.items.reduce(0) { $0 + $1.queued.publication.weight + 128 }
         case .open, .close, .remove, .completed, .released, .receivedReleased: 512
         }
     }

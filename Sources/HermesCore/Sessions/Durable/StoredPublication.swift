@@ -94,13 +94,23 @@ package struct QueuedPublication: Sendable {
     package let identifiers: [UInt32]
     /// The retain flag to deliver it with.
     package let retain: Bool
+    /// The shared subscription that it came by, `$share/…`: it may go to another member; nil: by one of its own.
+    package let share: String?
     package let publication: StoredPublication
 
-    package init(seq: UInt64, qos: QoS, identifiers: [UInt32], retain: Bool, publication: StoredPublication) {
+    package init(
+        seq: UInt64,
+        qos: QoS,
+        identifiers: [UInt32],
+        retain: Bool,
+        share: String? = nil,
+        publication: StoredPublication
+    ) {
         self.seq = seq
         self.qos = qos
         self.identifiers = identifiers
         self.retain = retain
+        self.share = share
         self.publication = publication
     }
 
@@ -117,11 +127,34 @@ package struct PublicationTarget: Sendable, Hashable {
     package let qos: QoS
     package let identifiers: [UInt32]
     package let retain: Bool
+    /// The shared subscription that it comes by, `$share/…`.
+    package let share: String?
 
-    package init(session: DurableSessionID, qos: QoS, identifiers: [UInt32] = [], retain: Bool = false) {
+    package init(
+        session: DurableSessionID,
+        qos: QoS,
+        identifiers: [UInt32] = [],
+        retain: Bool = false,
+        share: String? = nil
+    ) {
         self.session = session
         self.qos = qos
         self.identifiers = identifiers
         self.retain = retain
+        self.share = share
+    }
+}
+
+extension Publication {
+    /// What is stored, for subscribers that are connected.
+    package init(_ stored: StoredPublication) {
+        self.init(
+            topic: stored.topic,
+            payload: stored.payload,
+            kind: Publication.plainKind,
+            qos: stored.qos,
+            retain: stored.retain,
+            details: stored.details
+        )
     }
 }

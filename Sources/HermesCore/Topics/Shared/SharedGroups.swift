@@ -5,15 +5,31 @@ import Synchronization
 
 /// Which shared subscriptions there are, over all loops.
 ///
-/// State: a `Mutex` around one dictionary; nothing is called under it. Taken when members join and leave, never for a
-/// publication.
+/// State: a `Mutex` around one dictionary; nothing is called under it. Taken when members join and leave, and for
+/// publications to groups that have kept members, which go through the store anyway.
 final class SharedGroups: Sendable {
     private struct Entry {
         let group: SharedGroup
         var memberCount: Int
+        var seats: [SharedGroup.Seat] = []
+    }
+
+    /// A member that was chosen for a publication.
+    struct Choice: Sendable {
+        let group: SharedGroup
+        let seat: SharedGroup.Seat
     }
 
     private let entries = Mutex<[TopicFilter: Entry]>([:])
+    private let connected = Mutex<(mailboxes: [ShardMailbox], keeper: (any SharedKeeper)?)>(([], nil))
+
+    /// Who knows the kept members; nil: there are none.
+    var keeper: (any SharedKeeper)? { connected.withLock { $0.keeper } }
+
+    /// To be called once each, before members join.
+    func connect(to mailboxes: [ShardMailbox]) { connected.withLock { $0.mailboxes = mailboxes } }
+
+    func connect(to keeper: any SharedKeeper) { connected.withLock { $0.keeper = keeper } }
 
     /// What a group is known by: a group's name has no `/`.
     static func key(group: String, filter: TopicFilter) -> TopicFilter {
@@ -44,11 +60,36 @@ final class SharedGroups: Sendable {
         }
     }
 
+    /// Makes a member known that has joined.
+    func sit(_ seat: SharedGroup.Seat, in group: SharedGroup) {
+        entries.withLock { $0[group.key]?.seats.append(seat) }
+    }
+
+    /// Those who are connected.
+    func members(of key: TopicFilter) -> [Choice] {
+        entries.withLock { entries in
+            guard let entry = entries[key] else { return [] }
+            return entry.seats.map { Choice(group: entry.group, seat: $0) }
+        }
+    }
+
+    /// Whether a member can be given anything: its loop is not too far behind.
+    func isReachable(_ seat: SharedGroup.Seat) -> Bool {
+        connected.withLock { seat.shard < $0.mailboxes.count && !$0.mailboxes[seat.shard].isFull }
+    }
+
+    /// Hands a publication to a member, from any thread.
+    func hand(_ publication: Publication, to choice: Choice) {
+        let item = SharedHandOver(publication: publication, to: choice.seat, of: choice.group)
+        connected.withLock { $0.mailboxes }[choice.seat.shard].post([item])
+    }
+
     /// - Returns: whether it was the last member; then the group is not known any more.
-    func leave(_ group: SharedGroup) -> Bool {
+    func leave(_ group: SharedGroup, _ seat: SharedGroup.Seat) -> Bool {
         entries.withLock { entries in
             guard var entry = entries[group.key], entry.group === group else { return false }
             entry.memberCount -= 1
+            entry.seats.removeAll { $0 === seat }
             entries[group.key] = entry.memberCount > 0 ? entry : nil
             return entry.memberCount == 0
         }

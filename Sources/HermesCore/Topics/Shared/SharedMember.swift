@@ -7,6 +7,18 @@ import Synchronization
 package protocol SharedMember: TopicSubscriber {
     /// What it has not finished; one for all its shared subscriptions.
     var load: SharedLoad { get }
+    /// What it may read; nil: everything.
+    var reader: (any TopicReader)? { get }
+}
+
+extension SharedMember {
+    package var reader: (any TopicReader)? { nil }
+}
+
+/// What one subscriber may read of what its filters match. Asked on any thread: shared subscriptions give a publication to
+/// nobody who may not read it.
+package protocol TopicReader: AnyObject, Sendable {
+    func mayRead(_ topic: TopicName) -> Bool
 }
 
 /// How many publications a member has queued or sent without an acknowledgement yet.
@@ -33,6 +45,8 @@ package class SharedSubscription: TopicSubscription {
     final var seat: SharedGroup.Seat?
 
     package override var isShared: Bool { true }
+
+    override func optionsChanged() { seat?.change(options) }
 
     init(group: SharedGroup, options: SubscriptionOptions) {
         self.group = group

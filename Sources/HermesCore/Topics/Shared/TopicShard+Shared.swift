@@ -6,6 +6,17 @@ struct SharedHandOver: Sendable {
     let publication: Publication
     let seat: SharedGroup.Seat
     let group: SharedGroup
+    /// It counts as something the member has to do.
+    let isCounted: Bool
+
+    /// Counts it for the member from here on, or all publications of a tick would go to the same one.
+    init(publication: Publication, to seat: SharedGroup.Seat, of group: SharedGroup) {
+        self.publication = publication
+        self.seat = seat
+        self.group = group
+        isCounted = seat.isBusied(by: publication)
+        if isCounted { seat.load.add() }
+    }
 }
 
 /// Shared subscriptions, `$share/group/filter` (MQTT 5, 4.8.2).
@@ -28,10 +39,12 @@ extension TopicShard {
         let seat = SharedGroup.Seat(
             shard: index,
             load: member.load,
+            reader: member.reader,
             options: options,
             subscription: LoopConfined(subscription, loop: loop)
         )
         subscription.seat = seat
+        sharedGroups.sit(seat, in: group)
         if group.home == index {
             group.add(seat)
         } else {
@@ -60,7 +73,7 @@ extension TopicShard {
         subscription.isActive = false
         subscription.seat = nil
         let group = subscription.group
-        let isLast = sharedGroups.leave(group)
+        let isLast = sharedGroups.leave(group, seat)
         retire(subscription)
         if group.home == index {
             group.remove(seat, givenBack: givingBack, isLast: isLast, on: self)
@@ -73,9 +86,7 @@ extension TopicShard {
 
     /// Sends a publication to a member on another loop, at the end of the tick.
     func enqueue(_ publication: Publication, to seat: SharedGroup.Seat, of group: SharedGroup) {
-        // Counted from here on, or all publications of a tick would go to the same member.
-        if seat.isBusied(by: publication) { seat.load.add() }
-        outgoingShared[seat.shard].append(SharedHandOver(publication: publication, seat: seat, group: group))
+        outgoingShared[seat.shard].append(SharedHandOver(publication: publication, to: seat, of: group))
         scheduleFlush()
     }
 
@@ -83,7 +94,7 @@ extension TopicShard {
         var returned: [SharedHandOver] = []
         for item in shared {
             let subscription = item.seat.subscription.value
-            if item.seat.isBusied(by: item.publication) { item.seat.load.subtract() }
+            if item.isCounted { item.seat.load.subtract() }
             if subscription.isActive {
                 deliver(item.publication, to: subscription)
             } else {

@@ -83,10 +83,10 @@ actor TopicPublisher {
         }
         // No suspension before both are under way, so that all subscribers get one order; and none since the place was
         // looked up, so that nobody else has it.
-        guard plane.publish(publication) else { throw Self.congested }
+        let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
+        guard plane.publish(publication.deciding(DecidedShares(targets))) else { throw Self.congested }
         // What nobody got takes no number.
         if let place { numbers.used(place, on: publication.topic) }
-        let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
         guard publication.retain || !targets.isEmpty else { return }
         let stored = StoredPublication(publication, publishedAt: time.now())
         let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in

@@ -13,6 +13,9 @@ final class RecordingConnection: DurableAttachment {
     private let state = Mutex((replaced: 0, batches: [[QueuedPublication]](), ends: [SessionEnd]()))
     let replacements = Collector<Void>()
     let deliveries = Collector<[QueuedPublication]>()
+    let reader: (any TopicReader)?
+
+    init(reader: (any TopicReader)? = nil) { self.reader = reader }
 
     var replacedCount: Int { state.withLock { $0.replaced } }
     var batches: [[QueuedPublication]] { state.withLock { $0.batches } }
@@ -42,6 +45,11 @@ final class FakeSessionStore: SessionStore {
     init(_ settings: StoreSettings = StoreSettings()) { base = MemoryStore(settings: settings) }
 
     var commits: [[SessionOperation]] { log.withLock { $0 } }
+
+    /// Waits until an operation like this was to be committed.
+    func untilCommitted(_ isIt: (SessionOperation) -> Bool) async {
+        while !commits.joined().contains(where: isIt) { await Task.yield() }
+    }
 
     /// The next commits fail.
     func fail(_ count: Int) { failures.withLock { $0 = count } }
@@ -74,6 +82,15 @@ final class FakeSessionStore: SessionStore {
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication] {
         try await base.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+    }
+
+    func shared(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
     }
 
     func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }

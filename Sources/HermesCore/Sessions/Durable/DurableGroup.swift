@@ -1,0 +1,102 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// How busy a durable session is, and what it may read; anybody may look.
+final class DurableLoad: Sendable {
+    let isOnline = Atomic(false)
+    /// What waits or is not acknowledged.
+    let queued = Atomic(0)
+    /// What it was chosen for and is not committed yet.
+    let chosen = Atomic(0)
+    /// Nothing is called under it.
+    private let reader = Mutex<(any TopicReader)?>(nil)
+
+    var current: Int { queued.load(ordering: .relaxed) + chosen.load(ordering: .relaxed) }
+
+    /// Of the last connection; nil: nothing is known about it.
+    func setReader(_ new: (any TopicReader)?) { reader.withLock { $0 = new } }
+
+    func mayRead(_ topic: TopicName) -> Bool { reader.withLock { $0 }?.mayRead(topic) ?? true }
+}
+
+/// The durable sessions that share one subscription. Each publication goes to one member of the group: one of them, or a
+/// session that is not kept.
+package final class DurableGroup: Sendable {
+    /// Whose turn it is; outlives the group as its members change.
+    final class Turn: Sendable {
+        let number = Atomic<UInt64>(0)
+    }
+
+    /// Who gets a publication.
+    enum Choice: Sendable {
+        case kept(DurableMember)
+        case live(SharedGroups.Choice)
+    }
+
+    /// Whom not to choose.
+    struct Exclusions: Sendable {
+        var sessions: Set<DurableSessionID> = []
+        /// Those without a connection.
+        var absent = false
+    }
+
+    /// As clients write it: "$share/name/filter".
+    package let share: String
+    /// ``SharedGroups/key(group:filter:)``.
+    let key: TopicFilter
+    package let members: [DurableMember]
+    private let turn: Turn
+
+    init(name: String, filter: TopicFilter, members: [DurableMember], turn: Turn) {
+        key = SharedGroups.key(group: name, filter: filter)
+        share = "$share/" + key.rawValue
+        self.members = members
+        self.turn = turn
+    }
+
+    /// The member with the least to do among those who are connected, or among all if nobody is; equals take turns. Who may
+    /// not read the topic is none, nor is who gets such publications at most once and is away.
+    ///
+    /// - Parameter live: those who are connected, over all loops.
+    func choose(
+        for publication: StoredPublication,
+        live groups: SharedGroups?,
+        excluding excluded: Exclusions = Exclusions()
+    ) -> Choice? {
+        let seats = groups?.members(of: key) ?? []
+        let count = members.count + seats.count
+        guard count > 0 else { return nil }
+        let question = Publication(publication)
+        let start = Int(turn.number.add(1, ordering: .relaxed).oldValue % UInt64(count))
+        var best: (place: Int, isOffline: Int, load: Int)?
+        for offset in 0..<count {
+            let place = (start + offset) % count
+            let rank: (isOffline: Int, load: Int)
+            if place < members.count {
+                let member = members[place]
+                let isOffline = !member.load.isOnline.load(ordering: .relaxed)
+                guard min(member.options.qos, publication.qos) > .atMostOnce, !(isOffline && excluded.absent),
+                    !excluded.sessions.contains(member.session)
+                else { continue }
+                rank = (isOffline ? 1 : 0, member.load.current)
+            } else {
+                let seat = seats[place - members.count].seat
+                guard seat.canTake(question), groups?.isReachable(seat) ?? false else { continue }
+                rank = (0, seat.load.current)
+            }
+            if let best, (best.isOffline, best.load) <= rank { continue }
+            if place < members.count, !members[place].load.mayRead(publication.topic) { continue }
+            best = (place, rank.isOffline, rank.load)
+        }
+        guard let best else { return nil }
+        return best.place < members.count ? .kept(members[best.place]) : .live(seats[best.place - members.count])
+    }
+
+    /// Whether a member is connected that is not one of these sessions.
+    func hasOnline(besides session: DurableSessionID, live groups: SharedGroups?) -> Bool {
+        members.contains { $0.session != session && $0.load.isOnline.load(ordering: .relaxed) }
+            || groups?.members(of: key).contains { !$0.seat.isKept } ?? false
+    }
+}

@@ -1,0 +1,304 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Shared subscriptions with kept members: who of a group gets a publication, and who gets it next if that one goes.
+extension DurableSessions {
+    /// In which queues a publication goes, and who gets it without one.
+    struct Chosen: Sendable {
+        var targets: [PublicationTarget] = []
+        var live: [SharedGroups.Choice] = []
+        /// Of the members among the targets: it is noted there until the commit, which ``DurableState`` sees, or the failure.
+        var loads: [DurableLoad] = []
+    }
+
+    func choose(
+        _ targets: [DurableTarget],
+        for publication: StoredPublication,
+        from publisher: DurableSessionID?
+    ) -> Chosen {
+        var chosen = Chosen()
+        for target in targets {
+            switch target {
+            case .session(let member):
+                if let target = member.target(of: publication, from: publisher) { chosen.targets.append(target) }
+            case .group(let group):
+                choose(group, for: publication, excluding: .init(), &chosen)
+            }
+        }
+        return chosen
+    }
+
+    private func choose(
+        _ group: DurableGroup,
+        for publication: StoredPublication,
+        excluding: DurableGroup.Exclusions,
+        _ chosen: inout Chosen
+    ) {
+        let live = shared.live.withLock { $0 }
+        switch group.choose(for: publication, live: live, excluding: excluding) {
+        case nil: break
+        case .live(let choice): chosen.live.append(choice)
+        case .kept(let member):
+            guard let target = member.target(of: publication, from: nil, share: group.share) else { break }
+            member.load.chosen.add(1, ordering: .relaxed)
+            chosen.loads.append(member.load)
+            chosen.targets.append(target)
+        }
+    }
+
+    func hand(_ publication: StoredPublication, to live: [SharedGroups.Choice]) {
+        guard !live.isEmpty, let groups = shared.live.withLock({ $0 }) else { return }
+        for choice in live { groups.hand(Publication(publication), to: choice) }
+    }
+
+    /// The members of a shared subscription, by its text; without kept ones those who are connected alone.
+    private func group(_ share: String) -> DurableGroup? {
+        if let group = keptGroup(share) { return group }
+        guard let (name, filter) = DurableIndex.parse(share), let name else { return nil }
+        return DurableGroup(name: name, filter: filter, members: [], turn: .init())
+    }
+
+    private func keptGroup(_ share: String) -> DurableGroup? {
+        shared.state.withLock { state in state.index.group(share) { state.records[$0]?.load } }
+    }
+
+    // MARK: Choosing again
+
+    /// Finds other members for a publication, one group after the other.
+    func publish(
+        _ publication: StoredPublication,
+        insteadOf lost: ArraySlice<PublicationTarget>,
+        tried: Set<DurableSessionID> = [],
+        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
+    ) {
+        guard let first = lost.first, let share = first.share else { return completion(.success(())) }
+        let tried = tried.union([first.session])
+        var chosen = Chosen()
+        if let group = group(share) { choose(group, for: publication, excluding: .init(sessions: tried), &chosen) }
+        guard let target = chosen.targets.first else {
+            if chosen.live.isEmpty { shared.state.withLock { $0.dropped += 1 } }
+            hand(publication, to: chosen.live)
+            return publish(publication, insteadOf: lost.dropFirst(), completion: completion)
+        }
+        let loads = chosen.loads
+        let operation = SessionOperation.publish(publication, targets: [target], received: nil, retains: false)
+        committer.submit(operation, isUrgent: true) { [self] result in
+            switch result {
+            case .failure(let error):
+                for load in loads { load.chosen.subtract(1, ordering: .relaxed) }
+                completion(.failure(error))
+            case .success(.published([0])):
+                publish(publication, insteadOf: [target] + lost.dropFirst(), tried: tried, completion: completion)
+            case .success:
+                publish(publication, insteadOf: lost.dropFirst(), completion: completion)
+            }
+        }
+    }
+
+    // MARK: Sessions that go
+
+    /// Removes a session; what came by shared subscriptions goes to the others of the groups first: with QoS 1 all of it,
+    /// with QoS 2 what was never sent [MQTT-4.8.2-5]. The last part of it goes in the same commit as the session.
+    func remove(_ id: DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool) {
+        guard mayHoldShared else {
+            return committer.submit(.remove(id), isUrgent: true) { [self] result in
+                perform(shared.change { $0.removed(id, result.error) })
+            }
+        }
+        _ = handOvers.run { [self] in
+            var error: HermesError?
+            do throws(HermesError) {
+                try await handOver(id, after: 0, isEnding: true) { $0.qos == .atLeastOnce || $0.seq > sentUpTo }
+            } catch let failure {
+                error = failure
+            }
+            perform(shared.change { [error] in $0.removed(id, error) })
+        }
+    }
+
+    /// Lets others have what was never sent to sessions that have had no connection for a while.
+    func redistribute(now: Timestamp) {
+        for (publication, share) in shared.state.withLock({ $0.takeUnplaced() }) {
+            hand(publication, in: share)
+        }
+        guard settings.sharedRedistribution != nil else { return }
+        let live = shared.live.withLock { $0 }
+        for (id, sentUpTo, groups) in shared.state.withLock({ $0.dueForRedistribution(now: now) }) {
+            guard groups.contains(where: { $0.hasOnline(besides: id, live: live) }) else { continue }
+            // It is not looked at again while this look may still go on.
+            shared.state.withLock { $0.records[id]?.redistributesAt = now.advanced(by: .seconds(5)) }
+            _ = handOvers.run { [self] in
+                // What fails is tried again the next time.
+                try? await handOver(id, after: sentUpTo, isEnding: false) { _ in true }
+            }
+        }
+    }
+
+    /// Hands what waits for a session by shared subscriptions to others, page by page.
+    private func handOver(
+        _ id: DurableSessionID,
+        after seq: UInt64,
+        isEnding: Bool,
+        where isFree: @Sendable (QueuedPublication) -> Bool
+    ) async throws(HermesError) {
+        var after = seq
+        // Who could not take what.
+        var refusals: [UInt64: Set<DurableSessionID>] = [:]
+        while true {
+            let page = try await store.shared(of: id, after: after, limit: 256, maxBytes: settings.maxPageBytes)
+            let last = page.last?.seq ?? after
+            var chosen = Chosen()
+            var items: [QueueMove.Item] = []
+            var lost: UInt64 = 0
+            for queued in page where isFree(queued) {
+                if let item = item(queued, of: id, refusals[queued.seq] ?? [], isEnding: isEnding, &chosen) {
+                    items.append(item)
+                } else if refusals[queued.seq] != nil {
+                    lost += 1
+                }
+            }
+            var stays: [QueueMove.Item] = []
+            if !items.isEmpty || isEnding {
+                let move = QueueMove(
+                    from: id,
+                    items,
+                    condition: isEnding ? .none : .isOffline,
+                    endsBehind: isEnding ? last : nil
+                )
+                let (outcomes, hasEnded) = try await commit(move, chosen)
+                if isEnding, lost > 0, !outcomes.contains(.stays) {
+                    shared.state.withLock { [lost] in $0.dropped += lost }
+                }
+                if hasEnded { return }
+                stays = zip(items, outcomes).filter { $1 == .stays }.map(\.0)
+            }
+            if !isEnding, page.isEmpty || !stays.isEmpty { return }
+            for item in stays {
+                guard let target = item.target else { continue }
+                refusals[item.queued.seq, default: []].insert(target.session)
+            }
+            // What stays is looked at again, without those who could not take it.
+            if stays.isEmpty { after = last }
+        }
+    }
+
+    private func item(
+        _ queued: QueuedPublication,
+        of id: DurableSessionID,
+        _ refused: Set<DurableSessionID>,
+        isEnding: Bool,
+        _ chosen: inout Chosen
+    ) -> QueueMove.Item? {
+        guard let share = queued.share, let group = group(share) else { return nil }
+        let (targets, live) = (chosen.targets.count, chosen.live.count)
+        let exclusions = DurableGroup.Exclusions(sessions: refused.union([id]), absent: !isEnding)
+        choose(group, for: queued.publication, excluding: exclusions, &chosen)
+        if chosen.targets.count > targets { return QueueMove.Item(queued, to: chosen.targets.last) }
+        return chosen.live.count > live ? QueueMove.Item(queued, to: nil) : nil
+    }
+
+    private func commit(
+        _ move: QueueMove,
+        _ chosen: Chosen
+    ) async throws(HermesError) -> (outcomes: [QueueMove.Outcome], hasEnded: Bool) {
+        let result: Result<SessionOutcome, HermesError> = await withCheckedContinuation { continuation in
+            committer.submit(.move(move), isUrgent: true) { continuation.resume(returning: $0) }
+        }
+        if result.error != nil {
+            for load in chosen.loads { load.chosen.subtract(1, ordering: .relaxed) }
+        }
+        guard case .moved(let outcomes, let hasEnded) = try result.get() else { return ([], false) }
+        var live = chosen.live[...]
+        for (item, outcome) in zip(move.items, outcomes) where item.target == nil {
+            guard let choice = live.popFirst() else { break }
+            if outcome == .takenOut { hand(item.queued.publication, to: [choice]) }
+        }
+        return (outcomes, hasEnded)
+    }
+
+    /// Gives away what a session's client may not read any more.
+    ///
+    /// - Parameter completion: called with whether somebody else has it.
+    package func passOn(
+        _ queued: QueuedPublication,
+        of id: DurableSessionID,
+        completion: @escaping @Sendable (Bool) -> Void
+    ) {
+        var chosen = Chosen()
+        guard let item = item(queued, of: id, [], isEnding: true, &chosen) else { return completion(false) }
+        let (loads, live) = (chosen.loads, chosen.live)
+        committer.submit(.move(QueueMove(from: id, [item]))) { [self] result in
+            guard case .success(.moved(let outcomes, _)) = result, let outcome = outcomes.first else {
+                for load in loads { load.chosen.subtract(1, ordering: .relaxed) }
+                return completion(false)
+            }
+            if outcome == .takenOut { hand(queued.publication, to: live) }
+            completion(outcome != .stays)
+        }
+    }
+}
+
+extension DurableSessions: SharedKeeper {
+    func hand(_ publication: Publication, in key: TopicFilter) -> Bool {
+        guard hasSubscriptions, keptGroup("$share/" + key.rawValue) != nil else { return false }
+        hand(StoredPublication(publication, publishedAt: time.now()), in: "$share/" + key.rawValue)
+        return true
+    }
+
+    private func hand(_ publication: StoredPublication, in share: String) {
+        guard let group = group(share) else { return }
+        publish(publication, targets: [.group(group)]) { [shared] result in
+            guard case .failure = result else { return }
+            // Its publisher was told long ago that it is here: it is tried again with the next housekeeping.
+            shared.state.withLock { $0.keepUnplaced(publication, share) }
+        }
+    }
+}
+
+extension DurableState {
+    /// As many as may wait for a store that takes nothing.
+    private static let maxUnplaced = 100_000
+
+    mutating func keepUnplaced(_ publication: StoredPublication, _ share: String) {
+        if unplaced.count < Self.maxUnplaced {
+            unplaced.append((publication, share))
+        } else {
+            dropped += 1
+        }
+    }
+
+    mutating func takeUnplaced() -> [(publication: StoredPublication, share: String)] {
+        guard !unplaced.isEmpty else { return [] }
+        defer { unplaced = [] }
+        return unplaced
+    }
+
+    /// Sessions without a connection whose time has come to let others have their jobs, how far each was sent its own, and
+    /// its groups.
+    func dueForRedistribution(
+        now: Timestamp,
+        limit: Int = 10_000
+    ) -> [(id: DurableSessionID, sentUpTo: UInt64, groups: [DurableGroup])] {
+        var due: [(id: DurableSessionID, sentUpTo: UInt64, groups: [DurableGroup])] = []
+        for id in absentSharing {
+            guard due.count < limit, let record = records[id], record.attachment == nil, !record.hasEnded,
+                let redistributesAt = record.redistributesAt, redistributesAt <= now,
+                record.head > record.sentUpTo, record.load.queued.load(ordering: .relaxed) > 0
+            else { continue }
+            let groups = record.subscriptions.compactMap { text in
+                index.group(text.rawValue) { records[$0]?.load }
+            }
+            if !groups.isEmpty { due.append((id, record.sentUpTo, groups)) }
+        }
+        return due
+    }
+}
+
+extension Result where Failure == HermesError {
+    fileprivate var error: HermesError? {
+        guard case .failure(let error) = self else { return nil }
+        return error
+    }
+}

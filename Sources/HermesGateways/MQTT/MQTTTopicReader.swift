@@ -1,0 +1,48 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Synchronization
+
+/// What one client may read, for shared subscriptions, which choose among their members on any thread.
+///
+/// State: a `Mutex`; nothing is called under it but the rules.
+final class MQTTTopicReader: TopicReader {
+    private struct State: Sendable {
+        var rules: BoundTopicRules?
+        var generation: UInt64 = 0
+        /// Rooms that an operator removed the client from.
+        var closed: Set<TopicName>
+    }
+
+    private let identity: ClientIdentity
+    private let access: TopicAccess
+    private let state: Mutex<State>
+
+    init(_ identity: ClientIdentity, _ access: TopicAccess, closed: Set<TopicName>) {
+        self.identity = identity
+        self.access = access
+        state = Mutex(State(closed: closed))
+    }
+
+    func close(_ rooms: Set<TopicName>) { state.withLock { $0.closed = rooms } }
+
+    func mayRead(_ topic: TopicName) -> Bool {
+        let generation = access.generation
+        let known: BoundTopicRules?? = state.withLock { state in
+            if !state.closed.isEmpty, state.closed.contains(topic) { return .none }
+            return .some(state.generation == generation ? state.rules : nil)
+        }
+        guard let known else { return false }
+        return (known ?? bind(generation)).allows(.subscribe, topic.rawValue)
+    }
+
+    private func bind(_ generation: UInt64) -> BoundTopicRules {
+        let rules = access.current.bound(to: identity)
+        state.withLock { state in
+            state.rules = rules
+            state.generation = generation
+        }
+        return rules
+    }
+}

@@ -1,0 +1,114 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// What came by shared subscriptions goes from one queue to another.
+extension SessionWriter {
+    /// - Returns: nil if there is no such session.
+    mutating func move(_ move: QueueMove) throws -> SessionOutcome? {
+        guard try head(of: move.session) != nil else { return nil }
+        if case .isOffline = move.condition, try isOnline(move.session) {
+            return .moved(move.items.map { _ in .stays }, hasEnded: false)
+        }
+        var outcomes: [QueueMove.Outcome] = []
+        outcomes.reserveCapacity(move.items.count)
+        if !move.items.isEmpty {
+            let statements = try ["session_queue_fresh", "session_queue"].map { try MoveStatements(db, $0) }
+            for item in move.items { outcomes.append(try self.move(item, of: move.session, statements)) }
+        }
+        guard let behind = move.endsBehind, !outcomes.contains(.stays), try !hasShared(move.session, behind: behind)
+        else { return .moved(outcomes, hasEnded: false) }
+        try remove(move.session)
+        return .moved(outcomes, hasEnded: true)
+    }
+
+    private struct MoveStatements {
+        let select: PreparedStatement
+        let insert: PreparedStatement
+        let delete: PreparedStatement
+
+        init(_ db: Database, _ table: String) throws {
+            select = try PreparedStatement(db, "SELECT weight FROM \(table) WHERE session = ? AND seq = ?")
+            insert = try PreparedStatement(
+                db,
+                """
+                INSERT INTO session_queue_fresh (session, seq, flags, weight, expires_at, identifiers, publication, \
+                published_at, topic, payload, details, share) \
+                SELECT ?, ?, (flags & -8) | ?, weight, expires_at, ?, publication, published_at, topic, payload, details, \
+                share FROM \(table) WHERE session = ? AND seq = ?
+                """
+            )
+            delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE session = ? AND seq = ?")
+        }
+
+        static func bind(
+            _ session: DurableSessionID,
+            _ seq: UInt64,
+            to statement: PreparedStatement,
+            at index: Int32 = 1
+        ) {
+            statement.bind(session.rawValue, at: index)
+            statement.bind(seq, at: index + 1)
+        }
+    }
+
+    private mutating func move(
+        _ item: QueueMove.Item,
+        of session: DurableSessionID,
+        _ tables: [MoveStatements]
+    ) throws -> QueueMove.Outcome {
+        let seq = item.queued.seq
+        guard let target = item.target else {
+            let gone = try take(seq...seq, of: session)
+            guard gone.rows > 0 else { return .gone }
+            try lessen(session, rows: gone.rows, bytes: gone.bytes)
+            return .takenOut
+        }
+        for table in tables {
+            MoveStatements.bind(session, seq, to: table.select)
+            guard let weight = try table.select.first({ Int(clamping: $0.integer(0)) }) else { continue }
+            let new = try nextSeq(of: target.session, weight: weight)
+            guard new > 0 else { return .stays }
+            let flags = Int64(target.qos.rawValue) | (target.retain ? 4 : 0)
+            MoveStatements.bind(target.session, new, to: table.insert)
+            table.insert.bind(flags, at: 3)
+            MoveStatements.bind(session, seq, to: table.insert, at: 5)
+            try table.insert.bind(PublicationCoding.encode(target.identifiers), at: 4) { try table.insert.run() }
+            MoveStatements.bind(session, seq, to: table.delete)
+            try table.delete.run()
+            try lessen(session, rows: 1, bytes: weight)
+            cache.freshRows += 1
+            cache.freshBytes += weight
+            return .queued(new)
+        }
+        return .gone
+    }
+
+    private mutating func lessen(_ session: DurableSessionID, rows: Int, bytes: Int) throws {
+        guard let index = try head(of: session) else { return }
+        cache.heads.values[index].queued -= rows
+        cache.heads.values[index].bytes -= bytes
+        markDirty(index)
+    }
+
+    private func isOnline(_ session: DurableSessionID) throws -> Bool {
+        let query = try PreparedStatement(db, "SELECT is_online FROM session WHERE id = ?")
+        query.bind(session.rawValue, at: 1)
+        return try query.first { $0.integer(0) != 0 } ?? false
+    }
+
+    private func hasShared(_ session: DurableSessionID, behind seq: UInt64) throws -> Bool {
+        for table in ["session_queue_fresh", "session_queue"] {
+            let query = try PreparedStatement(
+                db,
+                "SELECT 1 FROM \(table) WHERE session = ? AND seq > ? AND share IS NOT NULL LIMIT 1"
+            )
+            query.bind(session.rawValue, at: 1)
+            query.bind(min(seq, UInt64(Int64.max)), at: 2)
+            if try query.first({ $0.integer(0) }) != nil { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,72 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import Testing
+
+@testable import HermesCore
+
+/// Nobody's publications wait for another's flood.
+@Suite(.timeLimit(.minutes(1))) struct CommitFairnessTests {
+    private let store = FakeSessionStore()
+    private let flooder = CommitSource(host: "10.0.0.1")
+    private let other = CommitSource(account: "ann")
+
+    private func sessions(_ limits: GroupCommitter.Limits) -> DurableSessions {
+        DurableSessions(store: store, time: ManualTime(), settings: DurableSettings(commit: limits))
+    }
+
+    private func publication(_ topic: String, bytes: Int = 100) throws -> StoredPublication {
+        StoredPublication(
+            topic: try #require(TopicName(topic)),
+            payload: ByteBuffer(repeating: 1, count: bytes),
+            qos: .atLeastOnce,
+            retain: true,
+            publishedAt: Timestamp(rawValue: 1)
+        )
+    }
+
+    @Test func anotherOnesPublicationIsInTheNextBatch() async throws {
+        let sessions = sessions(GroupCommitter.Limits(maxBatch: 10))
+        store.close()
+        for number in 0..<1000 { sessions.retain(try publication("f/\(number)"), source: flooder) }
+        let results = Collector<Result<Void, HermesError>>()
+        sessions.publish(try publication("mine"), targets: [], retains: true, source: other) { results.add($0) }
+        // The one under way, and the next.
+        store.letThrough(2)
+        _ = try await results.next(1).first?.get()
+        #expect(store.commits.count <= 3)
+        #expect(store.commits[1].count == 10)
+        store.letThrough(1000)
+        await sessions.shutdown()
+    }
+
+    @Test func whoHasMuchWaitingIsRefusedAndNobodyElse() async throws {
+        let sessions = sessions(GroupCommitter.Limits(maxWaiting: 800, maxWaitingBytes: 1 << 20, maxBatch: 10))
+        store.close()
+        let results = Collector<Result<Void, HermesError>>()
+        for number in 0..<200 {
+            sessions.retain(try publication("f/\(number)"), source: flooder) { results.add($0) }
+        }
+        // At once: its share is 100 beside what is under way.
+        let refused = await results.next(90)
+        #expect(refused.allSatisfy { if case .failure(let error) = $0 { error.code == .overloaded } else { false } })
+        #expect(sessions.statistics.commits.waiting <= 110)
+        let others = Collector<Result<Void, HermesError>>()
+        sessions.retain(try publication("mine"), source: other) { others.add($0) }
+        store.letThrough(1000)
+        _ = try await others.next(1).first?.get()
+        await sessions.shutdown()
+    }
+
+    @Test func aBatchIsBoundedByItsBytes() async throws {
+        let sessions = sessions(GroupCommitter.Limits(maxBatchBytes: 10_000))
+        store.close()
+        for number in 0..<30 { sessions.retain(try publication("f/\(number)", bytes: 2_000), source: flooder) }
+        #expect(sessions.statistics.commits.waitingBytes > 60_000)
+        store.letThrough(1000)
+        await sessions.shutdown()
+        #expect(store.commits.allSatisfy { $0.count <= 5 })
+        #expect(store.commits.joined().count == 30)
+    }
+}

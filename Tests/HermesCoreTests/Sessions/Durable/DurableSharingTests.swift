@@ -1,0 +1,287 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import HermesCore
+
+/// What is shared is lost with nobody, and goes to one member at a time.
+@Suite(.timeLimit(.minutes(1))) struct DurableSharingTests {
+    private let store = FakeSessionStore()
+    private let time = ManualTime()
+    private let sessions: DurableSessions
+    private let once = SubscriptionOptions(qos: .atLeastOnce)
+    private let exactly = SubscriptionOptions(qos: .exactlyOnce)
+    private static let share = "$share/team/t"
+
+    init() { sessions = DurableSessions(store: store, time: time) }
+
+    /// A member that is connected.
+    private func member(
+        _ name: String,
+        _ options: SubscriptionOptions,
+        of sessions: DurableSessions? = nil,
+        reader: (any TopicReader)? = nil
+    ) async throws -> (id: DurableSessionID, connection: RecordingConnection) {
+        let sessions = sessions ?? self.sessions
+        let (opening, connection) = try await sessions.attached(name, RecordingConnection(reader: reader))
+        try await sessions.subscribed(opening.id, Self.share, options)
+        return (opening.id, connection)
+    }
+
+    private func texts(_ id: DurableSessionID, of sessions: DurableSessions? = nil) async throws -> [String] {
+        try await (sessions ?? self.sessions).page(of: id).publications.map { String(buffer: $0.publication.payload) }
+    }
+
+    enum Ending: CaseIterable, Sendable { case detached, cleanStart, cleanSession, expired, removed }
+
+    /// Ends a session that is connected, one way or the other; returns when the store knows.
+    private func end(
+        _ name: String,
+        _ id: DurableSessionID,
+        _ connection: RecordingConnection,
+        _ ending: Ending
+    ) async throws {
+        switch ending {
+        case .detached:
+            sessions.detach(id, connection, sentUpTo: 1, expiry: .zero)
+            _ = try await sessions.attached(name, clean: true, expiry: .zero)
+        case .cleanStart, .cleanSession:
+            sessions.detach(id, connection, sentUpTo: 1, expiry: .seconds(60))
+            _ = try await sessions.attached(name, clean: true, expiry: ending == .cleanStart ? .seconds(60) : .zero)
+        case .expired:
+            sessions.detach(id, connection, sentUpTo: 1, expiry: .seconds(60))
+            // Behind the end of the connection.
+            _ = try await sessions.attached("somebody else")
+            time.advance(by: .seconds(60))
+            sessions.expire(now: time.now())
+            _ = try await sessions.attached(name)
+        case .removed:
+            sessions.detach(id, connection, sentUpTo: 1, expiry: .seconds(60))
+            // An administrator, perhaps while the end of the connection is on its way into the store.
+            sessions.endVacant(of: "ann")
+            _ = try await sessions.attached(name)
+        }
+    }
+
+    @Test(arguments: Ending.allCases)
+    func whatAMemberLeavesGoesToTheOthers(_ ending: Ending) async throws {
+        let (one, connection) = try await member("one", once)
+        for number in 1...5 { try await sessions.published("\(number)", to: "t") }
+        let (other, otherConnection) = try await member("another", exactly)
+        try await end("one", one, connection, ending)
+        #expect(try await texts(other) == ["1", "2", "3", "4", "5"])
+        #expect(await otherConnection.deliveries.next(1).joined().map(\.seq) == [1, 2, 3, 4, 5])
+        #expect(sessions.statistics.handedOver == 5)
+        #expect(sessions.statistics.dropped == 0)
+        // In the commit that removed the session.
+        let ends = store.commits.joined().count {
+            if case .move(let move) = $0 { move.endsBehind != nil } else { false }
+        }
+        #expect(ends == 1)
+    }
+
+    @Test func whatWasSentWithQoS2GoesToNobodyElse() async throws {
+        let (one, connection) = try await member("one", exactly)
+        for number in 1...3 { try await sessions.published("\(number)", to: "t", qos: .exactlyOnce) }
+        let (other, _) = try await member("another", exactly)
+        // One was sent.
+        try await end("one", one, connection, .detached)
+        #expect(try await texts(other) == ["2", "3"])
+    }
+
+    @Test func aRemovalThatFailsLosesNothing() async throws {
+        let (one, connection) = try await member("one", once)
+        for number in 1...3 { try await sessions.published("\(number)", to: "t") }
+        let (other, _) = try await member("another", once)
+        store.fail(2)
+        sessions.detach(one, connection, sentUpTo: 0, expiry: .zero)
+        await store.untilCommitted({ if case .move = $0 { true } else { false } })
+        #expect(try await texts(other) == [])
+        // Whoever comes while it fails is refused; housekeeping tries again.
+        while (try? await sessions.attached("one", clean: true, expiry: .zero)) == nil {
+            sessions.expire(now: time.now())
+        }
+        #expect(try await texts(other) == ["1", "2", "3"])
+    }
+
+    @Test func whatIsOnTheWayToOneThatEndsGoesToAnother() async throws {
+        let (one, connection) = try await member("one", once)
+        let topic = try #require(TopicName("t"))
+        let targets = sessions.targets(of: topic)
+        let (other, _) = try await member("another", once)
+        sessions.detach(one, connection, sentUpTo: 0, expiry: .zero)
+        _ = try await sessions.attached("one", clean: true, expiry: .zero)
+        // The publisher had looked who there is before.
+        let publication = StoredPublication(
+            topic: topic,
+            payload: ByteBuffer(string: "late"),
+            qos: .atLeastOnce,
+            publishedAt: time.now()
+        )
+        try await asking { sessions.publish(publication, targets: targets, completion: $0) }
+        #expect(try await texts(other) == ["late"])
+        #expect(sessions.statistics.dropped == 0)
+    }
+
+    @Test func aFullQueuePassesItsTurn() async throws {
+        let store = FakeSessionStore(StoreSettings(maxQueuedMessages: 2))
+        let sessions = DurableSessions(store: store, time: time)
+        let (one, _) = try await member("one", once, of: sessions)
+        let (other, otherConnection) = try await member("another", once, of: sessions)
+        sessions.detach(other, otherConnection, sentUpTo: 0, expiry: .seconds(600))
+        for number in 1...5 { try await sessions.published("\(number)", to: "t") }
+        #expect(try await texts(one, of: sessions) == ["1", "2"])
+        #expect(try await texts(other, of: sessions) == ["3", "4"])
+        #expect(sessions.statistics.dropped == 1)
+    }
+
+    @Test func whatWaitsForAnAbsentMemberGoesToTheOthersInTime() async throws {
+        let (one, connection) = try await member("one", once)
+        for number in 1...4 { try await sessions.published("\(number)", to: "t") }
+        // One was sent, and may be acknowledged later.
+        sessions.detach(one, connection, sentUpTo: 1, expiry: .seconds(600))
+        let (other, otherConnection) = try await member("another", once)
+        time.advance(by: .seconds(59))
+        sessions.expire(now: time.now())
+        #expect(try await texts(other) == [])
+        time.advance(by: .seconds(1))
+        sessions.expire(now: time.now())
+        #expect(await otherConnection.deliveries.next(1).joined().map(\.seq) == [1, 2, 3])
+        #expect(try await texts(other) == ["2", "3", "4"])
+        #expect(try await texts(one) == ["1"])
+        // Nobody is there any more: it waits for whoever comes first.
+        sessions.detach(other, otherConnection, sentUpTo: 3, expiry: .seconds(600))
+        try await sessions.published("5", to: "t")
+        time.advance(by: .seconds(60))
+        sessions.expire(now: time.now())
+        let (third, thirdConnection) = try await member("third", once)
+        sessions.expire(now: time.now())
+        _ = await thirdConnection.deliveries.next(1)
+        let (again, _) = try await sessions.attached("another")
+        let (first, _) = try await sessions.attached("one")
+        var left = try await texts(third)
+        left += try await texts(again.id) + texts(first.id)
+        #expect(left.sorted() == ["1", "2", "3", "4", "5"])
+    }
+
+    @Test func whoMayNotReadATopicIsNoCandidate() async throws {
+        let (denied, _) = try await member("denied", once, reader: NoReader())
+        let (allowed, connection) = try await member("allowed", once)
+        for number in 1...4 { try await sessions.published("\(number)", to: "t") }
+        #expect(try await texts(denied) == [])
+        #expect(try await texts(allowed) == ["1", "2", "3", "4"])
+        // Nor does it inherit anything.
+        sessions.detach(allowed, connection, sentUpTo: 0, expiry: .zero)
+        _ = try await sessions.attached("allowed", clean: true, expiry: .zero)
+        #expect(try await texts(denied) == [])
+    }
+
+    // MARK: Clean and kept members
+
+    private final class CleanMember: SharedMember {
+        let load = SharedLoad()
+        let reader: (any TopicReader)?
+        var received: [String] = []
+        var unacknowledged: [Publication] = []
+
+        init(reader: (any TopicReader)? = nil) { self.reader = reader }
+
+        func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+            received.append(String(buffer: delivery.publication.payload))
+            unacknowledged.append(delivery.publication)
+            load.add()
+        }
+    }
+
+    private func join(
+        _ loops: ManualLoops,
+        _ index: Int,
+        isFiltered: Bool = false,
+        _ member: CleanMember
+    ) throws -> SharedSubscription {
+        let filter = try #require(TopicFilter("t"))
+        let shard = loops.shard(index)
+        let options = SubscriptionOptions(qos: .exactlyOnce, isFiltered: isFiltered)
+        let held = loops[index].run { shard.subscribe(member, sharing: "team", to: filter, options: options) }
+        loops.settle()
+        return held
+    }
+
+    /// As a publisher does: live and stored.
+    private func publish(_ text: String, qos: QoS = .atLeastOnce, _ loops: ManualLoops) async throws {
+        let topic = try #require(TopicName("t"))
+        let targets = sessions.targets(of: topic)
+        let shard = loops.shard(1)
+        let publication = Publication(topic: topic, payload: ByteBuffer(string: text), kind: 0, qos: qos)
+            .deciding(DecidedShares(targets))
+        loops[1].run { _ = shard.publish(publication) }
+        let stored = StoredPublication(publication, publishedAt: time.now())
+        try await asking { sessions.publish(stored, targets: targets, completion: $0) }
+        loops.settle()
+    }
+
+    @Test func cleanAndKeptMembersTakeTurns() async throws {
+        let loops = ManualLoops(2)
+        loops.plane.share(with: sessions)
+        let clean = [CleanMember(), CleanMember()]
+        let held = try clean.enumerated().map { try join(loops, $0, $1) }
+        let (kept, connection) = try await member("kept", once)
+        for number in 0..<9 { try await publish("\(number)", loops) }
+        #expect(clean.map(\.received.count) == [3, 3])
+        #expect(try await texts(kept).count == 3)
+        let all = clean.flatMap(\.received) + (try await texts(kept))
+        #expect(all.sorted() == (0..<9).map(String.init))
+        // Who is away gets nothing while others are there.
+        sessions.detach(kept, connection, sentUpTo: 3, expiry: .seconds(600))
+        try await publish("away", loops)
+        #expect(clean.flatMap(\.received).contains("away"))
+        // Nobody is left but the one that is away: what the others had not acknowledged is its.
+        for (index, held) in held.enumerated() {
+            let shard = loops.shard(index)
+            loops[index].run { shard.unsubscribe(held, givingBack: clean[index].unacknowledged) }
+            loops.settle()
+        }
+        let count = 10
+        while try await texts(kept).count < count { await Task.yield() }
+        #expect(try await texts(kept).sorted() == ((0..<9).map(String.init) + ["away"]).sorted())
+    }
+
+    @Test func aKeptMemberLeavesItsJobsToACleanOne() async throws {
+        let loops = ManualLoops(2)
+        loops.plane.share(with: sessions)
+        let (kept, connection) = try await member("kept", once)
+        for number in 0..<3 { try await publish("\(number)", loops) }
+        let clean = CleanMember()
+        _ = try join(loops, 1, clean)
+        sessions.detach(kept, connection, sentUpTo: 3, expiry: .zero)
+        _ = try await sessions.attached("kept", clean: true, expiry: .zero)
+        loops.settle()
+        #expect(clean.received == ["0", "1", "2"])
+    }
+
+    @Test func aCleanMemberThatMayNotReadIsNoCandidate() async throws {
+        let loops = ManualLoops(2)
+        loops.plane.share(with: sessions)
+        let denied = CleanMember(reader: NoReader())
+        _ = try join(loops, 0, isFiltered: true, denied)
+        let clean = CleanMember()
+        let held = try join(loops, 1, clean)
+        for number in 0..<4 { try await publish("\(number)", loops) }
+        #expect(denied.received == [])
+        #expect(clean.received == ["0", "1", "2", "3"])
+        let (kept, _) = try await member("kept", once)
+        let shard = loops.shard(1)
+        loops[1].run { shard.unsubscribe(held, givingBack: []) }
+        loops.settle()
+        for number in 4..<6 { try await publish("\(number)", loops) }
+        #expect(denied.received == [])
+        #expect(try await texts(kept) == ["4", "5"])
+    }
+
+    private final class NoReader: TopicReader {
+        func mayRead(_ topic: TopicName) -> Bool { false }
+    }
+}
