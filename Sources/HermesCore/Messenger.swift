@@ -74,6 +74,7 @@ package final class Messenger: Sendable {
             sessions: sessions,
             time: time,
             settings: accountSettings,
+            committer: messages.committer,
             acknowledged: { [messages] in messages.acknowledged($0, $1) },
             endTopicClients: { [durable] owner, reason, devices in
                 durable.end(owner, reason, devices)
@@ -104,6 +105,7 @@ package final class Messenger: Sendable {
         durable.expire(now: now)
         pushes.resume()
         retained.expire(now: now)
+        await accounts.writeTraces()
         var sum = 0
         for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
             let count = try await messageStore.purge(now: now, limit: batch)
@@ -120,6 +122,7 @@ package final class Messenger: Sendable {
 
     /// Commits what waits and refuses what comes; the last step, after the listeners have closed.
     package func shutdown() async {
+        await accounts.writeTraces(isLast: true)
         await durable.shutdown()
         await messages.shutdown()
     }

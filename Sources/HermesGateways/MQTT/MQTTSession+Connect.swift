@@ -95,7 +95,14 @@ extension MQTTSession {
             key: SessionKey(owner: identity.owner, clientID: identity.clientID),
             sessionExpiry: sessionExpiry(of: connect)
         )
-        client.account = outcome.login.map { MQTTAccountState(login: $0) }
+        client.account = outcome.device.map {
+            MQTTAccountState(
+                admission: $0.admission,
+                device: $0.description,
+                isIDAssigned: isAssigned,
+                login: outcome.login
+            )
+        }
         var receiveMaximum = settings.maxInflight
         for property in connect.properties.list {
             switch property {

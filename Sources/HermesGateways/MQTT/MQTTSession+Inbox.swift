@@ -10,12 +10,42 @@ extension MQTTSession {
     /// The client subscribed to what comes down: from now on it gets its account's inbox.
     func openInbox(_ filter: TopicFilter, _ qos: QoS, of client: MQTTClientState) {
         guard let account = client.account else { return }
+        guard let login = account.login else {
+            // A session that was kept has a subscription from before, and the device is gone.
+            return openDevice(of: account) { [self] error in
+                guard let error else { return openInbox(filter, qos, of: client) }
+                refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+            }
+        }
         let inbox = inbox(of: account)
         inbox.subscribed(filter, qos)
         guard !account.isInboxOpen else { return }
         account.isInboxOpen = true
-        let login = account.login
         inbox.packets.authenticated(login, after: login.device.cursor, window: MQTTInbox.windowSize)
+    }
+
+    /// Registers the client's device: from now on what comes for the account waits for it.
+    ///
+    /// - Parameter then: gets nil once ``MQTTAccountState/login`` is set.
+    func openDevice(of account: MQTTAccountState, then: @escaping (HermesError?) -> Void) {
+        guard !account.isIDAssigned else {
+            return then(
+                HermesError(.forbidden, "an inbox needs a client identifier of the client's own, which stays the same")
+            )
+        }
+        let accounts = environment.messenger.accounts
+        let (admission, device) = (account.admission, account.device)
+        connection.ask { () async throws(HermesError) -> Login in
+            try await accounts.open(device, by: admission)
+        } then: { result in
+            switch result {
+            case .success(let login):
+                account.login = login
+                then(nil)
+            case .failure(let error):
+                then(error)
+            }
+        }
     }
 
     private func inbox(of account: MQTTAccountState) -> MQTTInbox {
