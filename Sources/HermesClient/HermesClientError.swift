@@ -97,4 +97,6 @@ extension HermesClientError.Code {
     public static let clientIDConflict = Self(rawValue: 2004)
     /// The server does not offer this.
     public static let unsupported = Self(rawValue: 2005)
+    /// More requests, or accounts made from one's address, than the server allows; see ``HermesClientError/retryAfter``.
+    public static let rateLimited = Self(rawValue: 3001)
 }

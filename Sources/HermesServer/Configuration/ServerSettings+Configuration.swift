@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-package import HermesCore
+import HermesCore
 package import HermesGateways
 import Logging
 

