@@ -118,7 +118,11 @@ package final class AccountService: Sendable {
     package func open(_ device: DeviceDescription, by admission: Admission) async throws(HermesError) -> Login {
         let commits = committer?.acknowledgementCommits
         guard
-            let standing = try await store.standing(.account(.id(admission.account.id)), device: device.id, address: nil)
+            let standing = try await store.standing(
+                .account(.id(admission.account.id)),
+                device: device.id,
+                address: nil
+            )
         else { throw HermesError(.notFound, "there is no such account") }
         try check(isEnabled: standing.stored.account)
         let renewed = Admission(
@@ -239,5 +243,4 @@ package final class AccountService: Sendable {
     }
 
     func endTopicClients(named key: String, _ reason: SessionEnd) { endTopicClients(key, reason, .all) }
-
 }

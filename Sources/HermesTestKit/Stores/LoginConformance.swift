@@ -7,7 +7,11 @@ import HermesCore
 enum LoginConformance {
     static let cases = devices + traces + invitations
 
-    private static func create(_ name: String, in store: any Store, invitation: TokenHash? = nil) async throws -> Account {
+    private static func create(
+        _ name: String,
+        in store: any Store,
+        invitation: TokenHash? = nil
+    ) async throws -> Account {
         let new = NewAccount(
             nickName: StoreWorld.name(name),
             password: PasswordHash(phc: "$\(name)$"),
@@ -43,7 +47,8 @@ enum LoginConformance {
             let ann = try await create("Ann", in: store).id
             func open(_ proof: DeviceProof) async throws -> DeviceProof {
                 let opening = DeviceOpening(user: ann, device: DeviceDescription(id: StoreWorld.phone), proof: proof)
-                return try await store.open(opening, now: StoreWorld.now).proof
+                let device = try await store.open(opening, now: StoreWorld.now)
+                return device.proof
             }
             try expectEqual(try await open(.claim), .claim)
             try expectEqual(try await open(.voucher), .voucher)
@@ -123,7 +128,8 @@ enum LoginConformance {
             try expectEqual(devices.map(\.description), [renamed])
             try expectEqual(devices.map(\.lastSeenAt), [StoreWorld.later(.seconds(9))])
             func seenAt(_ address: String?) async throws -> Timestamp? {
-                try await store.standing(.account(.id(ann)), device: nil, address: address)?.networkSeenAt
+                let standing = try await store.standing(.account(.id(ann)), device: nil, address: address)
+                return standing?.networkSeenAt
             }
             try expectEqual(try await seenAt("1.2.3.4"), StoreWorld.later(.seconds(5)))
             try expectEqual(try await seenAt(nil), StoreWorld.later(.seconds(6)))

@@ -353,7 +353,9 @@ import Testing
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         for password in ["secret\u{0}", "secret\u{0}\u{0}", "\u{0}secret"] {
             let credential = Credential.password(nickName: "anna", password: password)
-            #expect(await code { _ = try await accounts.admit(credential, device: nil, address: nil) } == .wrongCredentials)
+            #expect(
+                await code { _ = try await accounts.admit(credential, device: nil, address: nil) } == .wrongCredentials
+            )
             let refusals = [
                 await code { _ = try await accounts.createAccount(nickName: "bob", password: password) },
                 await code { try await accounts.setPassword(of: login.principal.user, to: password) },

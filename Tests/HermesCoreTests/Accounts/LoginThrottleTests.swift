@@ -88,7 +88,10 @@ import Testing
         let anna = (0..<5).map { Attempt(account: "anna", address: "10.0.0.\($0)") }
         for attempt in anna { #expect(isAdmitted(&throttle, attempt)) }
         for number in 0..<10_000 {
-            _ = throttle.begin(Attempt(account: "b\(number)", address: "10.1.\(number / 256).\(number % 256)"), now: .zero)
+            _ = throttle.begin(
+                Attempt(account: "b\(number)", address: "10.1.\(number / 256).\(number % 256)"),
+                now: .zero
+            )
         }
         #expect(!isAdmitted(&throttle, Attempt(account: "anna", address: "10.0.0.9")))
     }
@@ -169,7 +172,9 @@ import Testing
         #expect((NetworkAddress.key(of: one) == NetworkAddress.key(of: other)) == areOne)
     }
 
-    @Test func keysAreShort() { #expect(NetworkAddress.key(of: String(repeating: "x", count: 10_000)).utf8.count <= 64) }
+    @Test func keysAreShort() {
+        #expect(NetworkAddress.key(of: String(repeating: "x", count: 10_000)).utf8.count <= 64)
+    }
 
     @Test func marksDifferByAccountAndNetwork() throws {
         let users = try [#require(UserID(rawValue: 1)), #require(UserID(rawValue: 2))]
