@@ -25,7 +25,7 @@ struct HermesCommand: AsyncParsableCommand {
     )
 
     private static let serverCommands: [any ParsableCommand.Type] = [
-        Serve.self, CheckConfig.self, User.self, APIKeyCommand.self, Backup.self,
+        Serve.self, CheckConfig.self, User.self, APIKeyCommand.self, InvitationCommand.self, Backup.self,
     ]
 
     private static let clientCommands: [any ParsableCommand.Type] = [

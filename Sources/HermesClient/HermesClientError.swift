@@ -85,6 +85,10 @@ extension HermesClientError.Code {
     public static let nameTaken = Self(rawValue: 1006)
     /// Too many failed logins; see ``HermesClientError/retryAfter``.
     public static let loginDelayed = Self(rawValue: 1007)
+    /// The account has as many devices as it may have; remove one first.
+    public static let deviceLimitReached = Self(rawValue: 1010)
+    /// Registration needs an invitation, and the one given is missing, unknown, used up or expired.
+    public static let invitationRequired = Self(rawValue: 1011)
     /// No such account, conversation, message, device or room.
     public static let notFound = Self(rawValue: 2002)
     /// One may not do this, for example write to somebody who blocked one.
@@ -93,4 +97,6 @@ extension HermesClientError.Code {
     public static let clientIDConflict = Self(rawValue: 2004)
     /// The server does not offer this.
     public static let unsupported = Self(rawValue: 2005)
+    /// More requests, or accounts made from one's address, than the server allows; see ``HermesClientError/retryAfter``.
+    public static let rateLimited = Self(rawValue: 3001)
 }

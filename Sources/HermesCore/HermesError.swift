@@ -48,6 +48,10 @@ extension HermesError.Code {
     package static let registrationClosed = Self(rawValue: 1008)
     /// The same device has logged in on another connection.
     package static let replaced = Self(rawValue: 1009)
+    /// The account has as many devices as it may have; remove one first.
+    package static let deviceLimitReached = Self(rawValue: 1010)
+    /// Registration needs an invitation, and the one given is missing, unknown, used up or expired.
+    package static let invitationRequired = Self(rawValue: 1011)
 
     // 2000…: what do you ask.
     /// A field is missing or has a value that is not allowed; the message names it.

@@ -76,6 +76,7 @@ package final class Messenger: Sendable {
             sessions: sessions,
             time: time,
             settings: accountSettings,
+            committer: messages.committer,
             acknowledged: { [messages] in messages.acknowledged($0, $1) },
             endTopicClients: { [durable] owner, reason, devices in
                 durable.end(owner, reason, devices)
@@ -107,6 +108,7 @@ package final class Messenger: Sendable {
         pushes.resume()
         retained.expire(now: now)
         sessions.tellLate()
+        await accounts.writeTraces()
         var sum = 0
         for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
             let count = try await messageStore.purge(now: now, limit: batch)
@@ -123,6 +125,7 @@ package final class Messenger: Sendable {
 
     /// Commits what waits and refuses what comes; the last step, after the listeners have closed.
     package func shutdown() async {
+        await accounts.writeTraces(isLast: true)
         await durable.shutdown()
         await messages.shutdown()
     }

@@ -7,6 +7,7 @@ package import HermesCore
 extension SQLiteStore: AccountStore {
     package func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account {
         try await write { (db, _) in
+            if let invitation = account.invitation { try Self.use(invitation, at: now, in: db) }
             try Self.refusingTakenNames {
                 try db.execute(
                     sql: "INSERT INTO account (nick_name, nick_key, password, created_at) VALUES (?, ?, ?, ?)",
@@ -25,12 +26,7 @@ extension SQLiteStore: AccountStore {
     }
 
     package func find(_ key: AccountKey) async throws(HermesError) -> StoredAccount? {
-        try await read { db in
-            switch key {
-            case .id(let id): try Self.account(db, "WHERE id = ?", [id.rawValue])
-            case .nickName(let name): try Self.account(db, "WHERE nick_key = ?", [name.key])
-            }
-        }
+        try await read { db in try DeviceReader(db: db).account(key) }
     }
 
     package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
@@ -52,7 +48,8 @@ extension SQLiteStore: AccountStore {
             account.nickName = change.nickName ?? account.nickName
             account.avatarURL = change.avatarURL ?? account.avatarURL
             account.isDisabled = change.isDisabled ?? account.isDisabled
-            let password = change.password ?? stored.password
+            let isExpected = change.expectedPassword.map { $0 == stored.password } ?? true
+            let password = isExpected ? change.password ?? stored.password : stored.password
             try Self.refusingTakenNames {
                 try db.execute(
                     sql: """
@@ -70,18 +67,7 @@ extension SQLiteStore: AccountStore {
     }
 
     package func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner? {
-        try await read { db in
-            let row = try Row.fetchOne(
-                db,
-                sql: "SELECT user, device_id FROM token WHERE hash = ?",
-                arguments: [Self.blob(token)]
-            )
-            guard let row else { return nil }
-            guard let user = UserID(row["user"] as Int64), let device = DeviceID(row["device_id"] as String) else {
-                throw StoreFailure.damagedRow
-            }
-            return TokenOwner(user: user, device: device)
-        }
+        try await read { db in try DeviceReader(db: db).owner(of: token) }
     }
 
     private static let selectAccount =

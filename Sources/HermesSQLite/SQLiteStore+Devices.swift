@@ -6,67 +6,106 @@ internal import GRDB
 package import HermesCore
 
 extension SQLiteStore {
-    package func open(
-        _ device: DeviceDescription,
-        of user: UserID,
-        token: TokenHash?,
-        now: Timestamp
-    ) async throws(HermesError) -> Device {
-        try await write { (db, users) in
-            users.append(user)
-            let oldest = try Int64.fetchOne(
-                db,
-                sql: "SELECT oldest FROM inbox_head WHERE user = ?",
-                arguments: [user.rawValue]
-            )
-            guard let oldest else { throw Refusals.noSuchAccount }
-            try db.execute(
-                sql: """
-                    INSERT INTO device (user, device_id, name, platform, app_version, created_at, last_seen_at, cursor)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                    ON CONFLICT (user, device_id) DO UPDATE SET name = excluded.name, platform = excluded.platform,
-                        app_version = excluded.app_version, last_seen_at = excluded.last_seen_at
-                    """,
-                arguments: [
-                    user.rawValue, device.id.rawValue, device.name, device.platform, device.appVersion, now.rawValue,
-                    now.rawValue, oldest - 1,
-                ]
-            )
-            if let token {
-                try db.execute(
-                    sql: "INSERT OR REPLACE INTO token (hash, user, device_id, created_at) VALUES (?, ?, ?, ?)",
-                    arguments: [Self.blob(token), user.rawValue, device.id.rawValue, now.rawValue]
-                )
-                // By the time they were made; of one millisecond, the one that is new now counts as the newest.
-                try db.execute(
-                    sql: """
-                        DELETE FROM token WHERE hash IN (SELECT hash FROM token WHERE user = ? AND device_id = ?
-                            ORDER BY hash = ? DESC, created_at DESC LIMIT -1 OFFSET ?)
-                        """,
-                    arguments: [
-                        user.rawValue, device.id.rawValue, Self.blob(token), StoreSettings.maxTokensPerDevice,
-                    ]
-                )
-            }
-            try Self.updateAcknowledged(db, of: user)
-            let row = try Row.fetchOne(
-                db,
-                sql: "\(Self.selectDevice) WHERE user = ? AND device_id = ?",
-                arguments: [user.rawValue, device.id.rawValue]
-            )
-            guard let row else { throw StoreFailure.damagedRow }
-            return try Self.device(row)
+    package func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device {
+        switch try await commitAlone(.openDevice(opening), now: now) {
+        case .deviceOpened(let device): return device
+        case .refused(let error): throw error
+        default: throw HermesError(.internalError, "the store answered another operation")
         }
     }
 
     package func devices(of user: UserID) async throws(HermesError) -> [Device] {
-        try await read { db in
-            try Row.fetchAll(
-                db,
-                sql: "\(Self.selectDevice) WHERE user = ? ORDER BY id",
-                arguments: [user.rawValue]
-            ).map { try Self.device($0) }
+        try await read { db in try DeviceReader(db: db).devices(of: user) }
+    }
+
+    package func standing(
+        _ key: LoginKey,
+        device: DeviceID?,
+        address: String?
+    ) async throws(HermesError) -> LoginStanding? {
+        try await read { [epoch] db in
+            let reader = DeviceReader(db: db)
+            var owner: TokenOwner?
+            let account: AccountKey
+            switch key {
+            case .account(let key):
+                account = key
+            case .token(let token):
+                guard let found = try reader.owner(of: token) else { return nil }
+                owner = found
+                account = .id(found.user)
+            }
+            guard let stored = try reader.account(account) else { return nil }
+            let user = stored.account.id
+            return LoginStanding(
+                stored: stored,
+                owner: owner,
+                device: try (device ?? owner?.device).flatMap { try reader.device($0, of: user) },
+                networkSeenAt: try reader.seenAt(NetworkMark(of: user, at: address), of: user),
+                position: try InboxReader(db: db, epoch: epoch).position(of: user)
+            )
         }
+    }
+
+    package func note(_ traces: [LoginTrace]) async throws(HermesError) {
+        try await write { (db, _) in
+            for trace in traces {
+                switch trace {
+                case .device(let device, let user, let time): try Self.note(device, of: user, at: time, in: db)
+                case .network(let network, let user, let time): try Self.note(network, of: user, at: time, in: db)
+                }
+            }
+        }
+    }
+
+    private static func note(
+        _ device: DeviceDescription,
+        of user: UserID,
+        at time: Timestamp,
+        in db: Database
+    ) throws {
+        let update = try PreparedStatement(
+            db,
+            """
+            UPDATE device SET name = ?, platform = ?, app_version = ?, last_seen_at = max(last_seen_at, ?)
+            WHERE user = ? AND device_id = ?
+            """
+        )
+        update.bind(time, at: 4)
+        update.bind(user, at: 5)
+        try update.bind(device.name, at: 1) {
+            try update.bind(device.platform, at: 2) {
+                try update.bind(device.appVersion, at: 3) {
+                    try update.bind(device.id.rawValue, at: 6) { try update.run() }
+                }
+            }
+        }
+    }
+
+    private static func note(_ network: NetworkMark, of user: UserID, at time: Timestamp, in db: Database) throws {
+        let upsert = try PreparedStatement(
+            db,
+            """
+            INSERT INTO known_network (user, network, seen_at) SELECT ?1, ?2, ?3
+            WHERE EXISTS (SELECT 1 FROM account WHERE id = ?1)
+            ON CONFLICT (user, network) DO UPDATE SET seen_at = max(seen_at, excluded.seen_at)
+            """
+        )
+        upsert.bind(user, at: 1)
+        upsert.bind(network.rawValue, at: 2)
+        upsert.bind(time, at: 3)
+        try upsert.run()
+        let trim = try PreparedStatement(
+            db,
+            """
+            DELETE FROM known_network WHERE user = ?1 AND (seen_at < ?2 OR network IN (
+                SELECT network FROM known_network WHERE user = ?1 ORDER BY seen_at DESC, network LIMIT -1 OFFSET ?3))
+            """
+        )
+        trim.bind(user, at: 1)
+        trim.bind(time.advanced(by: .zero - StoreSettings.networkPeriod), at: 2)
+        trim.bind(Int64(StoreSettings.maxNetworksPerAccount), at: 3)
+        try trim.run()
     }
 
     package func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError) {
@@ -114,24 +153,6 @@ extension SQLiteStore {
                 WHERE user = ?
                 """,
             arguments: [user.rawValue, user.rawValue]
-        )
-    }
-
-    private static let selectDevice =
-        "SELECT device_id, name, platform, app_version, created_at, last_seen_at, cursor FROM device"
-
-    private static func device(_ row: Row) throws -> Device {
-        guard let id = DeviceID(row["device_id"] as String) else { throw StoreFailure.damagedRow }
-        return Device(
-            description: DeviceDescription(
-                id: id,
-                name: row["name"],
-                platform: row["platform"],
-                appVersion: row["app_version"]
-            ),
-            createdAt: Timestamp(rawValue: row["created_at"]),
-            lastSeenAt: Timestamp(rawValue: row["last_seen_at"]),
-            cursor: UInt64(bitPattern: row["cursor"] as Int64)
         )
     }
 }

@@ -74,34 +74,47 @@ package final class SQLiteStore: Sendable {
 
     /// Runs a batch on the writer, with the cache taken out; it comes back only if the transaction commits.
     func commitBatch(_ operations: [WriteOperation], now: Timestamp) throws -> [WriteOutcome] {
-        try pool.writeWithoutTransaction { db in
-            var taken = cache.withLock { cache in
-                let taken = cache
-                cache = WriterCache(freshEntries: taken.freshEntries)
-                return taken
+        try pool.writeWithoutTransaction { db in try commitBatch(operations, now: now, in: db) }
+    }
+
+    /// The same for one operation, for who cannot block.
+    func commitAlone(_ operation: WriteOperation, now: Timestamp) async throws(HermesError) -> WriteOutcome? {
+        do {
+            return try await pool.writeWithoutTransaction { [self] db in
+                try commitBatch([operation], now: now, in: db).first
             }
-            var outcomes: [WriteOutcome] = []
-            var removedSessions: [DurableSessionID] = []
-            var unreadChanges: [UserID: Int] = [:]
-            outcomes.reserveCapacity(operations.count)
-            try db.inTransaction(.immediate) {
-                var writer = try BatchWriter(db, cache: taken, unread: unread, settings: settings, now: now)
-                taken = WriterCache()
-                for operation in operations {
-                    outcomes.append(try writer.apply(operation))
-                }
-                removedSessions = writer.removedSessions
-                unreadChanges = writer.unreadChanges
-                taken = try writer.finish()
-                return .commit
-            }
-            cache.withLock { $0 = taken }
-            unread.apply(unreadChanges)
-            if !removedSessions.isEmpty {
-                sessionCache.withLock { cache in for id in removedSessions { cache.heads[id] = nil } }
-            }
-            return outcomes
+        } catch {
+            throw failure(error)
         }
+    }
+
+    private func commitBatch(_ operations: [WriteOperation], now: Timestamp, in db: Database) throws -> [WriteOutcome] {
+        var taken = cache.withLock { cache in
+            let taken = cache
+            cache = WriterCache(freshEntries: taken.freshEntries)
+            return taken
+        }
+        var outcomes: [WriteOutcome] = []
+        var removedSessions: [DurableSessionID] = []
+        var unreadChanges: [UserID: Int] = [:]
+        outcomes.reserveCapacity(operations.count)
+        try db.inTransaction(.immediate) {
+            var writer = try BatchWriter(db, cache: taken, unread: unread, settings: settings, now: now)
+            taken = WriterCache()
+            for operation in operations {
+                outcomes.append(try writer.apply(operation))
+            }
+            removedSessions = writer.removedSessions
+            unreadChanges = writer.unreadChanges
+            taken = try writer.finish()
+            return .commit
+        }
+        cache.withLock { $0 = taken }
+        unread.apply(unreadChanges)
+        if !removedSessions.isEmpty {
+            sessionCache.withLock { cache in for id in removedSessions { cache.heads[id] = nil } }
+        }
+        return outcomes
     }
 
     /// Runs a change that is not a commit; the cache forgets the users it concerns.

@@ -96,6 +96,12 @@ struct BenchAccounts {
             return BenchAccount(uid: session.uid, name: name, device: "bench", token: session.token)
         } catch {
             await client.close()
+            if let error = error as? HermesClientError, error.code == .rateLimited {
+                throw ClientFailure(
+                    "the server takes no more registrations this hour; start it with limits.registrationsPerAddress: 0 and "
+                        + "limits.registrationsPerHour: 0"
+                )
+            }
             throw error
         }
     }

@@ -26,7 +26,8 @@ struct BenchCommand: AsyncParsableCommand {
             """,
         subcommands: [
             RoomBench.self, MQTTBench.self, DelimitedBench.self, IMPBBench.self, PushBench.self, IdleBench.self,
-            StoreBench.self, SessionsBench.self, TopicBench.self, ReconnectBench.self, HeartbeatBench.self,
+            StoreBench.self, SessionsBench.self, LoginsBench.self, TopicBench.self, ReconnectBench.self,
+            HeartbeatBench.self,
             HoldBench.self,
         ]
     )

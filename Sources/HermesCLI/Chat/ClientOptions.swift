@@ -40,6 +40,11 @@ struct LoginOptions: ParsableArguments {
     @Flag(help: "Create the account first.")
     var register = false
 
+    @Option(
+        help: ArgumentHelp("With --register: the code of an invitation, if the server asks for one.", valueName: "code")
+    )
+    var invitation: String = ""
+
     @Option(help: ArgumentHelp("Read the password from the first line of this file.", valueName: "file"))
     var passwordFile: String?
 

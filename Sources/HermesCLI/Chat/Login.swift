@@ -40,7 +40,8 @@ struct Login {
         )
         let session = try await client.logIn(
             options.register
-                ? .register(nickName: name, password: password) : .password(nickName: name, password: password)
+                ? .register(nickName: name, password: password, invitation: options.invitation)
+                : .password(nickName: name, password: password)
         )
         if !options.noCache {
             let entry = TokenCache.Entry(uid: session.uid, device: device, token: session.token)

@@ -147,8 +147,9 @@ struct DelimitedLink: ConnectionLink {
         askedAt = WallClock.milliseconds()
         strayLogins.began()
         switch credential {
-        case .register(let nickName, let password):
+        case .register(let nickName, let password, let invitation):
             var register = Hermes_V1_Register()
+            register.invitation = invitation
             register.nickName = nickName
             register.password = password
             register.device = describedDevice
@@ -357,7 +358,7 @@ extension DelimitedLink {
         strayLogins.answered()
         guard !result.hasError, case .session(let session) = result.value else {
             let error = HermesClientError(result.error)
-            if case .register(let nickName, let password) = credential {
+            if case .register(let nickName, let password, _) = credential {
                 if error.code == .nameTaken, mayBeRegistered {
                     credential = .password(nickName: nickName, password: password)
                     strayLogins.began()

@@ -53,11 +53,12 @@ struct IMPBLink: ConnectionLink {
     mutating func connected(effects: inout Effects) throws {
         guard let credential else { throw HermesClientError(.closed, "log in first") }
         switch credential {
-        case .register(let nickName, let password):
+        case .register(let nickName, let password, let invitation):
             guard !mayBeRegistered else { return try logIn(nickName, password: password, effects: &effects) }
             var request = IMPB_signin_request()
             request.nickName = nickName
             request.pwd = password
+            request.invitation = invitation
             registerIsUnanswered = true
             effects.append(.send(try .user(.signIn, request), id: ID.registration))
         case .password(let nickName, let password):
@@ -113,7 +114,7 @@ struct IMPBLink: ConnectionLink {
         switch id {
         case ID.registration:
             registerIsUnanswered = false
-            guard reply.isSuc, case .register(let nickName, let password) = credential else {
+            guard reply.isSuc, case .register(let nickName, let password, _) = credential else {
                 return effects.append(.refused(HermesClientError(reply)))
             }
             // The reply's token would do, too; but only a login tells the server about the device.

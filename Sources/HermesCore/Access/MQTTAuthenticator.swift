@@ -9,8 +9,20 @@ package struct MQTTAuthenticator: Sendable {
     /// What a client was found to be.
     package struct Outcome: Sendable {
         package let identity: ClientIdentity
-        /// The login of the client's device; nil without an account, and where the client id is no ``DeviceID``.
+        /// What the client's inbox is opened with; nil without an account, and where the client id is no ``DeviceID``.
+        package let device: (admission: Admission, description: DeviceDescription)?
+        /// The login of the client's device, where the account has it already.
         package let login: Login?
+
+        init(
+            identity: ClientIdentity,
+            device: (admission: Admission, description: DeviceDescription)? = nil,
+            login: Login? = nil
+        ) {
+            self.identity = identity
+            self.device = device
+            self.login = login
+        }
     }
 
     /// What clients' devices are called in the account's list.
@@ -69,10 +81,11 @@ package struct MQTTAuthenticator: Sendable {
         guard isAnonymousAllowed else {
             return .failure(HermesError(.notAuthenticated, "this server needs a user name and a password"))
         }
-        return .success(Outcome(identity: ClientIdentity(clientID: clientID), login: nil))
+        return .success(Outcome(identity: ClientIdentity(clientID: clientID)))
     }
 
-    /// As ``identify(userName:password:clientID:certificateIdentity:address:)``, with the login of the device.
+    /// As ``identify(userName:password:clientID:certificateIdentity:address:)``, with what opens the inbox. Registers no
+    /// device.
     package func logIn(
         userName: String?,
         password: ByteBuffer?,
@@ -88,7 +101,7 @@ package struct MQTTAuthenticator: Sendable {
             guard isAnonymousAllowed else {
                 throw HermesError(.notAuthenticated, "this server needs a user name and a password")
             }
-            return Outcome(identity: ClientIdentity(clientID: clientID), login: nil)
+            return Outcome(identity: ClientIdentity(clientID: clientID))
         }
         guard let secret = String(validating: password.readableBytesView, as: UTF8.self) else {
             throw Self.wrongCredentials
@@ -144,16 +157,16 @@ package struct MQTTAuthenticator: Sendable {
     ) async throws(HermesError) -> Outcome {
         guard let device = DeviceID(clientID) else {
             let account = try await accounts.verify(credential, address: address)
-            return Outcome(identity: ClientIdentity(userName: account.nickName.key, clientID: clientID), login: nil)
+            return Outcome(identity: ClientIdentity(userName: account.nickName.key, clientID: clientID))
         }
         let description = DeviceDescription(id: device, name: clientID, platform: Self.platform)
-        let login = try await accounts.logIn(credential, device: description, address: address)
+        let (admission, login) = try await accounts.admit(credential, as: description, address: address)
         let identity = ClientIdentity(
-            principal: login.principal,
-            userName: login.principal.nickName.key,
+            principal: admission.principal(on: device),
+            userName: admission.account.nickName.key,
             clientID: clientID
         )
-        return Outcome(identity: identity, login: login)
+        return Outcome(identity: identity, device: (admission, description), login: login)
     }
 
     /// A name that was proved elsewhere: that of an account if there is one of this name, else a name alone.
@@ -168,13 +181,13 @@ package struct MQTTAuthenticator: Sendable {
         } catch {
             throw HermesError(.invalidToken, "the name that was proved cannot be a user name: \(error.message)")
         }
-        var outcome = Outcome(identity: ClientIdentity(userName: name.key, clientID: clientID), login: nil)
+        var outcome = Outcome(identity: ClientIdentity(userName: name.key, clientID: clientID))
         if let account = try await accounts.account(.nickName(name)) {
-            outcome = try await logIn(.claim(account.id), clientID: clientID, address: address)
+            outcome = try await logIn(.vouched(account.id), clientID: clientID, address: address)
         }
         var identity = outcome.identity
         identity.claims = token.claims
         identity.expiresAt = token.expiresAt
-        return Outcome(identity: identity, login: outcome.login)
+        return Outcome(identity: identity, device: outcome.device, login: outcome.login)
     }
 }

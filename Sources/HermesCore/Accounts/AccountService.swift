@@ -5,18 +5,25 @@ import Synchronization
 
 /// Registers accounts, logs them in, keeps their devices and tokens. Safe to call from anywhere.
 ///
-/// Passwords are hashed off the event loops, a bounded number at once; failed logins are delayed per account and per
-/// address (``LoginThrottle``).
+/// Passwords are hashed off the event loops, a bounded number at once; guesses and registrations are limited
+/// (``LoginThrottle``, ``RegistrationLimit``). A login of a device that is known, by token or over a protocol that hands out
+/// none, writes nothing: what it leaves behind is written later (``LoginLedger``).
 package final class AccountService: Sendable {
-    private let store: any AccountStore
-    private let messages: any MessageStore
+    let store: any AccountStore
+    let messages: any MessageStore
     let sessions: SessionRegistry
-    private let time: any TimeSource
-    private let settings: AccountSettings
-    private let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
+    let time: any TimeSource
+    let settings: AccountSettings
+    let hasher: PasswordHasher
+    /// Makes, lists and revokes invitations.
+    package let invitations: InvitationService
+    let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
+    private let committer: GroupCommitter?
     private let endTopicClients: @Sendable (String, SessionEnd, EndedDevices) -> Void
-    private let hasher: PasswordHasher
-    private let throttle: Mutex<LoginThrottle>
+    let throttle: Mutex<LoginThrottle>
+    let registrations: Mutex<RegistrationLimit>
+    let ledger = Mutex(LoginLedger())
+    private let nextWrite = Mutex(Duration.zero)
 
     /// Creates the service.
     ///
@@ -26,6 +33,7 @@ package final class AccountService: Sendable {
     ///   - sessions: whose sessions end when an account changes.
     ///   - time: tells the time.
     ///   - settings: the rules.
+    ///   - committer: opens devices in the commits of many; nil: each in a commit of its own.
     ///   - acknowledged: how far a device has come by what is not in the store yet; 0 if unknown. A device that
     ///     acknowledges and comes back at once gets nothing twice.
     ///   - endTopicClients: ends the connections of an account, by ``NickName/key``, that are logged in and have no inbox.
@@ -35,6 +43,7 @@ package final class AccountService: Sendable {
         sessions: SessionRegistry,
         time: any TimeSource,
         settings: AccountSettings = AccountSettings(),
+        committer: GroupCommitter? = nil,
         acknowledged: @escaping @Sendable (UserID, DeviceID) -> UInt64 = { _, _ in 0 },
         endTopicClients: @escaping @Sendable (String, SessionEnd, EndedDevices) -> Void = { _, _, _ in }
     ) {
@@ -43,66 +52,21 @@ package final class AccountService: Sendable {
         self.sessions = sessions
         self.time = time
         self.settings = settings
+        self.committer = committer
         self.acknowledged = acknowledged
         self.endTopicClients = endTopicClients
+        invitations = InvitationService(store: store, time: time)
         hasher = PasswordHasher(
             parameters: settings.passwordParameters,
             maxConcurrent: settings.maxConcurrentHashes,
-            maxWaiting: settings.maxWaitingHashes
+            maxWaiting: settings.maxWaitingHashes,
+            maxWaitingOfOne: settings.maxWaitingHashesOfOne
         )
         throttle = Mutex(LoginThrottle(limits: settings.loginLimits))
+        registrations = Mutex(RegistrationLimit(limits: settings.registrationLimits))
     }
 
     // MARK: Who are you
-
-    /// Creates an account and opens its first device.
-    ///
-    /// - Parameters:
-    ///   - nickName: as the user typed it.
-    ///   - password: in the clear; 6 to 256 bytes.
-    ///   - device: the device that registers.
-    ///   - address: the peer's address without port, for limits; nil for local callers.
-    /// - Returns: the login, with a new token.
-    /// - Throws: `.nameTaken`, `.invalidArgument`, `.registrationClosed`, `.loginDelayed`, `.overloaded`,
-    ///   `.storageUnavailable`.
-    package func register(
-        nickName: String,
-        password: String,
-        device: DeviceDescription,
-        address: String?
-    ) async throws(HermesError) -> Login {
-        guard settings.registrationOpen else {
-            throw HermesError(.registrationClosed, "this server does not take registrations")
-        }
-        let stamp = sessions.stamp()
-        let account = try await create(nickName: nickName, password: password, address: address)
-        return try await open(account, device, isNewToken: true, tokenHash: nil, stamp: stamp)
-    }
-
-    /// Creates an account without a device, whether or not registration is open (administration).
-    ///
-    /// - Throws: `.nameTaken`, `.invalidArgument`, `.storageUnavailable`.
-    package func createAccount(nickName: String, password: String) async throws(HermesError) -> Account {
-        try await create(nickName: nickName, password: password, address: nil)
-    }
-
-    private func create(nickName: String, password: String, address: String?) async throws(HermesError) -> Account {
-        let name = try NickName(nickName)
-        try check(newPassword: password)
-        let address = address.map(LoginThrottle.addressKey)
-        try begin(account: nil, address: address)
-        // Looked up before the hash is computed, which is dear; the store has the last word.
-        let isTaken = try await store.find(.nickName(name)) != nil
-        do throws(HermesError) {
-            if isTaken { throw HermesError(.nameTaken, "this nick name is taken; choose another") }
-            let hash = try await hasher.hash(password)
-            return try await store.create(NewAccount(nickName: name, password: hash), now: time.now())
-        } catch {
-            // Counted, so that nobody can try out names at full speed.
-            if error.code == .nameTaken { throttle.withLock { $0.failed(address: address, now: time.uptime()) } }
-            throw error
-        }
-    }
 
     /// Logs in by name and password, or by token, and opens the device.
     ///
@@ -113,176 +77,129 @@ package final class AccountService: Sendable {
     ///   - device: the device that logs in.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Returns: the login; with a new token if it was by password.
-    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled`, `.loginDelayed`, `.overloaded`,
-    ///   `.storageUnavailable`.
+    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled`, `.loginDelayed`, `.deviceLimitReached`,
+    ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
     package func logIn(
         _ credential: Credential,
         device: DeviceDescription,
         address: String?
     ) async throws(HermesError) -> Login {
-        let stamp = sessions.stamp()
-        let address = address.map(LoginThrottle.addressKey)
+        let commits = committer?.acknowledgementCommits
+        let admission = try await admit(credential, device: device.id, address: address)
+        var device = device
+        var isNewToken = false
         switch credential {
-        case .password(let nickName, let password):
-            let account = try await check(nickName: nickName, password: password, address: address)
-            try await makeRoom(for: device.id, of: account.id)
-            return try await open(account, device, isNewToken: true, tokenHash: nil, stamp: stamp)
-        case .token(let text):
-            let (account, owner, hash) = try await check(token: text, address: address)
-            var device = device
-            device.id = owner.device
-            return try await open(account, device, isNewToken: false, tokenHash: hash, stamp: stamp)
-        case .tokenOfAnyDevice(let text):
-            let (account, _, hash) = try await check(token: text, address: address)
-            try await makeRoom(for: device.id, of: account.id)
-            return try await open(account, device, isNewToken: false, tokenHash: hash, stamp: stamp)
-        case .passwordOrToken(let nickName, let secret):
-            let (account, hash) = try await check(nickName: nickName, secret: secret, address: address)
-            try await makeRoom(for: device.id, of: account.id)
-            return try await open(account, device, isNewToken: false, tokenHash: hash, stamp: stamp)
-        case .claim(let user):
-            let account = try await check(claim: user, address: address)
-            try await checkClaim(of: device, of: user)
-            return try await open(account, device, isNewToken: false, tokenHash: nil, stamp: stamp)
+        case .token: device.id = admission.tokenOwner ?? device.id
+        case .password: isNewToken = true
+        case .tokenOfAnyDevice, .passwordOrToken, .claim, .vouched: break
         }
+        return try await open(device, by: admission, isNewToken: isNewToken, readAfter: commits)
     }
 
-    /// Checks a credential and opens no device: for clients that are none.
+    /// Admits a client, and opens its device if the account has that already; for protocols where a client need not be one.
     ///
-    /// - Throws: as ``logIn(_:device:address:)``.
-    package func verify(_ credential: Credential, address: String?) async throws(HermesError) -> Account {
-        let address = address.map(LoginThrottle.addressKey)
-        switch credential {
-        case .password(let nickName, let password):
-            return try await check(nickName: nickName, password: password, address: address)
-        case .token(let text), .tokenOfAnyDevice(let text):
-            return try await check(token: text, address: address).0
-        case .passwordOrToken(let nickName, let secret):
-            return try await check(nickName: nickName, secret: secret, address: address).0
-        case .claim(let user):
-            return try await check(claim: user, address: address)
-        }
+    /// - Returns: the login is nil where the device is new, or proved itself better before: ``open(_:by:)`` decides.
+    /// - Throws: as ``admit(_:device:address:)``.
+    package func admit(
+        _ credential: Credential,
+        as device: DeviceDescription,
+        address: String?
+    ) async throws(HermesError) -> (admission: Admission, login: Login?) {
+        let commits = committer?.acknowledgementCommits
+        let admission = try await admit(credential, device: device.id, address: address)
+        guard let known = admission.standing.device, known.proof == admission.proof else { return (admission, nil) }
+        return (admission, try await open(device, by: admission, isNewToken: false, readAfter: commits))
     }
 
-    /// Runs a check that is made elsewhere; its failures count against the address as those of logins do.
+    /// Opens the device of somebody who was admitted before: registers it if it is new.
     ///
-    /// A check that succeeds is never delayed, for the address may be shared: it must not be possible to guess.
-    package func limitingFailures<Value: Sendable>(
-        of address: String?,
-        _ check: () async throws(HermesError) -> Value
-    ) async throws(HermesError) -> Value {
-        do throws(HermesError) {
-            return try await check()
-        } catch {
-            guard error.code == .invalidToken || error.code == .wrongCredentials else { throw error }
-            let address = address.map(LoginThrottle.addressKey)
-            try begin(account: nil, address: address)
-            throttle.withLock { $0.failed(address: address, now: time.uptime()) }
-            throw error
-        }
+    /// - Returns: the login, without a new token.
+    /// - Throws: `.notFound`, `.accountDisabled`, `.deviceLimitReached`, `.forbidden`, `.overloaded`, `.storageUnavailable`.
+    package func open(_ device: DeviceDescription, by admission: Admission) async throws(HermesError) -> Login {
+        let commits = committer?.acknowledgementCommits
+        guard
+            let standing = try await store.standing(
+                .account(.id(admission.account.id)),
+                device: device.id,
+                address: nil
+            )
+        else { throw HermesError(.notFound, "there is no such account") }
+        try check(isEnabled: standing.stored.account)
+        let renewed = Admission(
+            tokenHash: admission.tokenHash,
+            proof: admission.proof,
+            standing: standing,
+            stamp: admission.stamp
+        )
+        return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
     }
 
-    private func check(claim user: UserID, address: String?) async throws(HermesError) -> Account {
-        guard let stored = try await store.find(.id(user)) else { throw try refused(address: address) }
-        try checkEnabled(stored.account)
-        return stored.account
-    }
-
-    /// The token is looked up first and counts as no failure: a password may look like one.
-    private func check(
-        nickName: String,
-        secret: String,
-        address: String?
-    ) async throws(HermesError) -> (Account, TokenHash?) {
-        if secret.utf8.count == AccessToken.bytes, let hash = TokenHash(ofToken: secret),
-            let owner = try await store.owner(of: hash), let stored = try await store.find(.id(owner.user))
-        {
-            guard let name = try? NickName(nickName), name == stored.account.nickName else {
-                throw try refused(address: address)
-            }
-            try checkEnabled(stored.account)
-            return (stored.account, hash)
-        }
-        return (try await check(nickName: nickName, password: secret, address: address), nil)
-    }
-
-    private func check(nickName: String, password: String, address: String?) async throws(HermesError) -> Account {
-        let name: NickName
-        do throws(HermesError) { name = try NickName(nickName) } catch { throw try refused(address: address) }
-        guard password.utf8.count <= settings.maxPasswordBytes else { throw try refused(address: address) }
-        try begin(account: name.key, address: address)
-        let stored: StoredAccount?
-        let isRight: Bool
-        do throws(HermesError) {
-            stored = try await store.find(.nickName(name))
-            isRight = try await hasher.verify(password, against: stored?.password)
-        } catch {
-            throttle.withLock { $0.undecided(account: name.key) }
-            throw error
-        }
-        guard let stored, isRight else { throw try refused(address: address) }
-        throttle.withLock { $0.succeeded(account: name.key) }
-        try checkEnabled(stored.account)
-        return stored.account
-    }
-
-    private func check(
-        token: String,
-        address: String?
-    ) async throws(HermesError) -> (Account, TokenOwner, TokenHash) {
-        if let hash = TokenHash(ofToken: token), let owner = try await store.owner(of: hash),
-            let stored = try await store.find(.id(owner.user))
-        {
-            try checkEnabled(stored.account)
-            return (stored.account, owner, hash)
-        }
-        // A right token is never delayed: it cannot be guessed, and the address may be shared.
-        try begin(account: nil, address: address)
-        throttle.withLock { $0.failed(address: address, now: time.uptime()) }
-        throw HermesError(.invalidToken, "the token is unknown or revoked; log in with the password")
-    }
-
-    private func refused(address: String?) throws(HermesError) -> HermesError {
-        try begin(account: nil, address: address)
-        throttle.withLock { $0.failed(address: address, now: time.uptime()) }
-        return HermesError(.wrongCredentials, "wrong name or password")
-    }
-
-    private func begin(account: String?, address: String?) throws(HermesError) {
-        let now = time.uptime()
-        guard let delay = throttle.withLock({ $0.begin(account: account, address: address, now: now) }) else { return }
-        throw HermesError(.loginDelayed, "too many failed logins; wait before the next", retryAfter: delay)
-    }
-
-    private func checkEnabled(_ account: Account) throws(HermesError) {
-        if account.isDisabled { throw HermesError(.accountDisabled, "this account is disabled") }
-    }
-
-    private func open(
-        _ account: Account,
+    /// - Parameter commits: how many commits had acknowledgements before the store was read.
+    func open(
         _ description: DeviceDescription,
+        by admission: Admission,
         isNewToken: Bool,
-        tokenHash: TokenHash?,
-        stamp: UInt64
+        readAfter commits: UInt64?
     ) async throws(HermesError) -> Login {
+        let description = description.clamped
+        let user = admission.account.id
         let token = isNewToken ? AccessToken() : nil
-        // Asked before: what is in the store meanwhile is not told any more.
-        let acknowledged = acknowledged(account.id, description.id)
-        var device = try await store.open(description.clamped, of: account.id, token: token?.hash, now: time.now())
-        let position = try await messages.position(of: account.id)
+        // Asked before the store is: what is there meanwhile is not told any more.
+        let acknowledged = acknowledged(user, description.id)
+        var position = admission.standing.position
+        var device: Device
+        if token == nil, let known = admission.standing.device, known.description.id == description.id,
+            known.proof == admission.proof
+        {
+            var fresh = known
+            if committer?.acknowledgementCommits != commits,
+                let again = try await store.standing(.account(.id(user)), device: description.id, address: nil)
+            {
+                fresh = again.device ?? known
+                position = again.position
+            }
+            device = seen(fresh, as: description, of: user)
+        } else {
+            device = try await open(
+                DeviceOpening(
+                    user: user,
+                    device: description,
+                    token: token?.hash,
+                    proof: admission.proof,
+                    maxDevices: settings.maxDevices
+                )
+            )
+            position = try await messages.position(of: user)
+        }
         device.cursor = max(device.cursor, min(acknowledged, position.head))
         return Login(
-            principal: Principal(
-                user: account.id,
-                nickName: account.nickName,
-                device: device.description.id,
-                loginStamp: stamp
-            ),
+            principal: admission.principal(on: description.id),
             token: token?.text,
-            tokenHash: token?.hash ?? tokenHash,
+            tokenHash: token?.hash ?? admission.tokenHash,
             device: device,
             position: position
         )
+    }
+
+    /// Notes that a known device is there; no write.
+    private func seen(_ known: Device, as description: DeviceDescription, of user: UserID) -> Device {
+        let now = time.now()
+        var device = ledger.withLock { $0.renewed(known, of: user) }
+        let isDue = now >= device.lastSeenAt.advanced(by: LoginLedger.deviceInterval)
+        if isDue || device.description != description {
+            ledger.withLock { $0.note(.device(description, of: user, at: now)) }
+        }
+        device.description = description
+        device.lastSeenAt = now
+        return device
+    }
+
+    private func open(_ opening: DeviceOpening) async throws(HermesError) -> Device {
+        guard let committer else { return try await store.open(opening, now: time.now()) }
+        let result = await withCheckedContinuation { continuation in
+            committer.submit(.openDevice(opening), .device { continuation.resume(returning: $0) })
+        }
+        return try result.get()
     }
 
     /// Revokes the token of this session, and removes its device if asked. The caller ends its own connection.
@@ -291,178 +208,39 @@ package final class AccountService: Sendable {
         if removeDevice { try await store.revoke(.device(principal.device, of: principal.user), now: time.now()) }
     }
 
-    // MARK: Accounts
-
-    /// Finds an account; nil if there is none.
-    package func account(_ key: AccountKey) async throws(HermesError) -> Account? { try await store.find(key)?.account }
-
-    /// Accounts, ascending by id.
-    package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
-        try await store.accounts(after: id, limit: min(max(1, limit), 1000))
-    }
-
-    /// Changes the profile. Another name ends the account's MQTT connections and kept sessions, which go by the name.
-    package func changeProfile(
-        of user: UserID,
-        nickName: String?,
-        avatarURL: String?
-    ) async throws(HermesError) -> Account {
-        var change = AccountChange()
-        if let nickName { change.nickName = try NickName(nickName) }
-        if let avatarURL {
-            try Account.check(avatarURL: avatarURL)
-            change.avatarURL = avatarURL
-        }
-        guard change.nickName != nil, let old = try await store.find(.id(user))?.account.nickName else {
-            return try await store.update(user, change)
-        }
-        let account = try await store.update(user, change)
-        if account.nickName.key != old.key { endTopicClients(old.key, .accountRenamed, .all) }
-        return account
-    }
-
-    /// Disables or enables an account; disabling ends its sessions.
-    package func setDisabled(_ user: UserID, _ isDisabled: Bool) async throws(HermesError) {
-        let account = try await store.update(user, AccountChange(isDisabled: isDisabled))
-        if isDisabled { end(account, .accountDisabled, .all) }
-    }
-
-    /// Locks an account out for good, before it is deleted: from here on nobody logs in to it.
+    /// Writes what logins have left behind; to be called now and then, by one caller at a time. What cannot be written waits.
     ///
-    /// - Throws: `.notFound`, `.storageUnavailable`.
-    func close(_ user: UserID) async throws(HermesError) {
-        let account = try await store.update(user, AccountChange(isDisabled: true))
-        end(account, .accountDeleted, .all)
+    /// - Parameter isLast: writes whatever there is; else it waits some seconds for more.
+    package func writeTraces(isLast: Bool = false) async {
+        let now = time.uptime()
+        let isDue = nextWrite.withLock { next in
+            guard isLast || now >= next else { return false }
+            next = now + .seconds(5)
+            return true
+        }
+        guard isDue else { return }
+        while !Task.isCancelled || isLast {
+            let traces = ledger.withLock { $0.take(500) }
+            if traces.isEmpty { return }
+            do {
+                try await store.note(traces)
+                ledger.withLock { $0.written() }
+            } catch {
+                return ledger.withLock { $0.putBack() }
+            }
+        }
     }
 
-    private func end(_ account: Account, _ reason: SessionEnd, _ devices: EndedDevices) {
+    func end(_ account: Account, _ reason: SessionEnd, _ devices: EndedDevices) {
         sessions.end(account.id, reason, devices)
         endTopicClients(account.nickName.key, reason, devices)
     }
 
-    private func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) async throws(HermesError) {
+    func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) async throws(HermesError) {
         sessions.end(user, reason, devices)
         guard let stored = try await store.find(.id(user)) else { return }
         endTopicClients(stored.account.nickName.key, reason, devices)
     }
 
-    // MARK: Passwords
-
-    /// Changes the password after checking the old one; revokes all other tokens and ends the other sessions.
-    ///
-    /// - Parameters:
-    ///   - principal: whose password; its own session goes on.
-    ///   - old: the password so far.
-    ///   - new: the new one.
-    ///   - token: the token of this session (``Login/tokenHash``), which stays valid; nil: all are revoked.
-    /// - Throws: `.wrongCredentials`, `.invalidArgument`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
-    package func changePassword(
-        of principal: Principal,
-        old: String,
-        new: String,
-        keeping token: TokenHash? = nil
-    ) async throws(HermesError) {
-        try check(newPassword: new)
-        guard let stored = try await store.find(.id(principal.user)) else {
-            throw HermesError(.notFound, "there is no such account")
-        }
-        let key = stored.account.nickName.key
-        try begin(account: key, address: nil)
-        let isRight: Bool
-        do throws(HermesError) {
-            isRight =
-                old.utf8.count <= settings.maxPasswordBytes
-                ? try await hasher.verify(old, against: stored.password) : false
-        } catch {
-            throttle.withLock { $0.undecided(account: key) }
-            throw error
-        }
-        guard isRight else { throw HermesError(.wrongCredentials, "the old password is wrong") }
-        throttle.withLock { $0.succeeded(account: key) }
-        let hash = try await hasher.hash(new)
-        _ = try await store.update(principal.user, AccountChange(password: hash))
-        try await store.revoke(.allTokens(of: principal.user, except: token), now: time.now())
-        end(stored.account, .revoked, .allBut(principal.device))
-    }
-
-    /// Sets a password without the old one (administration); revokes all tokens and ends all sessions.
-    package func setPassword(of user: UserID, to password: String) async throws(HermesError) {
-        try check(newPassword: password)
-        let hash = try await hasher.hash(password)
-        let account = try await store.update(user, AccountChange(password: hash))
-        try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
-        end(account, .revoked, .all)
-    }
-
-    /// Whether a password may be set.
-    /// - Throws: `.invalidArgument`.
-    package func check(newPassword password: String) throws(HermesError) {
-        guard (settings.minPasswordBytes...settings.maxPasswordBytes).contains(password.utf8.count) else {
-            let range = "\(settings.minPasswordBytes) to \(settings.maxPasswordBytes)"
-            throw HermesError(.invalidArgument, "the password must have \(range) bytes")
-        }
-    }
-
-    // MARK: Tokens
-
-    /// Issues a token for a device without a password (administration); registers the device if it is new.
-    ///
-    /// - Throws: `.notFound`, `.accountDisabled`, `.storageUnavailable`.
-    package func issueToken(for device: DeviceDescription, of user: UserID) async throws(HermesError) -> String {
-        guard let stored = try await store.find(.id(user)) else {
-            throw HermesError(.notFound, "there is no such account")
-        }
-        try checkEnabled(stored.account)
-        try await makeRoom(for: device.id, of: user)
-        let token = AccessToken()
-        _ = try await store.open(device.clamped, of: user, token: token.hash, now: time.now())
-        return token.text
-    }
-
-    /// Revokes all tokens of an account and ends its sessions (administration).
-    package func revokeTokens(of user: UserID) async throws(HermesError) {
-        try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
-        try await end(user, .revoked, .all)
-    }
-
-    // MARK: Devices
-
-    /// The devices of an account, oldest first.
-    package func devices(of user: UserID) async throws(HermesError) -> [Device] { try await store.devices(of: user) }
-
-    /// Removes a device, revokes its tokens and ends its session.
-    ///
-    /// - Throws: `.notFound` if the account has no such device, `.storageUnavailable`.
-    package func removeDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {
-        let devices = try await store.devices(of: user)
-        guard devices.contains(where: { $0.description.id == device }) else {
-            throw HermesError(.notFound, "the account has no device \"\(device.rawValue)\"")
-        }
-        try await store.revoke(.device(device, of: user), now: time.now())
-        try await end(user, .revoked, .only(device))
-    }
-
-    /// What is merely claimed drives out no device and takes over none that proved who it is.
-    private func checkClaim(of device: DeviceDescription, of user: UserID) async throws(HermesError) {
-        let devices = try await store.devices(of: user)
-        if let known = devices.first(where: { $0.description.id == device.id }) {
-            guard known.description.platform == device.clamped.platform else {
-                throw HermesError(.forbidden, "this device id belongs to another device of the account; choose another")
-            }
-        } else if devices.count >= settings.maxDevices {
-            throw HermesError(.forbidden, "the account has \(devices.count) devices; remove one first")
-        }
-    }
-
-    /// Removes the device that was not seen for longest if a new one would be one too many.
-    private func makeRoom(for device: DeviceID, of user: UserID) async throws(HermesError) {
-        let devices = try await store.devices(of: user)
-        guard devices.count >= settings.maxDevices, !devices.contains(where: { $0.description.id == device }) else {
-            return
-        }
-        let attached = Set(sessions.attachedDevices(of: user))
-        let away = devices.filter { !attached.contains($0.description.id) }
-        let oldest = (away.isEmpty ? devices : away).min { $0.lastSeenAt < $1.lastSeenAt }
-        if let oldest { try await removeDevice(oldest.description.id, of: user) }
-    }
+    func endTopicClients(named key: String, _ reason: SessionEnd) { endTopicClients(key, reason, .all) }
 }

@@ -59,6 +59,19 @@ package struct DeviceDescription: Sendable, Hashable {
     }
 }
 
+/// How a login proved whose device it is. A device belongs to the strongest proof it ever showed: a weaker one does not open
+/// it.
+package enum DeviceProof: Int, Sendable, Hashable, Comparable, CaseIterable {
+    /// It merely says so.
+    case claim
+    /// Somebody whom the server believes says so: a JSON Web Token, a certificate.
+    case voucher
+    /// By the account's password, or a token of it.
+    case account
+
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
 /// A device of an account. Everything that waits for the account waits until each of its devices has taken it.
 package struct Device: Sendable, Hashable {
     package var description: DeviceDescription
@@ -66,8 +79,17 @@ package struct Device: Sendable, Hashable {
     package var lastSeenAt: Timestamp
     /// The device has taken all inbox entries up to this seq.
     package var cursor: UInt64
+    /// The strongest proof it showed.
+    package var proof: DeviceProof
 
-    package init(description: DeviceDescription, createdAt: Timestamp, lastSeenAt: Timestamp, cursor: UInt64) {
+    package init(
+        description: DeviceDescription,
+        createdAt: Timestamp,
+        lastSeenAt: Timestamp,
+        cursor: UInt64,
+        proof: DeviceProof = .account
+    ) {
+        self.proof = proof
         self.description = description
         self.createdAt = createdAt
         self.lastSeenAt = lastSeenAt

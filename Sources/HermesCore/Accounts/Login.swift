@@ -13,6 +13,8 @@ package enum Credential: Sendable, CustomStringConvertible {
     case passwordOrToken(nickName: String, secret: String)
     /// Nothing but the claim to be this account: for QSIOP where the configuration believes it.
     case claim(UserID)
+    /// Somebody whom the server believes said that it is this account: a JSON Web Token, a certificate.
+    case vouched(UserID)
 
     /// Without the secret, so that none gets into a log.
     package var description: String {
@@ -21,6 +23,7 @@ package enum Credential: Sendable, CustomStringConvertible {
         case .passwordOrToken(let nickName, _): "password or token of \(nickName)"
         case .token, .tokenOfAnyDevice: "token"
         case .claim(let user): "claim to be \(user)"
+        case .vouched(let user): "word of others for \(user)"
         }
     }
 }

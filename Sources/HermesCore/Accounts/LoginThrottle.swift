@@ -1,139 +1,232 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Delays logins after failures, per account and per address. Pure; the time is passed in.
+/// Limits guesses at passwords: per account and address, per account, and per address. Pure; the time is passed in.
 ///
-/// An attempt counts against the account from its beginning, so that many at once gain nothing; success takes it back. Against
-/// the address only failures count, because many people may share one. Over the free failures each further one doubles
-/// the delay. An account forgets after a quiet time; an address wins back its free failures evenly over a minute. The
-/// tables are bounded: when one is full, what is oldest is forgotten.
+/// An attempt is charged at its beginning, so that many at once gain nothing; success takes it back. Each budget is a bucket
+/// that fills with failures and empties evenly. Who pays from which:
+///
+/// 1. a device that the account has: the budget of this device of this account, while there is room;
+/// 2. else, at an address the account logged in from before: the budget of this account at this address. Nobody elsewhere can
+///    use it up, so an owner at a known address is never kept out by others;
+/// 3. else a stranger: the budget of this account at this address, the one of all strangers at this account, and the one of the
+///    address for all accounts, each of which must have room.
+///
+/// The tables are bounded. When one is full, those are forgotten that have the fewest failures left: what an attacker adds
+/// to flush it goes before what counts.
 package struct LoginThrottle: Sendable {
     package struct Limits: Sendable, Hashable {
-        /// Failures of one account before delays begin.
-        package var failuresPerAccount: Int
-        /// The longest delay of an account: bounded, so that nobody can lock others out for long.
-        package var maxAccountDelay: Duration
-        /// An account's failures are forgotten after a time without new ones.
-        package var accountMemory: Duration
-        /// Failures of one address per minute before delays begin.
+        /// Failures of one account from one address, or by one of its devices, at once.
+        package var failuresPerSource: Int
+        /// Failures of one account from all addresses together that it never logged in from, at once.
+        package var failuresOfStrangers: Int
+        /// Over this time both are won back, evenly.
+        package var accountPeriod: Duration
+        /// Failures of one address at once, for all accounts; won back evenly over a minute.
         package var failuresPerAddress: Int
-        /// The longest delay of an address.
-        package var maxAddressDelay: Duration
-        /// How many accounts and how many addresses are remembered.
+        /// How many entries each table holds.
         package var maxEntries: Int
 
         package init(
-            failuresPerAccount: Int = 10,
-            maxAccountDelay: Duration = .seconds(60),
-            accountMemory: Duration = .seconds(900),
+            failuresPerSource: Int = 20,
+            failuresOfStrangers: Int = 100,
+            accountPeriod: Duration = .seconds(3600),
             failuresPerAddress: Int = 20,
-            maxAddressDelay: Duration = .seconds(300),
             maxEntries: Int = 65_536
         ) {
-            self.failuresPerAccount = max(1, failuresPerAccount)
-            self.maxAccountDelay = maxAccountDelay
-            self.accountMemory = accountMemory
+            self.failuresPerSource = max(1, failuresPerSource)
+            self.failuresOfStrangers = max(1, failuresOfStrangers)
+            self.accountPeriod = max(.seconds(1), accountPeriod)
             self.failuresPerAddress = max(1, failuresPerAddress)
-            self.maxAddressDelay = maxAddressDelay
             self.maxEntries = max(2, maxEntries)
         }
     }
 
-    private struct Entry: Sendable {
-        var failures: Double
-        var changedAt: Duration
-        var notBefore: Duration
+    /// Who tries to log in, as far as limits go.
+    package struct Attempt: Sendable, Hashable {
+        /// The key of the nick name; nil where no account is named.
+        package var account: String?
+        /// As ``NetworkAddress/key(of:)`` made it; nil for local callers, who have no limit per address.
+        package var address: String?
+        /// The device that tries, if the account has it.
+        package var device: DeviceID?
+        /// Whether the account logged in from this address before.
+        package var isAddressKnown: Bool
+
+        package init(
+            account: String? = nil,
+            address: String?,
+            device: DeviceID? = nil,
+            isAddressKnown: Bool = false
+        ) {
+            self.account = account
+            self.address = address
+            self.device = device
+            self.isAddressKnown = isAddressKnown
+        }
+    }
+
+    /// What an attempt was charged to, to take it back.
+    package struct Charge: Sendable, Hashable {
+        fileprivate enum Payer: Sendable, Hashable {
+            case device(String, DeviceID)
+            case known(String, String)
+            case stranger(account: String?, address: String?)
+        }
+
+        fileprivate let payer: Payer
+    }
+
+    package enum Decision: Sendable, Hashable {
+        case go(Charge)
+        /// How long until the next attempt makes sense.
+        case wait(Duration)
+    }
+
+    private struct Source: Sendable, Hashable {
+        let account: String
+        let address: String
+    }
+
+    private struct OwnDevice: Sendable, Hashable {
+        let account: String
+        let device: DeviceID
     }
 
     package let limits: Limits
-    private var accounts: [String: Entry] = [:]
-    private var addresses: [String: Entry] = [:]
+    private var devices: FailureTable<OwnDevice>
+    private var known: FailureTable<Source>
+    private var sources: FailureTable<Source>
+    private var strangers: FailureTable<String>
+    private var addresses: FailureTable<String>
 
-    package init(limits: Limits = Limits()) { self.limits = limits }
+    package init(limits: Limits = Limits()) {
+        self.limits = limits
+        let perSource = Double(limits.failuresPerSource)
+        let period = limits.accountPeriod
+        devices = FailureTable(capacity: perSource, per: period, maxEntries: limits.maxEntries)
+        known = FailureTable(capacity: perSource, per: period, maxEntries: limits.maxEntries)
+        sources = FailureTable(capacity: perSource, per: period, maxEntries: limits.maxEntries)
+        strangers = FailureTable(
+            capacity: Double(limits.failuresOfStrangers),
+            per: period,
+            maxEntries: limits.maxEntries
+        )
+        addresses = FailureTable(
+            capacity: Double(limits.failuresPerAddress),
+            per: .seconds(60),
+            maxEntries: limits.maxEntries
+        )
+    }
 
-    /// An attempt begins.
+    /// An attempt begins, and is charged unless it has to wait.
     ///
-    /// - Parameters:
-    ///   - account: the key of the nick name; nil if the login is by token.
-    ///   - address: as ``addressKey(_:)`` made it; nil for local callers, who are not delayed by address.
-    ///   - now: the uptime.
-    /// - Returns: how long the caller must wait before it tries again; nil: it may go on.
-    package mutating func begin(account: String?, address: String?, now: Duration) -> Duration? {
-        var delay = Duration.zero
-        if let account, let entry = accounts[account] { delay = max(delay, entry.notBefore - now) }
-        if let address, let entry = addresses[address] { delay = max(delay, entry.notBefore - now) }
-        guard delay <= .zero else { return delay }
-        if let account { addAccountFailure(account, now: now) }
-        return nil
-    }
-
-    /// The attempt succeeded: the account's failures are forgotten.
-    package mutating func succeeded(account: String) { accounts[account] = nil }
-
-    /// The attempt failed: that counts against the address, too.
-    package mutating func failed(address: String?, now: Duration) {
-        if let address { addAddressFailure(address, now: now) }
-    }
-
-    /// The attempt came to no decision (overload, storage): it is taken back.
-    package mutating func undecided(account: String) {
-        guard var entry = accounts[account] else { return }
-        entry.failures -= 1
-        entry.notBefore = entry.changedAt
-        accounts[account] = entry.failures <= 0 ? nil : entry
-    }
-
-    /// What an address counts as: an IPv6 network of 64 bits is one, for it belongs to one customer.
-    package static func addressKey(_ address: String) -> String {
-        guard address.utf8.count <= 64 else { return String(address.prefix(64)) }
-        guard address.contains(":") else { return address }
-        let bare = address.prefix { $0 != "%" }
-        if bare.contains("."), let mapped = bare.split(separator: ":").last { return String(mapped) }
-        let halves = bare.split(separator: ":", omittingEmptySubsequences: false)
-        var groups: [String] = []
-        for group in halves {
-            if group.isEmpty && !groups.isEmpty { break }
-            groups.append(String(group.drop { $0 == "0" }).lowercased())
-            if groups.count == 4 { break }
+    /// - Parameter now: the uptime.
+    package mutating func begin(_ attempt: Attempt, now: Duration) -> Decision {
+        let address = attempt.address ?? Self.localAddress
+        if let account = attempt.account, let device = attempt.device {
+            let own = OwnDevice(account: account, device: device)
+            if devices.wait(for: own, now: now) == nil {
+                devices.charge(own, now: now)
+                return .go(Charge(payer: .device(account, device)))
+            }
         }
-        while groups.count < 4 { groups.append("") }
-        return groups.joined(separator: ":") + "::/64"
+        if let account = attempt.account, attempt.isAddressKnown {
+            let source = Source(account: account, address: address)
+            if let delay = known.wait(for: source, now: now) { return .wait(delay) }
+            known.charge(source, now: now)
+            return .go(Charge(payer: .known(account, address)))
+        }
+        var delay: Duration?
+        func note(_ other: Duration?) { if let other { delay = max(delay ?? .zero, other) } }
+        if let account = attempt.account {
+            note(sources.wait(for: Source(account: account, address: address), now: now))
+            note(strangers.wait(for: account, now: now))
+        }
+        if let address = attempt.address { note(addresses.wait(for: address, now: now)) }
+        if let delay { return .wait(delay) }
+        if let account = attempt.account {
+            sources.charge(Source(account: account, address: address), now: now)
+            strangers.charge(account, now: now)
+        }
+        if let address = attempt.address { addresses.charge(address, now: now) }
+        return .go(Charge(payer: .stranger(account: attempt.account, address: attempt.address)))
     }
 
-    private mutating func addAccountFailure(_ account: String, now: Duration) {
-        var entry = accounts[account] ?? Entry(failures: 0, changedAt: now, notBefore: now)
-        if now - entry.changedAt > limits.accountMemory { entry.failures = 0 }
-        entry.failures += 1
-        entry.changedAt = now
-        let excess = entry.failures - Double(limits.failuresPerAccount)
-        entry.notBefore = now + Self.delay(excess: excess, atMost: limits.maxAccountDelay)
-        accounts[account] = entry
-        Self.bound(&accounts, to: limits.maxEntries)
+    /// The attempt succeeded, or came to no decision (overload, storage): it is taken back.
+    package mutating func takeBack(_ charge: Charge) {
+        switch charge.payer {
+        case .device(let account, let device):
+            devices.refund(OwnDevice(account: account, device: device))
+        case .known(let account, let address):
+            known.refund(Source(account: account, address: address))
+        case .stranger(let account, let address):
+            if let account {
+                sources.refund(Source(account: account, address: address ?? Self.localAddress))
+                strangers.refund(account)
+            }
+            if let address { addresses.refund(address) }
+        }
     }
 
-    private mutating func addAddressFailure(_ address: String, now: Duration) {
-        var entry = addresses[address] ?? Entry(failures: 0, changedAt: now, notBefore: now)
-        let perSecond = Double(limits.failuresPerAddress) / 60
-        entry.failures = max(0, entry.failures - (now - entry.changedAt) / .seconds(1) * perSecond) + 1
-        entry.changedAt = now
-        let excess = entry.failures - Double(limits.failuresPerAddress)
-        entry.notBefore = now + Self.delay(excess: excess, atMost: limits.maxAddressDelay)
-        addresses[address] = entry
-        Self.bound(&addresses, to: limits.maxEntries)
+    /// What local callers count as beside an account. No address is empty.
+    private static let localAddress = ""
+}
+
+/// Buckets by key: each charge fills one, time empties it. Bounded.
+struct FailureTable<Key: Hashable & Sendable>: Sendable {
+    private struct Entry: Sendable {
+        var level: Double
+        var changedAt: Duration
     }
 
-    /// One second for the first failure beyond the free ones, twice as much for each further one.
-    private static func delay(excess: Double, atMost limit: Duration) -> Duration {
-        guard excess > 0 else { return .zero }
-        let exponent = Int(min(excess.rounded(.up), 30)) - 1
-        return min(limit, .seconds(1 << exponent))
+    private let capacity: Double
+    private let perSecond: Double
+    private let maxEntries: Int
+    private var entries: [Key: Entry] = [:]
+
+    /// - Parameters:
+    ///   - capacity: how many charges fill a bucket.
+    ///   - period: over this time a full bucket empties, evenly.
+    ///   - maxEntries: how many buckets are remembered.
+    init(capacity: Double, per period: Duration, maxEntries: Int) {
+        self.capacity = capacity
+        perSecond = capacity / (period / .seconds(1))
+        self.maxEntries = maxEntries
     }
 
-    /// Forgets the older half where there are too many.
-    private static func bound(_ entries: inout [String: Entry], to limit: Int) {
-        guard entries.count > limit else { return }
-        let times = entries.values.map(\.changedAt).sorted()
-        let median = times[times.count / 2]
-        entries = entries.filter { $0.value.changedAt > median }
+    var count: Int { entries.count }
+
+    /// How long until there is room for one more; nil: there is.
+    func wait(for key: Key, now: Duration) -> Duration? {
+        guard let entry = entries[key] else { return nil }
+        let excess = level(of: entry, now: now) + 1 - capacity
+        // Rounding must not keep anybody out for a millionth of a failure.
+        return excess <= 1e-6 ? nil : .seconds(excess / perSecond)
+    }
+
+    mutating func charge(_ key: Key, now: Duration) {
+        let before = entries[key].map { level(of: $0, now: now) } ?? 0
+        entries[key] = Entry(level: before + 1, changedAt: now)
+        if entries.count > maxEntries { shrink(now: now) }
+    }
+
+    mutating func refund(_ key: Key) {
+        guard var entry = entries[key] else { return }
+        entry.level -= 1
+        entries[key] = entry.level <= 1e-6 ? nil : entry
+    }
+
+    private func level(of entry: Entry, now: Duration) -> Double {
+        max(0, entry.level - (now - entry.changedAt) / .seconds(1) * perSecond)
+    }
+
+    /// Forgets what is empty; and if that is not half of it, those with the fewest failures left.
+    private mutating func shrink(now: Duration) {
+        let kept = entries.map { (key: $0.key, entry: $0.value, level: level(of: $0.value, now: now)) }
+            .filter { $0.level > 0 }
+            .sorted { $0.level > $1.level }
+            .prefix(maxEntries / 2)
+        entries = Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.entry) })
     }
 }

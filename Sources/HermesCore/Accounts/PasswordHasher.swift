@@ -8,7 +8,7 @@ import Foundation
 /// Hashes and checks passwords with scrypt, on a few threads of its own.
 ///
 /// Each computation takes tens of milliseconds and `128 · r · 2^ln` bytes, so at most a few run at once; what waits is
-/// bounded too.
+/// bounded too, and taken in turns (``Turn``).
 package final class PasswordHasher: Sendable {
     /// What a hash costs.
     package struct Parameters: Sendable, Hashable {
@@ -34,25 +34,60 @@ package final class PasswordHasher: Sendable {
         }
     }
 
+    /// Whose computation it is. Each lane has owners that take turns, so that nobody's many computations hold up the one of
+    /// another.
+    package enum Turn: Sendable, Hashable {
+        /// A login to an account that is known where it comes from; goes before strangers' logins.
+        case known(account: String)
+        /// A login that comes from anywhere else.
+        case stranger(address: String)
+        /// A new password of an account that exists, or of an operator; goes before registrations.
+        case change
+        /// A new account, from this address.
+        case registration(address: String)
+    }
+
+    /// What became of a check.
+    package struct Verification: Sendable {
+        package let isRight: Bool
+        /// The right password, hashed as new ones are, where the stored hash is of an older kind or other parameters.
+        package let renewed: PasswordHash?
+    }
+
     private let parameters: Parameters
-    private let workers: WorkerThreads
+    /// New passwords have threads of their own, so that registrations never keep logins waiting.
+    private let logins: WorkerThreads
+    private let changes: WorkerThreads
     /// Checked where there is no account, so that the answer takes as long as if there were.
     private let decoy: PasswordHash
 
     /// Creates a hasher; no thread starts before the first password.
     ///
     /// - Parameters:
-    ///   - parameters: for new hashes; old ones keep theirs.
-    ///   - maxConcurrent: how many computations run at once, at least 1.
-    ///   - maxWaiting: how many more may wait before `.overloaded`.
+    ///   - parameters: for new hashes; old ones keep theirs until the next login.
+    ///   - maxConcurrent: how many logins' computations run at once, at least 1; new passwords have half as many besides.
+    ///   - maxWaiting: how many more may wait before `.overloaded`, in each lane.
+    ///   - maxWaitingOfOne: how many of these may be of one account or address.
     package init(
         parameters: Parameters = .standard,
         maxConcurrent: Int = ProcessInfo.processInfo.activeProcessorCount,
-        maxWaiting: Int = 1000
+        maxWaiting: Int = 1000,
+        maxWaitingOfOne: Int = 1000
     ) {
         let parameters = parameters.isAllowed ? parameters : .standard
         self.parameters = parameters
-        workers = WorkerThreads(name: "hermes-password", maxThreads: maxConcurrent, maxWaiting: maxWaiting)
+        logins = WorkerThreads(
+            name: "hermes-password",
+            maxThreads: maxConcurrent,
+            maxWaiting: maxWaiting,
+            maxWaitingOfOne: maxWaitingOfOne
+        )
+        changes = WorkerThreads(
+            name: "hermes-newpass",
+            maxThreads: max(1, maxConcurrent / 2),
+            maxWaiting: maxWaiting,
+            maxWaitingOfOne: maxWaitingOfOne
+        )
         let stored = StoredScrypt(parameters: parameters, salt: randomBytes(16), hash: randomBytes(32))
         decoy = PasswordHash(phc: stored.phc)
     }
@@ -60,13 +95,9 @@ package final class PasswordHasher: Sendable {
     /// Hashes a new password with a new salt.
     ///
     /// - Throws: `.overloaded`.
-    package func hash(_ password: String) async throws(HermesError) -> PasswordHash {
+    package func hash(_ password: String, _ turn: Turn = .change) async throws(HermesError) -> PasswordHash {
         let parameters = parameters
-        let salt = randomBytes(16)
-        return try await onWorker {
-            let hash = try Self.derive(password, salt: salt, parameters: parameters, count: 32)
-            return PasswordHash(phc: StoredScrypt(parameters: parameters, salt: salt, hash: hash).phc)
-        }
+        return try await onWorker(turn) { .success(try Self.hash(password, parameters: parameters)) }
     }
 
     /// Whether the password is the one that was hashed.
@@ -74,30 +105,57 @@ package final class PasswordHasher: Sendable {
     /// - Parameters:
     ///   - password: as the client sent it.
     ///   - stored: the account's hash; nil: there is no such account, which takes as long and is false.
-    /// - Throws: `.overloaded`; `.internalError` if the stored hash cannot be read.
-    package func verify(_ password: String, against stored: PasswordHash?) async throws(HermesError) -> Bool {
+    ///   - turn: whose check it is.
+    ///   - admit: asked when the turn has come, right before the computation; an error it returns is thrown instead.
+    /// - Throws: `.overloaded`; `.internalError` if the stored hash cannot be read; what `admit` says.
+    package func verify(
+        _ password: String,
+        against stored: PasswordHash?,
+        _ turn: Turn = .change,
+        admit: @escaping @Sendable () -> HermesError? = { nil }
+    ) async throws(HermesError) -> Verification {
         guard let scrypt = StoredScrypt(phc: (stored ?? decoy).phc) else {
             throw HermesError(.internalError, "the stored password hash cannot be read")
         }
-        let isMatch = try await onWorker {
+        let parameters = parameters
+        let canMatch = stored != nil && Self.isAllowed(password)
+        return try await onWorker(turn) {
+            if let refusal = admit() { return .failure(refusal) }
             let hash = try Self.derive(
                 password,
                 salt: scrypt.salt,
                 parameters: scrypt.parameters,
-                count: scrypt.hash.count
+                count: scrypt.hash.count,
+                isDigested: scrypt.isDigested
             )
-            return equalInConstantTime(hash, scrypt.hash)
+            let isRight = equalInConstantTime(hash, scrypt.hash) && canMatch
+            let isCurrent = scrypt.isDigested && scrypt.parameters == parameters
+            let renewed = isRight && !isCurrent ? try Self.hash(password, parameters: parameters) : nil
+            return .success(Verification(isRight: isRight, renewed: renewed))
         }
-        return isMatch && stored != nil && !password.isEmpty
+    }
+
+    /// Whether a text can be anybody's password: not the empty one, and not one with U+0000, which the HMAC below scrypt does not
+    /// tell from its padding.
+    package static func isAllowed(_ password: String) -> Bool {
+        !password.isEmpty && !password.utf8.contains(0)
     }
 
     private func onWorker<Value: Sendable>(
-        _ work: @escaping @Sendable () throws -> Value
+        _ turn: Turn,
+        _ work: @escaping @Sendable () throws -> Result<Value, HermesError>
     ) async throws(HermesError) -> Value {
+        let (workers, isFirst, owner) =
+            switch turn {
+            case .known(let account): (logins, true, account)
+            case .stranger(let address): (logins, false, address)
+            case .change: (changes, true, "")
+            case .registration(let address): (changes, false, address)
+            }
         let result: Result<Value, HermesError> = await withCheckedContinuation { continuation in
-            let isAccepted = workers.run {
+            let isAccepted = workers.run(isFirst: isFirst, of: owner) {
                 do {
-                    continuation.resume(returning: .success(try work()))
+                    continuation.resume(returning: try work())
                 } catch {
                     let failure = HermesError(.internalError, "the password could not be hashed", cause: error)
                     continuation.resume(returning: .failure(failure))
@@ -115,16 +173,24 @@ package final class PasswordHasher: Sendable {
         return try result.get()
     }
 
+    private static func hash(_ password: String, parameters: Parameters) throws -> PasswordHash {
+        let salt = randomBytes(16)
+        let hash = try derive(password, salt: salt, parameters: parameters, count: 32, isDigested: true)
+        return PasswordHash(phc: StoredScrypt(parameters: parameters, salt: salt, hash: hash).phc)
+    }
+
     private static func derive(
         _ password: String,
         salt: [UInt8],
         parameters: Parameters,
-        count: Int
+        count: Int,
+        isDigested: Bool
     ) throws -> [UInt8] {
         // The library takes no empty password; ``verify`` answers false for it whatever comes out here.
         let bytes = password.isEmpty ? [0] : Array(password.utf8)
         let key = try KDF.Scrypt.deriveKey(
-            from: bytes,
+            // HMAC pads short keys with zeros and hashes long ones; a digest is always 32 bytes, which it leaves as they are.
+            from: isDigested ? Array(SHA256.hash(data: bytes)) : bytes,
             salt: salt,
             outputByteCount: count,
             rounds: 1 << parameters.ln,
@@ -140,8 +206,15 @@ struct StoredScrypt {
     let parameters: PasswordHasher.Parameters
     let salt: [UInt8]
     let hash: [UInt8]
+    /// Whether the SHA-256 of the password was hashed; not so in hashes of older servers.
+    let isDigested: Bool
 
-    init(parameters: PasswordHasher.Parameters, salt: [UInt8], hash: [UInt8]) {
+    /// "scrypt": the password itself.
+    private static let plain = "scrypt"
+    private static let digested = "scrypt-sha256"
+
+    init(parameters: PasswordHasher.Parameters, salt: [UInt8], hash: [UInt8], isDigested: Bool = true) {
+        self.isDigested = isDigested
         self.parameters = parameters
         self.salt = salt
         self.hash = hash
@@ -150,7 +223,9 @@ struct StoredScrypt {
     /// - Returns: nil for another algorithm, a broken string, or parameters beyond all measure.
     init?(phc: String) {
         let parts = phc.split(separator: "$", omittingEmptySubsequences: false)
-        guard parts.count == 5, parts[0].isEmpty, parts[1] == "scrypt" else { return nil }
+        guard parts.count == 5, parts[0].isEmpty, [Self.plain, Self.digested].contains(String(parts[1])) else {
+            return nil
+        }
         var values: [Substring: Int] = [:]
         for pair in parts[2].split(separator: ",") {
             let sides = pair.split(separator: "=", maxSplits: 1)
@@ -163,11 +238,12 @@ struct StoredScrypt {
             return nil
         }
         guard (8...64).contains(salt.count), (16...64).contains(hash.count) else { return nil }
-        self.init(parameters: parameters, salt: salt, hash: hash)
+        self.init(parameters: parameters, salt: salt, hash: hash, isDigested: parts[1] == Self.digested)
     }
 
     var phc: String {
-        "$scrypt$ln=\(parameters.ln),r=\(parameters.r),p=\(parameters.p)$\(Self.encode(salt))$\(Self.encode(hash))"
+        let costs = "ln=\(parameters.ln),r=\(parameters.r),p=\(parameters.p)"
+        return "$\(isDigested ? Self.digested : Self.plain)$\(costs)$\(Self.encode(salt))$\(Self.encode(hash))"
     }
 
     /// Base64 without padding, as the PHC format has it.

@@ -39,7 +39,7 @@ package struct AccessToken: Sendable {
 
 /// A hashed password with the parameters it was hashed with.
 ///
-/// In the PHC string format (`$scrypt$ln=14,r=8,p=1$salt$hash`), so that parameters can be raised later.
+/// In the PHC string format (`$scrypt-sha256$ln=14,r=8,p=1$salt$hash`), so that parameters can be raised later.
 package struct PasswordHash: Sendable, Hashable {
     package let phc: String
 

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// Groups what many connections want to have stored into one commit of the ``MessageStore``.
 ///
 /// One thread of its own takes everything that waits, commits it, completes the operations in order and delivers to the
@@ -14,6 +16,7 @@ package final class GroupCommitter: Sendable {
         case done(@Sendable (Result<Void, HermesError>) -> Void)
         case group(@Sendable (Result<Group, HermesError>) -> Void)
         case push(@Sendable (Result<PushOutcome, HermesError>) -> Void)
+        case device(@Sendable (Result<Device, HermesError>) -> Void)
 
         func fail(_ error: HermesError) {
             switch self {
@@ -21,6 +24,7 @@ package final class GroupCommitter: Sendable {
             case .done(let completion): completion(.failure(error))
             case .group(let completion): completion(.failure(error))
             case .push(let completion): completion(.failure(error))
+            case .device(let completion): completion(.failure(error))
             }
         }
     }
@@ -89,6 +93,9 @@ package final class GroupCommitter: Sendable {
     private let time: any TimeSource
     private let limits: Limits
     private let queue: Queue
+    private let acknowledgementCounter = Atomic<UInt64>(0)
+    /// How many commits had acknowledgements in them.
+    var acknowledgementCommits: UInt64 { acknowledgementCounter.load(ordering: .acquiring) }
     /// Told of everything that is committed and acknowledged.
     let watch = DeliveryWatch()
 
@@ -124,7 +131,7 @@ package final class GroupCommitter: Sendable {
         switch operation {
         case .append(let message): 512 + message.draft.content.bytes.count + 8 * message.recipients.count
         case .push(let push): 512 + push.weight
-        case .appendEvent, .acknowledge, .recall, .contact, .group, .deleteAccount: 512
+        case .appendEvent, .acknowledge, .recall, .contact, .group, .deleteAccount, .openDevice: 512
         }
     }
 
@@ -163,6 +170,8 @@ package final class GroupCommitter: Sendable {
         for (key, seq) in acknowledgements.seqs { operations.append(.acknowledge(key.user, key.device, upTo: seq)) }
         do throws(HermesError) {
             let outcomes = try store.commit(operations, now: time.now())
+            // Before the queue forgets them: who read the store meanwhile looks again.
+            if !acknowledgements.isEmpty { acknowledgementCounter.add(1, ordering: .acquiringAndReleasing) }
             guard outcomes.count == operations.count else {
                 throw HermesError(
                     .internalError,
@@ -215,18 +224,24 @@ package final class GroupCommitter: Sendable {
         case (.push(let completion), .pushed(let outcome)):
             completion(.success(outcome))
             return outcome.deliveries
+        case (.device(let completion), .deviceOpened(let device)):
+            completion(.success(device))
+            return []
         case (.receipt, .eventAppended(let deliveries)), (.group, .eventAppended(let deliveries)),
             (.done, .appended(_, let deliveries)), (.group, .appended(_, let deliveries)),
             (.receipt, .groupChanged(_, let deliveries)), (.done, .groupChanged(_, let deliveries)),
             (.push, .eventAppended(let deliveries)), (.push, .appended(_, let deliveries)),
-            (.push, .groupChanged(_, let deliveries)):
+            (.push, .groupChanged(_, let deliveries)), (.device, .eventAppended(let deliveries)),
+            (.device, .appended(_, let deliveries)), (.device, .groupChanged(_, let deliveries)):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return deliveries
-        case (.receipt, .pushed(let outcome)), (.done, .pushed(let outcome)), (.group, .pushed(let outcome)):
+        case (.receipt, .pushed(let outcome)), (.done, .pushed(let outcome)), (.group, .pushed(let outcome)),
+            (.device, .pushed(let outcome)):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return outcome.deliveries
         case (.receipt, .acknowledged), (.group, .acknowledged), (.push, .acknowledged), (.done, .duplicate),
-            (.group, .duplicate), (.push, .duplicate):
+            (.group, .duplicate), (.push, .duplicate), (.device, .acknowledged), (.device, .duplicate),
+            (.receipt, .deviceOpened), (.done, .deviceOpened), (.group, .deviceOpened), (.push, .deviceOpened):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return []
         }

@@ -8,6 +8,7 @@ extension MemoryState {
         guard lastUser < .max, let id = UserID(rawValue: lastUser + 1) else {
             throw HermesError(.storageUnavailable, "All account numbers are used up.")
         }
+        if let invitation = new.invitation { try use(invitation, at: now) }
         lastUser += 1
         let account = Account(id: id, nickName: new.nickName, createdAt: now)
         records[id] = Record(stored: StoredAccount(account: account, password: new.password))
@@ -39,33 +40,84 @@ extension MemoryState {
         }
         account.avatarURL = change.avatarURL ?? account.avatarURL
         account.isDisabled = change.isDisabled ?? account.isDisabled
-        records[id]?.stored = StoredAccount(account: account, password: change.password ?? stored.password)
+        let isExpected = change.expectedPassword.map { $0 == stored.password } ?? true
+        let password = isExpected ? change.password ?? stored.password : stored.password
+        records[id]?.stored = StoredAccount(account: account, password: password)
         return account
     }
 
-    mutating func open(
-        _ description: DeviceDescription,
-        of user: UserID,
-        token: TokenHash?,
-        now: Timestamp
-    ) throws(HermesError) -> Device {
+    mutating func open(_ opening: DeviceOpening, now: Timestamp) throws(HermesError) -> Device {
+        let user = opening.user
         try checkRoom(for: 0)
         guard var record = records[user] else { throw Self.noSuchAccount }
+        let known = record.devices.firstIndex { $0.description.id == opening.device.id }
+        try opening.check(known: known.map { record.devices[$0].proof }, count: record.devices.count)
         let index: Int
-        if let known = record.devices.firstIndex(where: { $0.description.id == description.id }) {
+        if let known {
             index = known
-            record.devices[index].description = description
+            record.devices[index].description = opening.device
             record.devices[index].lastSeenAt = now
+            record.devices[index].proof = max(record.devices[index].proof, opening.proof)
         } else {
             index = record.devices.count
-            let cursor = record.inbox.oldest - 1
             record.devices.append(
-                Device(description: description, createdAt: now, lastSeenAt: now, cursor: cursor)
+                Device(
+                    description: opening.device,
+                    createdAt: now,
+                    lastSeenAt: now,
+                    cursor: record.inbox.oldest - 1,
+                    proof: opening.proof
+                )
             )
         }
-        if let token { add(token, of: TokenOwner(user: user, device: description.id)) }
+        if let token = opening.token { add(token, of: TokenOwner(user: user, device: opening.device.id)) }
         records[user] = record
         return record.devices[index]
+    }
+
+    func standing(_ key: LoginKey, device: DeviceID?, address: String?) -> LoginStanding? {
+        var owner: TokenOwner?
+        let account: AccountKey
+        switch key {
+        case .account(let key):
+            account = key
+        case .token(let token):
+            guard let found = tokens[token]?.owner else { return nil }
+            owner = found
+            account = .id(found.user)
+        }
+        guard let stored = find(account), let record = records[stored.account.id] else { return nil }
+        let id = device ?? owner?.device
+        return LoginStanding(
+            stored: stored,
+            owner: owner,
+            device: record.devices.first { $0.description.id == id },
+            networkSeenAt: record.networks[NetworkMark(of: stored.account.id, at: address)],
+            position: position(of: stored.account.id)
+        )
+    }
+
+    mutating func note(_ traces: [LoginTrace]) throws(HermesError) {
+        try checkRoom(for: 0)
+        for trace in traces {
+            switch trace {
+            case .device(let device, let user, let time):
+                guard let index = records[user]?.devices.firstIndex(where: { $0.description.id == device.id }) else {
+                    continue
+                }
+                records[user]?.devices[index].description = device
+                let before = records[user]?.devices[index].lastSeenAt ?? time
+                records[user]?.devices[index].lastSeenAt = max(before, time)
+            case .network(let network, let user, let time):
+                guard var networks = records[user]?.networks else { continue }
+                networks[network] = max(networks[network] ?? time, time)
+                let oldest = time.advanced(by: .zero - StoreSettings.networkPeriod)
+                let newest = networks.filter { $0.value >= oldest }
+                    .sorted { ($1.value, $0.key.rawValue) < ($0.value, $1.key.rawValue) }
+                    .prefix(StoreSettings.maxNetworksPerAccount)
+                records[user]?.networks = Dictionary(uniqueKeysWithValues: newest.map { ($0.key, $0.value) })
+            }
+        }
     }
 
     private mutating func add(_ token: TokenHash, of owner: TokenOwner) {

@@ -7,7 +7,7 @@ extension MemoryState {
             switch operation {
             case .append(let append): sum + append.draft.content.bytes.count
             case .push(let push): sum + push.weight
-            case .appendEvent, .acknowledge, .recall, .contact, .group, .deleteAccount: sum
+            case .appendEvent, .acknowledge, .recall, .contact, .group, .deleteAccount, .openDevice: sum
             }
         }
         try checkRoom(for: bytes)
@@ -32,6 +32,8 @@ extension MemoryState {
                     return .pushed(try apply(operation, now: now))
                 case .deleteAccount(let user):
                     return .eventAppended(try deleteAccount(user, now: now))
+                case .openDevice(let opening):
+                    return .deviceOpened(try open(opening, now: now))
                 }
             } catch {
                 return .refused(error)

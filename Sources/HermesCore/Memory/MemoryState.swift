@@ -9,6 +9,7 @@ struct MemoryState {
     struct Record {
         var stored: StoredAccount
         var devices: [Device] = []
+        var networks: [NetworkMark: Timestamp] = [:]
         var inbox = Inbox()
         /// The entry of the newest push with each collapse key.
         var collapsible: [String: UInt64] = [:]
@@ -106,6 +107,8 @@ struct MemoryState {
     var pushJobs: [StoredPushJob] = []
     var apiKeys: [(hash: TokenHash, key: APIKey)] = []
     var lastAPIKey: Int64 = 0
+    var invitations: [(hash: TokenHash, invitation: Invitation)] = []
+    var lastInvitation: Int64 = 0
     var pushClaims: [PushClaimKey: StoredPushClaim] = [:]
     var durable: [DurableSessionID: Session] = [:]
     var durableKeys: [SessionKey: DurableSessionID] = [:]

@@ -81,13 +81,20 @@ extension MemoryStore: AccountStore {
         try run { (state) throws(HermesError) in try state.update(id, change) }
     }
 
-    package func open(
-        _ device: DeviceDescription,
-        of user: UserID,
-        token: TokenHash?,
-        now: Timestamp
-    ) async throws(HermesError) -> Device {
-        try run { (state) throws(HermesError) in try state.open(device, of: user, token: token, now: now) }
+    package func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device {
+        try run { (state) throws(HermesError) in try state.open(opening, now: now) }
+    }
+
+    package func standing(
+        _ key: LoginKey,
+        device: DeviceID?,
+        address: String?
+    ) async throws(HermesError) -> LoginStanding? {
+        try run { (state) throws(HermesError) in state.standing(key, device: device, address: address) }
+    }
+
+    package func note(_ traces: [LoginTrace]) async throws(HermesError) {
+        try run { (state) throws(HermesError) in try state.note(traces) }
     }
 
     package func devices(of user: UserID) async throws(HermesError) -> [Device] {

@@ -73,6 +73,10 @@ package enum WriteOperation: Sendable {
     /// under its name. Groups and contacts are told (`.eventAppended`). Its name is free then, its number never is; what
     /// others have of its messages stays. Refused (`.notFound`) where there is none.
     case deleteAccount(UserID)
+    /// Registers the device if it is new (its cursor starts before the account's oldest stored entry), else renews its
+    /// description and `lastSeenAt`; and stores a token for it if one is given (`.deviceOpened`). Of a device's tokens only the
+    /// newest are kept (``StoreSettings/maxTokensPerDevice``). Refused as ``DeviceOpening/check(known:count:)`` says.
+    case openDevice(DeviceOpening)
 }
 
 /// A message that is to be appended: a draft, completed by the core.
@@ -120,6 +124,8 @@ package enum WriteOutcome: Sendable {
     case pushed(PushOutcome)
     /// The cursor after an acknowledgement.
     case acknowledged(UInt64)
+    /// A device after it was opened.
+    case deviceOpened(Device)
     /// Nothing was changed: `.notFound` (no such recipient, device, message), `.clientIDConflict`, `.forbidden`,
     /// `.invalidArgument`.
     case refused(HermesError)

@@ -42,6 +42,10 @@ package struct StoreSettings: Sendable, Hashable {
 
     /// How many tokens one device has at most; a new one revokes the oldest.
     package static let maxTokensPerDevice = 5
+    /// How many networks that an account logged in from are remembered.
+    package static let maxNetworksPerAccount = 32
+    /// For how long, since it last did.
+    package static let networkPeriod = Duration.seconds(90 * 86_400)
 
     /// The most entries or messages of one page, whatever the caller asks for.
     package static let maxPageEntries = 1000

@@ -1,7 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import DequeModule
 import Foundation
 
 /// A few threads of our own for work that takes long, so that it blocks neither event loops nor Swift's own pool.
@@ -9,23 +8,31 @@ import Foundation
 /// State: a ``Monitor``. A thread starts when there is work and ends when there is none.
 final class WorkerThreads: Sendable {
     private struct State {
-        var waiting: Deque<@Sendable () -> Void> = []
+        var waiting: LaneQueue<@Sendable () -> Void>
         var running = 0
     }
 
     private let name: String
     private let maxThreads: Int
-    private let maxWaiting: Int
-    private let monitor = Monitor(State())
+    private let monitor: Monitor<State>
 
-    init(name: String, maxThreads: Int, maxWaiting: Int) {
+    /// - Parameters:
+    ///   - maxWaiting: how many pieces of work may wait in each of the two lanes (``LaneQueue``).
+    ///   - maxWaitingOfOne: how many of them for one owner.
+    init(name: String, maxThreads: Int, maxWaiting: Int, maxWaitingOfOne: Int) {
         self.name = name
         self.maxThreads = max(1, maxThreads)
-        self.maxWaiting = max(0, maxWaiting)
+        let waiting = LaneQueue<@Sendable () -> Void>(
+            maxCount: max(0, maxWaiting),
+            maxCountOfOne: max(1, maxWaitingOfOne)
+        )
+        monitor = Monitor(State(waiting: waiting))
     }
 
+    /// Has work done, in the owner's turn.
+    ///
     /// - Returns: false if too much waits already; then the work will not run.
-    func run(_ work: @escaping @Sendable () -> Void) -> Bool {
+    func run(isFirst: Bool, of owner: String, _ work: @escaping @Sendable () -> Void) -> Bool {
         enum Decision {
             case start
             case wait
@@ -36,9 +43,7 @@ final class WorkerThreads: Sendable {
                 state.running += 1
                 return .start
             }
-            guard state.waiting.count < maxWaiting else { return .refuse }
-            state.waiting.append(work)
-            return .wait
+            return state.waiting.append(work, isFirst: isFirst, of: owner) ? .wait : .refuse
         }
         switch decision {
         case .refuse: return false

@@ -16,6 +16,7 @@ extension DelimitedSession {
             try await accounts.register(
                 nickName: request.nickName,
                 password: request.password,
+                invitation: request.invitation,
                 device: device,
                 address: address
             )

@@ -47,6 +47,7 @@ extension IMPBSession {
             try await accounts.register(
                 nickName: request.nickName,
                 password: request.pwd,
+                invitation: request.invitation,
                 device: DeviceDescription(id: id),
                 address: address
             )

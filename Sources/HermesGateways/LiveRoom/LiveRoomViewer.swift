@@ -23,8 +23,6 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private var topic: TopicName
     private var subscription: TopicSubscription?
     private var attachment: SessionAttachment?
-    /// The same device is connected anew.
-    private var isReplaced = false
     private var isServerStopping = false
 
     init(connection: Connection, gateway: LiveRoomGateway) {
@@ -56,7 +54,6 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     }
 
     package func farewell(_ reason: CloseReason) {
-        if case .session(.replaced) = reason { isReplaced = true }
         if case .shuttingDown = reason { isServerStopping = true }
         guard let kick = LiveRoomTranslation.kick(for: reason) else {
             lose()
@@ -69,11 +66,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
 
     package func closed() {
         lose()
-        guard let principal = detach(), !isReplaced, !isServerStopping else { return }
-        // The device was for this visit alone: what comes for the account must not wait for it to return.
-        let accounts = gateway.environment.messenger.accounts
-        // A task of its own because the event loop cannot wait; at most one for each connection.
-        Task { try? await accounts.logOut(principal, token: nil, removeDevice: true) }
+        detach()
     }
 
     /// Nothing can be said to the viewer any more.
@@ -81,11 +74,8 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         if case .leave(let departure) = session.viewerLost() { depart(departure) }
     }
 
-    /// LiveRoom carries no inbox: what comes counts as taken, or the account's entries would wait for this device.
-    package func inboxAdvanced(_ entries: [InboxEntry]) {
-        guard let attachment, let last = entries.last else { return }
-        gateway.environment.messenger.messages.acknowledge(attachment.principal, upTo: last.lastSeq)
-    }
+    /// LiveRoom carries no inbox. A viewer is no device of the account, so nothing waits for it either.
+    package func inboxAdvanced(_ entries: [InboxEntry]) {}
 
     package func removed(_ account: Account, from room: RoomName) -> Bool {
         guard session.principal?.user == account.id, subscription != nil, topic == room.topic else { return false }
@@ -156,16 +146,17 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
 
     private func check(_ entry: LiveRoomEntry) {
         let accounts = gateway.environment.messenger.accounts
-        let device = DeviceDescription(id: entry.device, name: "LiveRoom", platform: "LiveRoom")
+        let device = entry.device
         let address = connection.remoteHost
         connection.charge(.login)
-        connection.ask { () async throws(HermesError) -> Login in
-            try await accounts.logIn(.tokenOfAnyDevice(entry.token), device: device, address: address)
+        connection.ask { () async throws(HermesError) -> Principal in
+            try await accounts.admit(.tokenOfAnyDevice(entry.token), device: device, address: address)
+                .principal(on: device)
         } then: { [self] result in
             switch result {
-            case .success(let login):
-                let action = session.entryAccepted(login.principal)
-                if session.principal != nil { attach(login) }
+            case .success(let principal):
+                let action = session.entryAccepted(principal)
+                if session.principal != nil { attach(principal) }
                 perform(action)
             case .failure(let error):
                 perform(session.entryRefused(LiveRoomTranslation.kick(for: error)))
@@ -173,23 +164,19 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         }
     }
 
-    private func attach(_ login: Login) {
+    private func attach(_ principal: Principal) {
         detach()
         connection.authenticated()
-        connection.account = login.principal.user
-        let attachment = SessionAttachment(principal: login.principal, connection: connection)
+        connection.account = principal.user
+        let attachment = SessionAttachment(principal: principal, connection: connection)
         self.attachment = attachment
-        let messenger = gateway.environment.messenger
-        messenger.sessions.attach(attachment)
-        messenger.messages.acknowledge(login.principal, upTo: login.position.head)
+        gateway.environment.messenger.sessions.attach(attachment)
     }
 
-    @discardableResult
-    private func detach() -> Principal? {
-        guard let attachment else { return nil }
+    private func detach() {
+        guard let attachment else { return }
         self.attachment = nil
         gateway.environment.messenger.sessions.detach(attachment)
-        return attachment.principal
     }
 }
 

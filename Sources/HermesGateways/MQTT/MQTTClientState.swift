@@ -111,14 +111,23 @@ final class MQTTClientState {
 
 /// What a client with an account has besides. Owner: the connection's event loop.
 final class MQTTAccountState {
-    /// The login of the client's device.
-    let login: Login
+    let admission: Admission
+    let device: DeviceDescription
+    /// Whether the client id is the server's: such a client is no device, for it never comes back.
+    let isIDAssigned: Bool
+    /// The login of the client's device, once it is registered: with the inbox, not before.
+    var login: Login?
     /// Made once the native protocol is spoken.
     var inbox: MQTTInbox?
     /// The subscriptions that ask for it, but for those that have ended since they were looked at last.
     var asking: Set<TopicText> = []
 
-    init(login: Login) { self.login = login }
+    init(admission: Admission, device: DeviceDescription, isIDAssigned: Bool, login: Login?) {
+        self.admission = admission
+        self.device = device
+        self.isIDAssigned = isIDAssigned
+        self.login = login
+    }
 }
 
 /// What a session got by shared subscriptions and has not passed on to the end: the others' if it leaves.

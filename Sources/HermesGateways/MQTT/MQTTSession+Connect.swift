@@ -99,7 +99,14 @@ extension MQTTSession {
             sessionExpiry: sessionExpiry(of: connect),
             access: environment.access
         )
-        client.account = outcome.login.map { MQTTAccountState(login: $0) }
+        client.account = outcome.device.map {
+            MQTTAccountState(
+                admission: $0.admission,
+                device: $0.description,
+                isIDAssigned: isAssigned,
+                login: outcome.login
+            )
+        }
         var receiveMaximum = settings.maxInflight
         for property in connect.properties.list {
             switch property {

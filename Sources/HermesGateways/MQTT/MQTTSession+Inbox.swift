@@ -30,7 +30,14 @@ extension MQTTSession {
             account.inbox?.close()
             return
         }
-        let inbox = account.inbox ?? MQTTInbox(form, cursor: account.login.device.cursor)
+        guard let login = account.login else {
+            // A session that was kept has a subscription from before, and the device is gone.
+            return openDevice(of: account) { [self] error in
+                guard let error else { return adjustInbox(of: client) }
+                refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+            }
+        }
+        let inbox = account.inbox ?? MQTTInbox(form, cursor: login.device.cursor)
         account.inbox = inbox
         inbox.change(to: form)
         guard inbox.packets == nil else { return }
@@ -39,9 +46,33 @@ extension MQTTSession {
             writeDown(packet, kind)
         }
         inbox.open(packets)
-        packets.authenticated(account.login, after: inbox.cursor, window: MQTTInbox.windowSize)
+        packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
         // Now there is a way to warn.
         if phase == .connected { lookAtExpiry() }
+    }
+
+    /// Registers the client's device: from now on what comes for the account waits for it.
+    ///
+    /// - Parameter then: gets nil once ``MQTTAccountState/login`` is set.
+    func openDevice(of account: MQTTAccountState, then: @escaping (HermesError?) -> Void) {
+        guard !account.isIDAssigned else {
+            return then(
+                HermesError(.forbidden, "an inbox needs a client identifier of the client's own, which stays the same")
+            )
+        }
+        let accounts = environment.messenger.accounts
+        let (admission, device) = (account.admission, account.device)
+        connection.ask { () async throws(HermesError) -> Login in
+            try await accounts.open(device, by: admission)
+        } then: { result in
+            switch result {
+            case .success(let login):
+                account.login = login
+                then(nil)
+            case .failure(let error):
+                then(error)
+            }
+        }
     }
 
     /// Sends a packet of the native protocol; what is too long for the client is replaced by a word about it.

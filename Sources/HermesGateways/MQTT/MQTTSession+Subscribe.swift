@@ -17,6 +17,9 @@ extension MQTTSession {
         var options: SubscriptionOptions
         let handling: MQTTSubscription.RetainHandling
         let isNew: Bool
+
+        /// Whether it opens the account's inbox.
+        var isInbox: Bool { group == nil && MQTTInbox.isAskedFor(by: filter) }
     }
 
     func subscribeReceived(_ packet: MQTTSubscribe) throws(MQTTPacketError) {
@@ -43,7 +46,26 @@ extension MQTTSession {
                 reasons.append(refusal.reason)
             }
         }
-        let suback = MQTTSuback(packetID: packet.packetID, reasons: reasons)
+        guard let account = client.account, account.login == nil, granted.contains(where: \.isInbox) else {
+            return grant(granted, MQTTSuback(packetID: packet.packetID, reasons: reasons), to: client)
+        }
+        openDevice(of: account) { [self] error in
+            guard let error else {
+                return grant(granted, MQTTSuback(packetID: packet.packetID, reasons: reasons), to: client)
+            }
+            var suback = MQTTSuback(packetID: packet.packetID, reasons: reasons)
+            let refused = Set(granted.filter(\.isInbox).map(\.text))
+            for (index, wanted) in packet.subscriptions.enumerated()
+            where refused.contains(wanted.filter) && index < suback.reasons.count && !suback.reasons[index].isFailure {
+                suback.reasons[index] = MQTTTranslation.subackReason(for: error)
+            }
+            if version == .v5, client.wantsProblemInformation { suback.properties = [.reasonString(error.message)] }
+            grant(granted.filter { !$0.isInbox }, suback, to: client)
+        }
+    }
+
+    /// Stores what was granted where that is needed, then answers.
+    private func grant(_ granted: [Granted], _ suback: MQTTSuback, to client: MQTTClientState) {
         guard client.durable != nil, let link = client.link, !granted.isEmpty else {
             hold(granted, of: client)
             write(.suback(suback))

@@ -79,9 +79,19 @@ enum MQTTTranslation {
         case .accountDisabled: .banned
         case .forbidden, .notAuthenticated: .notAuthorized
         case .invalidArgument: .clientIdentifierNotValid
+        case .deviceLimitReached: .quotaExceeded
         case .overloaded, .rateLimited, .loginDelayed: .serverBusy
         case .shuttingDown: .serverShuttingDown
         default: .serverUnavailable
+        }
+    }
+
+    /// Why a subscription that opens the inbox is refused.
+    static func subackReason(for error: HermesError) -> MQTTReasonCode {
+        switch error.code {
+        case .forbidden, .notAuthenticated, .accountDisabled, .notFound: .notAuthorized
+        case .deviceLimitReached: .quotaExceeded
+        default: .unspecifiedError
         }
     }
 

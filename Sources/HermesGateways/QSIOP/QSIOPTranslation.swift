@@ -121,11 +121,12 @@ package enum QSIOPTranslation {
     ) async throws(HermesError) -> Login {
         let device = DeviceDescription(id: report.device, name: "QSIOP", platform: "QSIOP")
         let credential = report.token.map(Credential.tokenOfAnyDevice) ?? .claim(report.user)
-        let login = try await accounts.logIn(credential, device: device, address: address)
-        guard login.principal.user == report.user else {
+        let admission = try await accounts.admit(credential, device: device.id, address: address)
+        // Before a device of somebody else's account is made.
+        guard admission.account.id == report.user else {
             throw HermesError(.wrongCredentials, "the token belongs to another userid")
         }
-        return login
+        return try await accounts.open(device, by: admission)
     }
 
     /// As much of a text as fits into a number of bytes of UTF-8, whole characters.

@@ -19,6 +19,7 @@ enum StoreSchema {
         ("007 claims that are open", addOpenClaims),
         ("008 what waits, by sender", addEntryWeights),
         ("009 shared subscriptions of queued publications", addShares),
+        ("010 where logins come from", addLoginTables),
     ]
 
     static var version: Int { migrations.count }

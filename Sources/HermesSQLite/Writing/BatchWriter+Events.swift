@@ -36,7 +36,7 @@ extension BatchWriter {
 
     mutating func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) throws -> WriteOutcome {
         guard try loadInbox(of: user) else { return .refused(Refusals.noSuchDevice) }
-        if cache.cursors[user] == nil { cache.cursors[user] = try readCursors(of: user) }
+        try loadCursors(of: user)
         guard let cursor = cache.cursors[user]?[device], let index = cache.inboxes.index(forKey: user) else {
             return .refused(Refusals.noSuchDevice)
         }
@@ -47,6 +47,10 @@ extension BatchWriter {
         cache.inboxes.values[index].acknowledged = cache.cursors[user]?.values.min() ?? 0
         markDirty(index)
         return .acknowledged(moved)
+    }
+
+    mutating func loadCursors(of user: UserID) throws {
+        if cache.cursors[user] == nil { cache.cursors[user] = try readCursors(of: user) }
     }
 
     private func readCursors(of user: UserID) throws -> [DeviceID: UInt64] {

@@ -73,6 +73,8 @@ struct BatchWriter {
             .pushed(try apply(operation))
         case .deleteAccount(let user):
             try deleteAccount(user)
+        case .openDevice(let opening):
+            .deviceOpened(try open(opening))
         }
     }
 

@@ -15,6 +15,11 @@ enum Refusals {
         .nameTaken,
         "There is a key of this name already. Choose another, or revoke that one."
     )
+    static let noSuchInvitationName = HermesError(.notFound, "There is no invitation of this name.")
+    static let invitationNameTaken = HermesError(
+        .nameTaken,
+        "There is an invitation of this name already. Choose another, or revoke that one."
+    )
     static let nameTaken = HermesError(.nameTaken, "This nick name is taken. Choose another.")
     static let clientIDConflict = HermesError(
         .clientIDConflict,

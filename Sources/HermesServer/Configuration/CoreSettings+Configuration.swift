@@ -8,7 +8,11 @@ extension AccountSettings {
     /// What the configuration says about accounts.
     init(_ settings: ServerSettings) {
         self.init(
-            registrationOpen: settings.registration == .open,
+            registration: settings.registration,
+            registrationLimits: RegistrationLimit.Limits(
+                perAddress: settings.registrationsPerAddress,
+                inTotal: settings.registrationsPerHour
+            ),
             passwordParameters: settings.passwordCost,
             maxConcurrentHashes: settings.passwordHashesAtOnce,
             loginLimits: LoginThrottle.Limits(failuresPerAddress: settings.loginFailuresPerAddress),

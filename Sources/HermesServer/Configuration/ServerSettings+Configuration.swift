@@ -68,18 +68,32 @@ extension ServerSettings {
         "accounts.devices",
         default: 50,
         in: 1...1000,
-        "Devices of an account; a new one beyond that takes the place of the one not seen for longest."
+        "Devices of an account; a new one beyond that is refused until one is removed."
     )
-    private static let registration = Setting<Registration>.choice(
+    private static let registration = Setting<RegistrationRule>.choice(
         "accounts.registration",
         default: .open,
-        "Whether clients may create accounts, or only 'hermes user add'."
+        "Who may create an account: open is anybody, invitation who has a code ('hermes invitation create'), closed "
+            + "nobody but the operator ('hermes user add')."
+    )
+    private static let registrationsPerAddress = Setting.number(
+        "limits.registrationsPerAddress",
+        default: 60,
+        in: 0...1_000_000,
+        "Accounts per hour that clients of one IP address may create without invitation; an IPv6 network of 64 bits is one "
+            + "address; 0 is no limit."
+    )
+    private static let registrationsPerHour = Setting.number(
+        "limits.registrationsPerHour",
+        default: 1000,
+        in: 0...10_000_000,
+        "Accounts per hour that all clients together may create without invitation; 0 is no limit."
     )
     private static let passwordHashesAtOnce = Setting.number(
         "accounts.passwordHashesAtOnce",
         default: 2,
         in: 1...64,
-        "How many passwords are hashed at the same time; each takes 16 MiB meanwhile."
+        "How many passwords of logins are hashed at the same time, and half as many new ones; each takes 16 MiB meanwhile."
     )
     private static let loginFailures = Setting.number(
         "limits.loginFailuresPerAddress",
@@ -133,7 +147,8 @@ extension ServerSettings {
         + [registration.descriptor, maxDevices.descriptor, passwordHashesAtOnce.descriptor]
         + GatewaySettings.settings.filter { $0.key.hasPrefix("limits.") } + [
             messageBytes.descriptor, inboxBytes.descriptor, inboxEntries.descriptor, unreadBytes.descriptor,
-            loginFailures.descriptor, recallWindow.descriptor,
+            loginFailures.descriptor, registrationsPerAddress.descriptor,
+            registrationsPerHour.descriptor, recallWindow.descriptor,
         ]
         + GatewaySettings.settings.filter { setting in
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
@@ -158,6 +173,8 @@ extension ServerSettings {
             maxUnreadBytes: try values.value(of: Self.unreadBytes),
             recallWindow: try values.value(of: Self.recallWindow),
             registration: try values.value(of: Self.registration),
+            registrationsPerAddress: try values.value(of: Self.registrationsPerAddress),
+            registrationsPerHour: try values.value(of: Self.registrationsPerHour),
             maxDevices: try values.value(of: Self.maxDevices),
             loginFailuresPerAddress: try values.value(of: Self.loginFailures),
             passwordHashesAtOnce: try values.value(of: Self.passwordHashesAtOnce),
@@ -181,7 +198,7 @@ extension ServerSettings {
 
     /// Where names are proved elsewhere, whoever registers one first must not become its owner.
     private func refuseTakenNames() throws(SettingsError) {
-        guard registration == .open else { return }
+        guard registration != .closed else { return }
         let trusting = gateways.listeners.first {
             $0.settings.isEnabled && $0.settings.tls?.isIdentityFromCertificate == true
         }

@@ -34,12 +34,6 @@ package struct ServerSettings: Sendable {
         case full
     }
 
-    /// Who may create an account.
-    package enum Registration: String, CaseIterable, Sendable {
-        case open
-        case closed
-    }
-
     package var dataDirectory: String
     package var store: StoreKind
     package var durability: Durability
@@ -55,7 +49,11 @@ package struct ServerSettings: Sendable {
     package var maxUnreadBytes: Int
     /// How long after it was sent a message can be taken back.
     package var recallWindow: Duration
-    package var registration: Registration
+    package var registration: RegistrationRule
+    /// Accounts that one address may make in an hour; 0: any number.
+    package var registrationsPerAddress: Int
+    /// Accounts that all may make in an hour; 0: any number.
+    package var registrationsPerHour: Int
     package var maxDevices: Int
     /// No setting: what a new password hash costs, lowered by tests alone.
     package var passwordCost = PasswordHasher.Parameters.standard

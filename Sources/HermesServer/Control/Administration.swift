@@ -69,6 +69,15 @@ package struct Administration: Sendable {
         case .revokeAPIKey(let name):
             try await keys.revoke(name: name)
             return .done
+        case .createInvitation(let name, let uses, let days):
+            return .invitationCreated(
+                code: try await accounts.invitations.create(name: name, uses: uses, days: days).code
+            )
+        case .listInvitations:
+            return .invitations(try await accounts.invitations.invitations().map(invitation))
+        case .revokeInvitation(let name):
+            try await accounts.invitations.revoke(name: name)
+            return .done
         case .backup(let path):
             try await store.backup(to: path)
             return .done
@@ -99,6 +108,16 @@ package struct Administration: Sendable {
             scopes: APIScope.text(key.scopes),
             createdAt: key.createdAt.rawValue,
             lastUsedAt: key.lastUsedAt?.rawValue
+        )
+    }
+
+    private func invitation(_ invitation: Invitation) -> ControlInvitation {
+        ControlInvitation(
+            name: invitation.name,
+            uses: invitation.uses,
+            used: invitation.used,
+            createdAt: invitation.createdAt.rawValue,
+            expiresAt: invitation.expiresAt?.rawValue
         )
     }
 

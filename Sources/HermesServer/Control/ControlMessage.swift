@@ -15,6 +15,10 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case createAPIKey(name: String, scopes: String)
     case listAPIKeys
     case revokeAPIKey(name: String)
+    /// For so many accounts and days; 0 days: for ever.
+    case createInvitation(name: String, uses: Int, days: Int)
+    case listInvitations
+    case revokeInvitation(name: String)
     /// An absolute path of a file that does not exist yet.
     case backup(path: String)
 }
@@ -26,6 +30,8 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     case devices([ControlDevice])
     case apiKeyCreated(secret: String)
     case apiKeys([ControlAPIKey])
+    case invitationCreated(code: String)
+    case invitations([ControlInvitation])
     /// The number is one of `docs/errors.md`.
     case failed(code: UInt32, message: String)
 }
@@ -50,6 +56,17 @@ package struct ControlDevice: Codable, Sendable, Hashable {
     /// The last inbox entry it has taken.
     package var cursor: UInt64
     package var isOnline: Bool
+}
+
+/// An invitation as `hermes invitation list` shows it.
+package struct ControlInvitation: Codable, Sendable, Hashable {
+    package var name: String
+    package var uses: Int
+    package var used: Int
+    /// Milliseconds since 1970.
+    package var createdAt: Int64
+    /// Milliseconds since 1970; nil: never.
+    package var expiresAt: Int64?
 }
 
 /// A key of the HTTP API as `hermes apikey list` shows it.

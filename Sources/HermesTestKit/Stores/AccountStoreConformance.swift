@@ -5,7 +5,9 @@ import HermesCore
 
 /// What every ``AccountStore`` does.
 package enum AccountStoreConformance {
-    package static var cases: [ConformanceCase] { accounts + devicesAndTokens + AccountDeletionConformance.cases }
+    package static var cases: [ConformanceCase] {
+        accounts + devicesAndTokens + LoginConformance.cases + AccountDeletionConformance.cases
+    }
 
     private static func create(_ name: String, in store: any Store) async throws -> Account {
         try await store.create(

@@ -78,7 +78,7 @@ import Testing
             }
             #expect(refusal == expected)
         }
-        let closed = service { $0.registrationOpen = false }
+        let closed = service { $0.registration = .closed }
         let refusal = await code {
             _ = try await closed.register(nickName: "b", password: "secret", device: device, address: nil)
         }
@@ -87,18 +87,68 @@ import Testing
     }
 
     @Test func delaysFailedLoginsPerAccount() async throws {
-        let accounts = service { $0.loginLimits.failuresPerAccount = 2 }
+        let accounts = service { $0.loginLimits.failuresPerSource = 3 }
         let device = try phone()
-        _ = try await accounts.register(nickName: "anna", password: "secret", device: device, address: nil)
-        func logIn(_ password: String) async throws {
+        _ = try await accounts.createAccount(nickName: "anna", password: "secret")
+        func logIn(_ password: String, _ address: String) async throws {
             let credential = Credential.password(nickName: "Anna", password: password)
-            _ = try await accounts.logIn(credential, device: device, address: nil)
+            _ = try await accounts.logIn(credential, device: device, address: address)
         }
-        for _ in 0..<3 { #expect(await code { try await logIn("wrong!") } == .wrongCredentials) }
-        #expect(await code { try await logIn("secret") } == .loginDelayed)
-        time.advance(by: .seconds(1))
-        #expect(await code { try await logIn("secret") } == nil)
-        #expect(await code { try await logIn("wrong!") } == .wrongCredentials)
+        for _ in 0..<3 { #expect(await code { try await logIn("wrong!", "1.1.1.1") } == .wrongCredentials) }
+        #expect(await code { try await logIn("secret", "1.1.1.1") } == .loginDelayed)
+        #expect(await code { try await logIn("secret", "2.2.2.2") } == nil)
+        time.advance(by: .seconds(1200))
+        #expect(await code { try await logIn("secret", "1.1.1.1") } == nil)
+    }
+
+    /// One wrong password a minute from elsewhere locked an account's owner out for good.
+    @Test func nobodyElsewhereLocksTheOwnerOut() async throws {
+        let owner = service()
+        let registered = try await owner.register(
+            nickName: "anna",
+            password: "secret",
+            device: phone(),
+            address: "192.0.2.1"
+        )
+        await owner.writeTraces(isLast: true)
+        // A server that has just started knows no less.
+        let accounts = service()
+        func logIn(_ password: String, _ id: String, _ address: String) async -> HermesError.Code? {
+            await code {
+                let credential = Credential.password(nickName: "anna", password: password)
+                _ = try await accounts.logIn(credential, device: phone(id), address: address)
+            }
+        }
+        var guesses = 0
+        for minute in 0..<(5 * 60) {
+            for attacker in 0..<5 {
+                let outcome = await logIn("wrong!", "x", "10.0.\(minute % 50).\(attacker)")
+                if outcome == .wrongCredentials { guesses += 1 }
+            }
+            if minute % 10 == 0 {
+                #expect(await logIn("secret", "other", "192.0.2.1") == nil, "at a known address")
+                #expect(await logIn("secret", "phone", "198.51.100.7") == nil, "a known device elsewhere")
+            }
+            time.advance(by: .seconds(60))
+        }
+        // Full at the beginning, and as much again each hour.
+        #expect(guesses <= 100 + 5 * 100)
+        let token = try #require(registered.token)
+        _ = try await accounts.logIn(.token(token), device: phone("z"), address: "10.0.0.1")
+    }
+
+    @Test func aClaimMakesNoAddressKnown() async throws {
+        let accounts = service { $0.loginLimits.failuresPerSource = 1 }
+        let anna = try await accounts.createAccount(nickName: "anna", password: "secret")
+        let meter = DeviceDescription(id: try device("meter"))
+        _ = try await accounts.logIn(.claim(anna.id), device: meter, address: "10.0.0.1")
+        await accounts.writeTraces(isLast: true)
+        let credential = Credential.password(nickName: "anna", password: "wrong!")
+        let codes = [
+            await code { _ = try await accounts.logIn(credential, device: meter, address: "10.0.0.1") },
+            await code { _ = try await accounts.logIn(credential, device: meter, address: "10.0.0.1") },
+        ]
+        #expect(codes == [.wrongCredentials, .loginDelayed])
     }
 
     @Test func delaysFailedLoginsPerAddress() async throws {
@@ -116,8 +166,9 @@ import Testing
                 _ = try await accounts.logIn(credential, device: device, address: address)
             }
         }
-        for number in 0..<6 { #expect(await logIn("nobody\(number)", "1.1.1.1") == .wrongCredentials) }
-        #expect(await logIn("anna", "1.1.1.1") == .loginDelayed)
+        for number in 0..<5 { #expect(await logIn("nobody\(number)", "1.1.1.1") == .wrongCredentials) }
+        #expect(await logIn("nobody", "1.1.1.1") == .loginDelayed)
+        #expect(await logIn("anna", "1.1.1.1") == nil, "known there")
         #expect(await logIn("anna", "2.2.2.2") == nil)
         // A right token is not delayed, a wrong one is.
         let token = try #require(login.token)
@@ -205,19 +256,138 @@ import Testing
         )
     }
 
-    @Test func aNewDeviceTakesThePlaceOfTheOldest() async throws {
+    @Test func oneDeviceTooManyIsRefusedAndRemovesNone() async throws {
         let accounts = service { $0.maxDevices = 3 }
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone("d0"), address: nil)
-        let attachment = attach(login)
-        for number in 1...5 {
-            time.advance(by: .seconds(1))
-            let credential = Credential.password(nickName: "anna", password: "secret")
-            _ = try await accounts.logIn(credential, device: phone("d\(number)"), address: nil)
+        let user = login.principal.user
+        func logIn(_ id: String) async -> HermesError.Code? {
+            await code {
+                let credential = Credential.password(nickName: "anna", password: "secret")
+                _ = try await accounts.logIn(credential, device: phone(id), address: nil)
+            }
         }
-        let devices = try await accounts.devices(of: login.principal.user).map(\.description.id.rawValue)
-        // The first one is connected and stays.
-        #expect(devices == ["d0", "d4", "d5"])
-        #expect(attachment.ends.isEmpty)
+        for (id, expected) in [
+            ("d1", nil), ("d2", nil), ("d3", HermesError.Code.deviceLimitReached), ("d4", .deviceLimitReached),
+            ("d1", nil),
+        ] {
+            #expect(await logIn(id) == expected)
+        }
+        #expect(try await accounts.devices(of: user).map(\.description.id.rawValue) == ["d0", "d1", "d2"])
+        let token = try #require(login.token)
+        _ = try await accounts.logIn(.token(token), device: phone("x"), address: nil)
+        #expect(await code { _ = try await accounts.issueToken(for: phone("d5"), of: user) } == .deviceLimitReached)
+        try await accounts.removeDevice(device("d1"), of: user)
+        #expect(await logIn("d3") == nil)
+    }
+
+    /// Who is no device, or none yet, registers none: 50 MQTT clients without an id drove out the phone.
+    @Test func admissionRegistersNoDevice() async throws {
+        let accounts = service { $0.maxDevices = 2 }
+        let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
+        for number in 0..<100 {
+            let credential = Credential.passwordOrToken(nickName: "anna", secret: "secret")
+            _ = try await accounts.admit(credential, device: device("auto-\(number)"), address: nil)
+        }
+        #expect(try await accounts.devices(of: login.principal.user).map(\.description.id.rawValue) == ["phone"])
+        let token = try #require(login.token)
+        let admission = try await accounts.admit(.tokenOfAnyDevice(token), device: device("pad"), address: nil)
+        let opened = try await accounts.open(phone("pad"), by: admission)
+        #expect(opened.principal == admission.principal(on: try device("pad")))
+        #expect(
+            try await accounts.devices(of: login.principal.user).map(\.description.id.rawValue) == ["phone", "pad"]
+        )
+    }
+
+    /// A claim without a token took over a QSIOP device that had shown one.
+    @Test func aDeviceBelongsToItsStrongestProof() async throws {
+        let accounts = service()
+        let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
+        let user = login.principal.user
+        let token = try #require(login.token)
+        func open(_ credential: Credential, _ id: String) async -> HermesError.Code? {
+            await code {
+                let description = DeviceDescription(id: try device(id), platform: "QSIOP")
+                _ = try await accounts.logIn(credential, device: description, address: nil)
+            }
+        }
+        #expect(await open(.claim(user), "meter") == nil)
+        #expect(await open(.claim(user), "meter") == nil)
+        #expect(await open(.vouched(user), "meter") == nil)
+        #expect(await open(.claim(user), "meter") == .forbidden)
+        #expect(await open(.tokenOfAnyDevice(token), "meter") == nil)
+        #expect(await open(.claim(user), "meter") == .forbidden)
+        #expect(await open(.vouched(user), "meter") == .forbidden)
+        #expect(await open(.tokenOfAnyDevice(token), "meter") == nil)
+        #expect(await open(.claim(user), "phone") == .forbidden)
+        #expect(await open(.claim(user), "other") == nil)
+    }
+
+    /// Known devices come in while the disk is full.
+    @Test func aKnownDeviceLogsInWithoutAWrite() async throws {
+        let accounts = service()
+        let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
+        let token = try #require(login.token)
+        time.advance(by: .seconds(3600))
+        var newer = try phone()
+        newer.appVersion = "2"
+        store.setCapacity(bytes: 0)
+        let again = try await accounts.logIn(.token(token), device: newer, address: "1.2.3.4")
+        #expect(again.device.lastSeenAt == time.now())
+        #expect(try await accounts.devices(of: again.principal.user).first?.lastSeenAt == time.now())
+        let user = again.principal.user
+        _ = try await accounts.admit(.password(nickName: "anna", password: "secret"), device: nil, address: nil)
+        let refusal = await code {
+            _ = try await accounts.logIn(.tokenOfAnyDevice(token), device: phone("pad"), address: nil)
+        }
+        #expect(refusal == .storageUnavailable)
+        await accounts.writeTraces(isLast: true)
+        store.setCapacity(bytes: nil)
+        await accounts.writeTraces(isLast: true)
+        let stored = try #require(await store.devices(of: user).first)
+        #expect(stored.lastSeenAt == time.now())
+        #expect(stored.description.appVersion == "2")
+    }
+
+    @Test func zerosAreNoPartOfAPassword() async throws {
+        let accounts = service()
+        let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
+        for password in ["secret\u{0}", "secret\u{0}\u{0}", "\u{0}secret"] {
+            let credential = Credential.password(nickName: "anna", password: password)
+            #expect(
+                await code { _ = try await accounts.admit(credential, device: nil, address: nil) } == .wrongCredentials
+            )
+            let refusals = [
+                await code { _ = try await accounts.createAccount(nickName: "bob", password: password) },
+                await code { try await accounts.setPassword(of: login.principal.user, to: password) },
+                await code {
+                    try await accounts.changePassword(of: login.principal, old: "secret", new: password)
+                },
+            ]
+            #expect(refusals == [.invalidArgument, .invalidArgument, .invalidArgument])
+            #expect(
+                await code {
+                    try await accounts.changePassword(of: login.principal, old: password, new: "another")
+                } == .wrongCredentials
+            )
+        }
+    }
+
+    @Test func hashesOfOlderServersAreRenewedAtLogin() async throws {
+        let accounts = service()
+        let anna = try await accounts.createAccount(nickName: "anna", password: "secret")
+        // As a server before this format made it: of the password itself.
+        let old = PasswordHash(phc: PasswordTests.plainSecret)
+        _ = try await store.update(anna.id, AccountChange(password: old))
+        let wrong = Credential.password(nickName: "anna", password: "secreT")
+        #expect(await code { _ = try await accounts.admit(wrong, device: nil, address: nil) } == .wrongCredentials)
+        #expect(try await store.find(.id(anna.id))?.password == old)
+        let right = Credential.password(nickName: "anna", password: "secret")
+        _ = try await accounts.admit(right, device: nil, address: nil)
+        let renewed = try #require(await store.find(.id(anna.id))?.password)
+        #expect(renewed.phc.hasPrefix("$scrypt-sha256$ln=4,r=8,p=1$"))
+        _ = try await accounts.admit(right, device: nil, address: nil)
+        #expect(try await store.find(.id(anna.id))?.password == renewed)
+        #expect(await code { _ = try await accounts.admit(wrong, device: nil, address: nil) } == .wrongCredentials)
     }
 
     @Test func aClaimDrivesOutNobody() async throws {

@@ -7,15 +7,19 @@ import Testing
 
 @Suite struct PasswordTests {
     static let cheap = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
+    /// "secret" as older servers stored it: scrypt of the password itself, computed elsewhere.
+    static let plainSecret = "$scrypt$ln=4,r=8,p=1$U29kaXVtQ2hsb3JpZGU$Dp7T+ulAfvRsdwTSZfyEyLgGAdqXG3ntD4EvExeZJPU"
 
     @Test func verifiesWhatItHashed() async throws {
         let hasher = PasswordHasher(parameters: Self.cheap)
         let hash = try await hasher.hash("pässword")
-        #expect(hash.phc.hasPrefix("$scrypt$ln=4,r=8,p=1$"))
-        #expect(try await hasher.verify("pässword", against: hash))
-        #expect(try await !hasher.verify("password", against: hash))
-        #expect(try await !hasher.verify("", against: hash))
-        #expect(try await !hasher.verify("pässword", against: nil))
+        #expect(hash.phc.hasPrefix("$scrypt-sha256$ln=4,r=8,p=1$"))
+        let right = try await hasher.verify("pässword", against: hash)
+        #expect(right.isRight && right.renewed == nil)
+        for wrong in ["password", "", "pässword\u{0}", "pässword "] {
+            #expect(try await !hasher.verify(wrong, against: hash).isRight)
+        }
+        #expect(try await !hasher.verify("pässword", against: nil).isRight)
         #expect(try await hasher.hash("pässword") != hash)
     }
 
@@ -25,9 +29,38 @@ import Testing
             0x70, 0x23, 0xBD, 0xCB, 0x3A, 0xFD, 0x73, 0x48, 0x46, 0x1C, 0x06, 0xCD, 0x81, 0xFD, 0x38, 0xEB,
             0xFD, 0xA8, 0xFB, 0xBA, 0x90, 0x4F, 0x8E, 0x3E, 0xA9, 0xB5, 0x43, 0xF6, 0x54, 0x5D, 0xA1, 0xF2,
         ]
-        let stored = StoredScrypt(parameters: .standard, salt: Array("SodiumChloride".utf8), hash: hash)
+        let stored = StoredScrypt(
+            parameters: .standard,
+            salt: Array("SodiumChloride".utf8),
+            hash: hash,
+            isDigested: false
+        )
         let hasher = PasswordHasher(parameters: Self.cheap)
-        #expect(try await hasher.verify("pleaseletmein", against: PasswordHash(phc: stored.phc)))
+        #expect(try await hasher.verify("pleaseletmein", against: PasswordHash(phc: stored.phc)).isRight)
+    }
+
+    /// HMAC takes a key with zeros behind it, and a long key's hash, for the key.
+    @Test func passwordsThatHMACDoesNotTellApartDiffer() async throws {
+        let hasher = PasswordHasher(parameters: Self.cheap)
+        let old = PasswordHash(phc: Self.plainSecret)
+        let right = try await hasher.verify("secret", against: old)
+        #expect(right.isRight)
+        #expect(right.renewed?.phc.hasPrefix("$scrypt-sha256$") == true)
+        #expect(try await !hasher.verify("secret\u{0}", against: old).isRight)
+        let long = String(repeating: "x", count: 100)
+        let hash = try await hasher.hash(long)
+        for other in [String(repeating: "x", count: 99), long + "x"] {
+            #expect(try await !hasher.verify(other, against: hash).isRight)
+        }
+    }
+
+    @Test func aStrongerCostIsTakenOverAtTheNextLogin() async throws {
+        let hash = try await PasswordHasher(parameters: Self.cheap).hash("secret")
+        let stronger = PasswordHasher(parameters: .init(ln: 5, r: 8, p: 1))
+        #expect(try await stronger.verify("wrong", against: hash).renewed == nil)
+        let renewed = try #require(await stronger.verify("secret", against: hash).renewed)
+        #expect(renewed.phc.contains("$ln=5,"))
+        #expect(try await stronger.verify("secret", against: renewed).isRight)
     }
 
     @Test(arguments: [

@@ -83,9 +83,27 @@ import Testing
             try await device.send(QSIOPFrame(.report, ["userid": "\(ann.principal.user)", "token": bob.token ?? ""]))
             #expect(try code(await device.next()) == HermesError.Code.wrongCredentials.rawValue)
             #expect(harness.messenger.sessions.attachedDevices(of: bob.principal.user).isEmpty)
+            let bobs = try await harness.messenger.accounts.devices(of: bob.principal.user)
+            #expect(bobs.map(\.description.id.rawValue) == ["phone"], "no device of somebody else is made")
             try await device.send(report(ann))
             #expect(try code(await device.next()) == 0)
             #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["qsiop"])
+        }
+    }
+
+    /// A claim without a token took over a device that had shown one.
+    @Test func aClaimTakesOverNoDeviceThatShowedAToken() async throws {
+        try await withGateway(requiresToken: false) { harness in
+            let ann = try await harness.register("ann")
+            let pager = try await harness.connect(QSIOPFrameDecoder.self)
+            try await pager.send(report(ann, device: "pager"))
+            #expect(try code(await pager.next()) == 0)
+            let thief = try await harness.connect(QSIOPFrameDecoder.self)
+            try await thief.send(QSIOPFrame(.report, ["userid": "\(ann.principal.user)", "device": "pager"]))
+            #expect(try code(await thief.next()) == HermesError.Code.forbidden.rawValue)
+            #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["pager"])
+            try await thief.send(QSIOPFrame(.report, ["userid": "\(ann.principal.user)", "device": "other"]))
+            #expect(try code(await thief.next()) == 0)
         }
     }
 

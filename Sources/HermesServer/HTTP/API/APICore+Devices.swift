@@ -66,7 +66,7 @@ extension APICore {
                     Field("uid", Self.uid, required: true, "Whose it is."),
                     Field("device_id", Self.deviceID, required: true, "Which device it is for."),
                 ]),
-                failures: [.notFound],
+                failures: [.notFound, .conflict],
                 handler: issueToken
             ),
             APIRoute(

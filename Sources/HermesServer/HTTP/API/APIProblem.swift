@@ -32,9 +32,9 @@ struct APIProblem: Error, Sendable {
     private static func status(of code: HermesError.Code) -> HTTPResponse.Status {
         switch code {
         case .notAuthenticated, .invalidToken: .unauthorized
-        case .forbidden, .accountDisabled: .forbidden
+        case .forbidden, .accountDisabled, .invitationRequired: .forbidden
         case .notFound: .notFound
-        case .nameTaken, .clientIDConflict: .conflict
+        case .nameTaken, .clientIDConflict, .deviceLimitReached: .conflict
         case .tooLarge: .contentTooLarge
         case .invalidArgument, .unsupported: .unprocessableContent
         case .rateLimited, .loginDelayed: .tooManyRequests

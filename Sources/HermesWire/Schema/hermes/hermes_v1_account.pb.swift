@@ -50,6 +50,9 @@ package nonisolated struct Hermes_V1_Register: Sendable {
   /// Clears the value of `device`. Subsequent reads from it will return its default value.
   package mutating func clearDevice() {self._device = nil}
 
+  /// The code of an invitation, where the server asks for one (error 1011); at most 64 bytes.
+  package var invitation: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -414,7 +417,7 @@ fileprivate nonisolated let _protobuf_package = "hermes.v1"
 
 nonisolated extension Hermes_V1_Register: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Register"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}nick_name\0\u{1}password\0\u{1}device\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}nick_name\0\u{1}password\0\u{1}device\0\u{1}invitation\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -425,6 +428,7 @@ nonisolated extension Hermes_V1_Register: SwiftProtobuf.Message, SwiftProtobuf._
       case 1: try { try decoder.decodeSingularStringField(value: &self.nickName) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.password) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._device) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.invitation) }()
       default: break
       }
     }
@@ -444,6 +448,9 @@ nonisolated extension Hermes_V1_Register: SwiftProtobuf.Message, SwiftProtobuf._
     try { if let v = self._device {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
     } }()
+    if !self.invitation.isEmpty {
+      try visitor.visitSingularStringField(value: self.invitation, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -451,6 +458,7 @@ nonisolated extension Hermes_V1_Register: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.nickName != rhs.nickName {return false}
     if lhs.password != rhs.password {return false}
     if lhs._device != rhs._device {return false}
+    if lhs.invitation != rhs.invitation {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

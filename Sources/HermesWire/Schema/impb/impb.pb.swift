@@ -381,6 +381,9 @@ package nonisolated struct IMPB_signin_request: Sendable {
   /// 6 to 256 bytes of UTF-8.
   package var pwd: String = String()
 
+  /// Extension: the code of an invitation, where the server asks for one (error 1011); at most 64 bytes.
+  package var invitation: String = String()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -2636,7 +2639,7 @@ nonisolated extension IMPB_User_msg.Cmd: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension IMPB_signin_request: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".signin_request"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}nick_name\0\u{1}pwd\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}nick_name\0\u{1}pwd\0\u{1}invitation\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2646,6 +2649,7 @@ nonisolated extension IMPB_signin_request: SwiftProtobuf.Message, SwiftProtobuf.
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.nickName) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.pwd) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.invitation) }()
       default: break
       }
     }
@@ -2658,12 +2662,16 @@ nonisolated extension IMPB_signin_request: SwiftProtobuf.Message, SwiftProtobuf.
     if !self.pwd.isEmpty {
       try visitor.visitSingularStringField(value: self.pwd, fieldNumber: 2)
     }
+    if !self.invitation.isEmpty {
+      try visitor.visitSingularStringField(value: self.invitation, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   package static func ==(lhs: IMPB_signin_request, rhs: IMPB_signin_request) -> Bool {
     if lhs.nickName != rhs.nickName {return false}
     if lhs.pwd != rhs.pwd {return false}
+    if lhs.invitation != rhs.invitation {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,85 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesServer
+
+/// `hermes invitation`.
+struct InvitationCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "invitation",
+        abstract: "Manage the invitations to register.",
+        discussion: """
+            Needed where accounts.registration is "invitation". Works on the data directory, whether a server runs on it or
+            not. A code is shown once, when it is made; the server keeps its hash alone.
+
+            Examples:
+              hermes invitation create summer-course --uses 30 --days 14
+              hermes invitation list
+              hermes invitation revoke summer-course
+            """,
+        subcommands: [InvitationCreate.self, InvitationList.self, InvitationRevoke.self]
+    )
+}
+
+struct InvitationCreate: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "create",
+        abstract: "Make an invitation and print its code.",
+        discussion: "Example: hermes invitation create ann --days 7"
+    )
+
+    @Argument(help: "What the invitation is called; no two are called the same.")
+    var name: String
+
+    @Option(help: "How many accounts it is good for.")
+    var uses: Int = 1
+
+    @Option(help: "How many days it is good for; 0: until it is used up or revoked.")
+    var days: Int = 30
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        let request = ControlRequest.createInvitation(name: name, uses: uses, days: days)
+        guard case .invitationCreated(let code) = try await Administrator(data).ask(request) else { return }
+        print(code)
+    }
+}
+
+struct InvitationList: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List all invitations: name, uses, day of creation, last day.",
+        discussion: "Example: hermes invitation list"
+    )
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        guard case .invitations(let list) = try await Administrator(data).ask(.listInvitations) else { return }
+        for invitation in list {
+            let end = invitation.expiresAt.map { "until \(Day.text($0))" } ?? "no end"
+            let uses = "\(invitation.used) of \(invitation.uses) used"
+            print("\(invitation.name)\t\(uses)\t\(Day.text(invitation.createdAt))\t\(end)")
+        }
+    }
+}
+
+struct InvitationRevoke: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke",
+        abstract: "Take an invitation back; accounts that were made with it stay.",
+        discussion: "Example: hermes invitation revoke summer-course"
+    )
+
+    @Argument(help: "What the invitation is called.")
+    var name: String
+
+    @OptionGroup var data: DataOptions
+
+    func run() async throws {
+        _ = try await Administrator(data).ask(.revokeInvitation(name: name))
+        print("\(name) is revoked")
+    }
+}

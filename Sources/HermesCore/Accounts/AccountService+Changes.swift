@@ -1,0 +1,151 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Changes of accounts, passwords, tokens and devices.
+extension AccountService {
+    // MARK: Accounts
+
+    /// Finds an account; nil if there is none.
+    package func account(_ key: AccountKey) async throws(HermesError) -> Account? { try await store.find(key)?.account }
+
+    /// Accounts, ascending by id.
+    package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
+        try await store.accounts(after: id, limit: min(max(1, limit), 1000))
+    }
+
+    /// Changes the profile. Another name ends the account's MQTT connections and kept sessions, which go by the name.
+    package func changeProfile(
+        of user: UserID,
+        nickName: String?,
+        avatarURL: String?
+    ) async throws(HermesError) -> Account {
+        var change = AccountChange()
+        if let nickName { change.nickName = try NickName(nickName) }
+        if let avatarURL {
+            try Account.check(avatarURL: avatarURL)
+            change.avatarURL = avatarURL
+        }
+        guard change.nickName != nil, let old = try await store.find(.id(user))?.account.nickName else {
+            return try await store.update(user, change)
+        }
+        let account = try await store.update(user, change)
+        if account.nickName.key != old.key { endTopicClients(named: old.key, .accountRenamed) }
+        return account
+    }
+
+    /// Disables or enables an account; disabling ends its sessions.
+    package func setDisabled(_ user: UserID, _ isDisabled: Bool) async throws(HermesError) {
+        let account = try await store.update(user, AccountChange(isDisabled: isDisabled))
+        if isDisabled { end(account, .accountDisabled, .all) }
+    }
+
+    /// Locks an account out for good, before it is deleted: from here on nobody logs in to it.
+    ///
+    /// - Throws: `.notFound`, `.storageUnavailable`.
+    func close(_ user: UserID) async throws(HermesError) {
+        let account = try await store.update(user, AccountChange(isDisabled: true))
+        end(account, .accountDeleted, .all)
+    }
+
+    // MARK: Passwords
+
+    /// Changes the password after checking the old one; revokes all other tokens and ends the other sessions.
+    ///
+    /// - Parameters:
+    ///   - principal: whose password; its own session goes on.
+    ///   - old: the password so far.
+    ///   - new: the new one.
+    ///   - token: the token of this session (``Login/tokenHash``), which stays valid; nil: all are revoked.
+    /// - Throws: `.wrongCredentials`, `.invalidArgument`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
+    package func changePassword(
+        of principal: Principal,
+        old: String,
+        new: String,
+        keeping token: TokenHash? = nil
+    ) async throws(HermesError) {
+        try check(newPassword: new)
+        guard let stored = try await store.find(.id(principal.user)) else {
+            throw HermesError(.notFound, "there is no such account")
+        }
+        let key = stored.account.nickName.key
+        let attempt = LoginThrottle.Attempt(account: key, address: nil, device: principal.device)
+        let isRight =
+            try canBeRight(old)
+            ? await verify(old, against: stored.password, .known(account: key), attempt).isRight : false
+        guard isRight else { throw HermesError(.wrongCredentials, "the old password is wrong") }
+        let hash = try await hasher.hash(new)
+        _ = try await store.update(principal.user, AccountChange(password: hash))
+        try await store.revoke(.allTokens(of: principal.user, except: token), now: time.now())
+        end(stored.account, .revoked, .allBut(principal.device))
+    }
+
+    /// Sets a password without the old one (administration); revokes all tokens and ends all sessions.
+    package func setPassword(of user: UserID, to password: String) async throws(HermesError) {
+        try check(newPassword: password)
+        let hash = try await hasher.hash(password)
+        let account = try await store.update(user, AccountChange(password: hash))
+        try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
+        end(account, .revoked, .all)
+    }
+
+    /// Whether a password may be set.
+    /// - Throws: `.invalidArgument`.
+    package func check(newPassword password: String) throws(HermesError) {
+        guard (settings.minPasswordBytes...settings.maxPasswordBytes).contains(password.utf8.count) else {
+            let range = "\(settings.minPasswordBytes) to \(settings.maxPasswordBytes)"
+            throw HermesError(.invalidArgument, "the password must have \(range) bytes")
+        }
+        guard PasswordHasher.isAllowed(password) else {
+            throw HermesError(.invalidArgument, "the password must not hold U+0000")
+        }
+    }
+
+    // MARK: Tokens
+
+    /// Issues a token for a device without a password (administration); registers the device if it is new.
+    ///
+    /// - Throws: `.notFound`, `.accountDisabled`, `.deviceLimitReached`, `.storageUnavailable`.
+    package func issueToken(for device: DeviceDescription, of user: UserID) async throws(HermesError) -> String {
+        guard let stored = try await store.find(.id(user)) else {
+            throw HermesError(.notFound, "there is no such account")
+        }
+        try check(isEnabled: stored.account)
+        let token = AccessToken()
+        let opening = DeviceOpening(
+            user: user,
+            device: device.clamped,
+            token: token.hash,
+            maxDevices: settings.maxDevices
+        )
+        _ = try await store.open(opening, now: time.now())
+        return token.text
+    }
+
+    /// Revokes all tokens of an account and ends its sessions (administration).
+    package func revokeTokens(of user: UserID) async throws(HermesError) {
+        try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
+        try await end(user, .revoked, .all)
+    }
+
+    // MARK: Devices
+
+    /// The devices of an account, oldest first.
+    package func devices(of user: UserID) async throws(HermesError) -> [Device] {
+        let devices = try await store.devices(of: user)
+        return ledger.withLock { ledger in devices.map { ledger.renewed($0, of: user) } }
+    }
+
+    /// Removes a device, revokes its tokens and ends its session.
+    ///
+    /// - Throws: `.notFound` if the account has no such device, `.storageUnavailable`.
+    package func removeDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {
+        let devices = try await store.devices(of: user)
+        guard devices.contains(where: { $0.description.id == device }) else {
+            throw HermesError(.notFound, "the account has no device \"\(device.rawValue)\"")
+        }
+        try await store.revoke(.device(device, of: user), now: time.now())
+        try await end(user, .revoked, .only(device))
+    }
+}

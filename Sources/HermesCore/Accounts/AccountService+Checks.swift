@@ -1,0 +1,221 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Checks of credentials, and their limits.
+extension AccountService {
+    /// Checks a credential and opens no device: for clients that are none, or none yet.
+    ///
+    /// - Parameters:
+    ///   - credential: the proof.
+    ///   - device: what the client calls itself; a device that the account has got its own limit of failures.
+    ///   - address: the peer's address without port, for limits; nil for local callers.
+    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled`, `.loginDelayed`, `.overloaded`,
+    ///   `.storageUnavailable`.
+    package func admit(
+        _ credential: Credential,
+        device: DeviceID?,
+        address: String?
+    ) async throws(HermesError) -> Admission {
+        let stamp = sessions.stamp()
+        let address = address.map(NetworkAddress.key)
+        switch credential {
+        case .password(let nickName, let password):
+            let standing = try await check(nickName: nickName, password: password, device: device, address: address)
+            return try admitted(standing, nil, .account, stamp, from: address)
+        case .token(let text):
+            // The device is the one that the token was given to.
+            let (standing, hash) = try await check(token: text, device: nil, address: address)
+            return try admitted(standing, hash, .account, stamp, from: address)
+        case .tokenOfAnyDevice(let text):
+            let (standing, hash) = try await check(token: text, device: device, address: address)
+            return try admitted(standing, hash, .account, stamp, from: address)
+        case .passwordOrToken(let nickName, let secret):
+            // The token is looked up first and counts as no failure: a password may look like one.
+            if secret.utf8.count == AccessToken.bytes, let hash = TokenHash(ofToken: secret),
+                let standing = try await store.standing(.token(hash), device: device, address: address)
+            {
+                guard let name = try? NickName(nickName), name == standing.stored.account.nickName else {
+                    throw try refused(address: address)
+                }
+                return try admitted(standing, hash, .account, stamp, from: address)
+            }
+            let standing = try await check(nickName: nickName, password: secret, device: device, address: address)
+            return try admitted(standing, nil, .account, stamp, from: address)
+        case .claim(let user):
+            return try admitted(try await check(user, device, address), nil, .claim, stamp, from: address)
+        case .vouched(let user):
+            return try admitted(try await check(user, device, address), nil, .voucher, stamp, from: address)
+        }
+    }
+
+    /// Checks a credential of somebody who is no device.
+    ///
+    /// - Throws: as ``admit(_:device:address:)``.
+    package func verify(_ credential: Credential, address: String?) async throws(HermesError) -> Account {
+        try await admit(credential, device: nil, address: address).account
+    }
+
+    /// Runs a check that is made elsewhere; its failures count against the address as those of logins do.
+    ///
+    /// A check that succeeds is never delayed, for the address may be shared: it must not be possible to guess.
+    package func limitingFailures<Value: Sendable>(
+        of address: String?,
+        _ check: () async throws(HermesError) -> Value
+    ) async throws(HermesError) -> Value {
+        do throws(HermesError) {
+            return try await check()
+        } catch {
+            guard error.code == .invalidToken || error.code == .wrongCredentials else { throw error }
+            _ = try begin(LoginThrottle.Attempt(address: address.map(NetworkAddress.key)))
+            throw error
+        }
+    }
+
+    private func admitted(
+        _ standing: LoginStanding,
+        _ tokenHash: TokenHash?,
+        _ proof: DeviceProof,
+        _ stamp: UInt64,
+        from address: String?
+    ) throws(HermesError) -> Admission {
+        try check(isEnabled: standing.stored.account)
+        if proof == .account {
+            let isFresh = standing.networkSeenAt.map {
+                time.now() < $0.advanced(by: LoginLedger.networkInterval)
+            }
+            if isFresh != true { note(network: address, of: standing.stored.account.id) }
+        }
+        return Admission(tokenHash: tokenHash, proof: proof, standing: standing, stamp: stamp)
+    }
+
+    /// From now on the account is known at this address; written later.
+    func note(network address: String?, of user: UserID) {
+        let trace = LoginTrace.network(NetworkMark(of: user, at: address), of: user, at: time.now())
+        ledger.withLock { $0.note(trace) }
+    }
+
+    private func check(
+        _ user: UserID,
+        _ device: DeviceID?,
+        _ address: String?
+    ) async throws(HermesError) -> LoginStanding {
+        guard let standing = try await store.standing(.account(.id(user)), device: device, address: address) else {
+            throw try refused(address: address)
+        }
+        return standing
+    }
+
+    private func check(
+        token: String,
+        device: DeviceID?,
+        address: String?
+    ) async throws(HermesError) -> (LoginStanding, TokenHash) {
+        if let hash = TokenHash(ofToken: token),
+            let standing = try await store.standing(.token(hash), device: device, address: address)
+        {
+            return (standing, hash)
+        }
+        // A right token is never delayed: it cannot be guessed, and the address may be shared.
+        _ = try begin(LoginThrottle.Attempt(address: address))
+        throw HermesError(.invalidToken, "the token is unknown or revoked; log in with the password")
+    }
+
+    private func check(
+        nickName: String,
+        password: String,
+        device: DeviceID?,
+        address: String?
+    ) async throws(HermesError) -> LoginStanding {
+        let name: NickName
+        do throws(HermesError) { name = try NickName(nickName) } catch { throw try refused(address: address) }
+        guard canBeRight(password) else { throw try refused(address: address) }
+        let standing = try await store.standing(.account(.nickName(name)), device: device, address: address)
+        var attempt = LoginThrottle.Attempt(account: name.key, address: address)
+        if let standing {
+            let user = standing.stored.account.id
+            let network = NetworkMark(of: user, at: address)
+            attempt.isAddressKnown =
+                standing.networkSeenAt != nil || ledger.withLock { $0.hasNetwork(network, of: user) }
+            if let device = standing.device, device.proof == .account { attempt.device = device.description.id }
+        }
+        let isKnown = attempt.isAddressKnown || attempt.device != nil
+        let turn: PasswordHasher.Turn = isKnown ? .known(account: name.key) : .stranger(address: address ?? "")
+        let verification = try await verify(password, against: standing?.stored.password, turn, attempt)
+        guard let standing, verification.isRight else {
+            throw HermesError(.wrongCredentials, "wrong name or password")
+        }
+        if let renewed = verification.renewed {
+            var change = AccountChange(password: renewed)
+            change.expectedPassword = standing.stored.password
+            // Where it cannot be stored, the old hash does until the next login.
+            _ = try? await store.update(standing.stored.account.id, change)
+        }
+        return standing
+    }
+
+    /// Whether a password is worth a hash at all.
+    func canBeRight(_ password: String) -> Bool {
+        password.utf8.count <= settings.maxPasswordBytes && PasswordHasher.isAllowed(password)
+    }
+
+    /// Checks a password within the limits: the attempt is charged when its turn has come, so that at most as many are under way
+    /// as are hashed at once, and taken back unless it was wrong.
+    func verify(
+        _ password: String,
+        against stored: PasswordHash?,
+        _ turn: PasswordHasher.Turn,
+        _ attempt: LoginThrottle.Attempt
+    ) async throws(HermesError) -> PasswordHasher.Verification {
+        // Looked at before, too, so that what will be refused does not wait.
+        let first = try begin(attempt)
+        throttle.withLock { $0.takeBack(first) }
+        let charged = ChargeBox()
+        let verification: PasswordHasher.Verification
+        do throws(HermesError) {
+            verification = try await hasher.verify(password, against: stored, turn) { [self] in
+                do throws(HermesError) {
+                    let charge = try begin(attempt)
+                    charged.charge.withLock { $0 = charge }
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+        } catch {
+            takeBack(charged)
+            throw error
+        }
+        if verification.isRight { takeBack(charged) }
+        return verification
+    }
+
+    /// The charge of an attempt, made on another thread.
+    private final class ChargeBox: Sendable {
+        let charge = Mutex<LoginThrottle.Charge?>(nil)
+    }
+
+    private func takeBack(_ box: ChargeBox) {
+        guard let charge = box.charge.withLock({ $0 }) else { return }
+        throttle.withLock { $0.takeBack(charge) }
+    }
+
+    private func refused(address: String?) throws(HermesError) -> HermesError {
+        _ = try begin(LoginThrottle.Attempt(address: address))
+        return HermesError(.wrongCredentials, "wrong name or password")
+    }
+
+    func begin(_ attempt: LoginThrottle.Attempt) throws(HermesError) -> LoginThrottle.Charge {
+        let now = time.uptime()
+        switch throttle.withLock({ $0.begin(attempt, now: now) }) {
+        case .go(let charge): return charge
+        case .wait(let delay):
+            throw HermesError(.loginDelayed, "too many failed logins; wait before the next", retryAfter: delay)
+        }
+    }
+
+    func check(isEnabled account: Account) throws(HermesError) {
+        if account.isDisabled { throw HermesError(.accountDisabled, "this account is disabled") }
+    }
+}

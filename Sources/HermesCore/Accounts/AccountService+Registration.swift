@@ -1,0 +1,119 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// New accounts.
+extension AccountService {
+    /// Creates an account and opens its first device. Every protocol that registers asks here.
+    ///
+    /// - Parameters:
+    ///   - nickName: as the user typed it.
+    ///   - password: in the clear; 6 to 256 bytes.
+    ///   - invitation: the code of an invitation; looked at only where one is needed.
+    ///   - device: the device that registers.
+    ///   - address: the peer's address without port, for limits; nil for local callers.
+    /// - Returns: the login, with a new token.
+    /// - Throws: `.nameTaken`, `.invalidArgument`, `.registrationClosed`, `.invitationRequired`, `.rateLimited`,
+    ///   `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
+    package func register(
+        nickName: String,
+        password: String,
+        invitation: String = "",
+        device: DeviceDescription,
+        address: String?
+    ) async throws(HermesError) -> Login {
+        let stamp = sessions.stamp()
+        let key = address.map(NetworkAddress.key)
+        let name = try NickName(nickName)
+        try check(newPassword: password)
+        var hash: TokenHash?
+        switch settings.registration {
+        case .closed:
+            throw HermesError(.registrationClosed, "this server does not take registrations")
+        case .invitation:
+            hash = try await check(invitation: invitation, address: key)
+        case .open:
+            let now = time.uptime()
+            if let delay = registrations.withLock({ $0.begin(address: key, now: now) }) {
+                throw HermesError(
+                    .rateLimited,
+                    "too many accounts are being made, from your address or in total; try again later",
+                    retryAfter: delay
+                )
+            }
+        }
+        let account: Account
+        do throws(HermesError) {
+            account = try await create(
+                name,
+                password: password,
+                invitation: hash,
+                address: key,
+                .registration(address: key ?? "")
+            )
+        } catch {
+            if settings.registration == .open { registrations.withLock { $0.takeBack(address: key) } }
+            throw error
+        }
+        note(network: key, of: account.id)
+        let position = try await messages.position(of: account.id)
+        let standing = LoginStanding(
+            stored: StoredAccount(account: account, password: PasswordHash(phc: "")),
+            owner: nil,
+            device: nil,
+            networkSeenAt: nil,
+            position: position
+        )
+        let admission = Admission(tokenHash: nil, proof: .account, standing: standing, stamp: stamp)
+        return try await open(device, by: admission, isNewToken: true, readAfter: nil)
+    }
+
+    /// Creates an account without a device, whoever may register (administration).
+    ///
+    /// - Throws: `.nameTaken`, `.invalidArgument`, `.storageUnavailable`.
+    package func createAccount(nickName: String, password: String) async throws(HermesError) -> Account {
+        let name = try NickName(nickName)
+        try check(newPassword: password)
+        return try await create(name, password: password, invitation: nil, address: nil, .change)
+    }
+
+    /// - Parameter address: its key.
+    private func create(
+        _ name: NickName,
+        password: String,
+        invitation: TokenHash?,
+        address: String?,
+        _ turn: PasswordHasher.Turn
+    ) async throws(HermesError) -> Account {
+        let charge = try begin(LoginThrottle.Attempt(address: address))
+        do throws(HermesError) {
+            // Looked up before the hash is computed, which is dear; the store has the last word.
+            if try await store.find(.nickName(name)) != nil {
+                throw HermesError(.nameTaken, "this nick name is taken; choose another")
+            }
+            let hash = try await hasher.hash(password, turn)
+            let new = NewAccount(nickName: name, password: hash, invitation: invitation)
+            let account = try await store.create(new, now: time.now())
+            throttle.withLock { $0.takeBack(charge) }
+            return account
+        } catch {
+            // Counted, so that nobody can try out names at full speed.
+            if error.code != .nameTaken { throttle.withLock { $0.takeBack(charge) } }
+            throw error
+        }
+    }
+
+    private func check(invitation: String, address: String?) async throws(HermesError) -> TokenHash {
+        guard !invitation.isEmpty else {
+            throw HermesError(.invitationRequired, "this server takes registrations by invitation; ask for a code")
+        }
+        if let hash = InvitationCode.hash(of: invitation), let known = try await store.invitation(hash),
+            known.isValid(at: time.now())
+        {
+            return hash
+        }
+        _ = try begin(LoginThrottle.Attempt(address: address))
+        throw HermesError(.invitationRequired, "the invitation is unknown, used up or expired; ask for another")
+    }
+}

@@ -1,0 +1,77 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+
+/// What lets somebody register where that needs an invitation; without its code.
+package struct Invitation: Sendable, Hashable {
+    package let id: Int64
+    /// For people; no two are the same.
+    package let name: String
+    /// How many accounts it is good for.
+    package let uses: Int
+    /// How many were made with it.
+    package let used: Int
+    package let createdAt: Timestamp
+    /// Nil: never.
+    package let expiresAt: Timestamp?
+
+    package init(id: Int64, name: String, uses: Int, used: Int = 0, createdAt: Timestamp, expiresAt: Timestamp?) {
+        self.id = id
+        self.name = name
+        self.uses = uses
+        self.used = used
+        self.createdAt = createdAt
+        self.expiresAt = expiresAt
+    }
+
+    package func isValid(at now: Timestamp) -> Bool { used < uses && expiresAt.map { now < $0 } ?? true }
+}
+
+/// An invitation that is to be stored.
+package struct NewInvitation: Sendable, Hashable {
+    package let name: String
+    /// All that is kept of the code.
+    package let hash: TokenHash
+    package let uses: Int
+    package let expiresAt: Timestamp?
+
+    package init(name: String, hash: TokenHash, uses: Int, expiresAt: Timestamp?) {
+        self.name = name
+        self.hash = hash
+        self.uses = uses
+        self.expiresAt = expiresAt
+    }
+}
+
+/// The code of an invitation: 100 random bits as 20 characters that people can tell apart (Crockford's base 32), in groups of
+/// five. Case, hyphens and blanks do not matter; O is 0, I and L are 1.
+package struct InvitationCode: Sendable {
+    package let text: String
+
+    private static let letters = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+    private static let count = 20
+    /// Longer texts are no codes.
+    private static let maxBytes = 64
+
+    /// Makes a code from the system's secure random numbers.
+    package init() {
+        let characters = randomBytes(Self.count).map { Self.letters[Int($0 & 31)] }
+        text = stride(from: 0, to: Self.count, by: 5).map { String(characters[$0..<$0 + 5]) }.joined(separator: "-")
+    }
+
+    /// The hash of a code as somebody typed it; nil for what cannot be one.
+    package static func hash(of text: String) -> TokenHash? {
+        guard text.utf8.count <= maxBytes else { return nil }
+        var characters: [Character] = []
+        for character in text.uppercased() where character != "-" && character != " " {
+            switch character {
+            case "O": characters.append("0")
+            case "I", "L": characters.append("1")
+            default: characters.append(character)
+            }
+        }
+        guard characters.count == count, characters.allSatisfy(letters.contains) else { return nil }
+        return TokenHash(bytes: Array(SHA256.hash(data: Array("hermes invitation \(String(characters))".utf8))))
+    }
+}

@@ -1,0 +1,65 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What logins leave behind and the store does not know yet: written now and then, so that a login of a known device needs no
+/// write. Bounded; losing a trace costs an older "last seen", or a known network that has to become known again.
+struct LoginLedger: Sendable {
+    private enum Key: Hashable, Sendable {
+        case device(UserID, DeviceID)
+        case network(UserID, NetworkMark)
+
+        init(_ trace: LoginTrace) {
+            switch trace {
+            case .device(let device, let user, _): self = .device(user, device.id)
+            case .network(let network, let user, _): self = .network(user, network)
+            }
+        }
+    }
+
+    /// When a device was last seen, exact to this; and what is not worth a write either.
+    static let deviceInterval = Duration.seconds(60)
+    static let networkInterval = Duration.seconds(86_400)
+
+    private let maxCount: Int
+    private var waiting: [Key: LoginTrace] = [:]
+    /// Being written.
+    private var leaving: [Key: LoginTrace] = [:]
+
+    init(maxCount: Int = 65_536) { self.maxCount = maxCount }
+
+    mutating func note(_ trace: LoginTrace) {
+        let key = Key(trace)
+        guard waiting.count < maxCount || waiting[key] != nil else { return }
+        waiting[key] = trace
+    }
+
+    func hasNetwork(_ network: NetworkMark, of user: UserID) -> Bool {
+        let key = Key.network(user, network)
+        return waiting[key] != nil || leaving[key] != nil
+    }
+
+    /// A device as it was seen last.
+    func renewed(_ device: Device, of user: UserID) -> Device {
+        let key = Key.device(user, device.description.id)
+        guard case .device(let description, _, let time) = waiting[key] ?? leaving[key] else { return device }
+        var device = device
+        device.description = description
+        device.lastSeenAt = max(device.lastSeenAt, time)
+        return device
+    }
+
+    /// Some of what waits; stays known until ``written()``.
+    mutating func take(_ limit: Int) -> [LoginTrace] {
+        for (key, trace) in waiting.prefix(limit) { leaving[key] = trace }
+        for key in leaving.keys { waiting[key] = nil }
+        return Array(leaving.values)
+    }
+
+    mutating func written() { leaving = [:] }
+
+    /// It could not be written.
+    mutating func putBack() {
+        waiting.merge(leaving) { newer, _ in newer }
+        leaving = [:]
+    }
+}

@@ -1,0 +1,43 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+
+/// What an address counts as where there are limits per address.
+package enum NetworkAddress {
+    /// An IPv6 network of 64 bits is one, for it belongs to one customer; an IPv4 address in an IPv6 one is the IPv4 one.
+    ///
+    /// - Parameter address: as the system writes it, without port.
+    package static func key(of address: String) -> String {
+        guard address.utf8.count <= 64 else { return String(address.prefix(64)) }
+        guard address.contains(":") else { return address }
+        let bare = address.prefix { $0 != "%" }
+        if bare.contains("."), let mapped = bare.split(separator: ":").last { return String(mapped) }
+        let (head, tail) = halves(of: bare)
+        let zeros = max(0, 8 - head.count - tail.count)
+        let groups = head + Array(repeating: "", count: zeros) + tail
+        let network = groups.prefix(4).map { $0.drop { $0 == "0" }.lowercased() }
+        return network.joined(separator: ":") + "::/64"
+    }
+
+    /// The groups before and behind "::".
+    private static func halves(of address: Substring) -> (head: [Substring], tail: [Substring]) {
+        let parts = address.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
+        let groups = parts.map { $0.split(separator: ":") }
+        return (groups.first ?? [], groups.count > 1 ? groups[1] : [])
+    }
+}
+
+/// An address that an account logged in from, as it is stored: the first 8 bytes of a hash of both. It tells whether an address
+/// is a known one, and is no list of addresses; who tries out all of IPv4 can find them.
+package struct NetworkMark: RawRepresentable, Sendable, Hashable {
+    package let rawValue: UInt64
+
+    package init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// - Parameter key: as ``NetworkAddress/key(of:)`` made it; nil: a local caller.
+    package init(of user: UserID, at key: String?) {
+        let hash = SHA256.hash(data: Array("hermes network \(user.rawValue) \(key ?? "local")".utf8))
+        rawValue = hash.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}

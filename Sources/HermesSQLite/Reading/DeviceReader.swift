@@ -1,0 +1,90 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Reads devices, and what logins need, from one snapshot.
+struct DeviceReader {
+    let db: Database
+
+    private static let columns = "device_id, name, platform, app_version, created_at, last_seen_at, cursor, proof"
+
+    func devices(of user: UserID) throws -> [Device] {
+        let query = try PreparedStatement(db, "SELECT \(Self.columns) FROM device WHERE user = ? ORDER BY id")
+        query.bind(user, at: 1)
+        var devices: [Device] = []
+        try query.forEachRow { row in
+            devices.append(try Self.device(row))
+            return true
+        }
+        return devices
+    }
+
+    func device(_ device: DeviceID, of user: UserID) throws -> Device? {
+        let query = try PreparedStatement(
+            db,
+            "SELECT \(Self.columns) FROM device WHERE user = ? AND device_id = ?"
+        )
+        query.bind(user, at: 1)
+        return try query.bind(device.rawValue, at: 2) { try query.first(Self.device) }
+    }
+
+    func owner(of token: TokenHash) throws -> TokenOwner? {
+        let query = try PreparedStatement(db, "SELECT user, device_id FROM token WHERE hash = ?")
+        return try query.bind(token.bytes, at: 1) {
+            try query.first { row in
+                guard let device = row.text(1).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
+                return TokenOwner(user: try row.user(0), device: device)
+            }
+        }
+    }
+
+    func account(_ key: AccountKey) throws -> StoredAccount? {
+        let columns = "id, nick_name, nick_key, password, avatar_url, is_disabled, created_at"
+        switch key {
+        case .id(let id):
+            let query = try PreparedStatement(db, "SELECT \(columns) FROM account WHERE id = ?")
+            query.bind(id, at: 1)
+            return try query.first(Self.account)
+        case .nickName(let name):
+            let query = try PreparedStatement(db, "SELECT \(columns) FROM account WHERE nick_key = ?")
+            return try query.bind(name.key, at: 1) { try query.first(Self.account) }
+        }
+    }
+
+    func seenAt(_ network: NetworkMark, of user: UserID) throws -> Timestamp? {
+        let query = try PreparedStatement(db, "SELECT seen_at FROM known_network WHERE user = ? AND network = ?")
+        query.bind(user, at: 1)
+        query.bind(network.rawValue, at: 2)
+        return try query.first { $0.timestamp(0) }
+    }
+
+    private static func account(_ row: PreparedStatement) throws -> StoredAccount {
+        let account = Account(
+            id: try row.user(0),
+            nickName: NickName(stored: row.text(1) ?? "", key: row.text(2) ?? ""),
+            avatarURL: row.text(4) ?? "",
+            isDisabled: row.integer(5) != 0,
+            createdAt: row.timestamp(6)
+        )
+        return StoredAccount(account: account, password: PasswordHash(phc: row.text(3) ?? ""))
+    }
+
+    private static func device(_ row: PreparedStatement) throws -> Device {
+        guard let id = row.text(0).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
+        return Device(
+            description: DeviceDescription(
+                id: id,
+                name: row.text(1) ?? "",
+                platform: row.text(2) ?? "",
+                appVersion: row.text(3) ?? ""
+            ),
+            createdAt: row.timestamp(4),
+            lastSeenAt: row.timestamp(5),
+            cursor: row.unsigned(6),
+            // What a newer server wrote counts as the strongest.
+            proof: Int(exactly: row.integer(7)).flatMap(DeviceProof.init(rawValue:)) ?? .account
+        )
+    }
+}

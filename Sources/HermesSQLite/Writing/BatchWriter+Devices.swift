@@ -1,0 +1,92 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Opening devices.
+extension BatchWriter {
+    mutating func open(_ opening: DeviceOpening) throws -> Device {
+        let user = opening.user
+        guard try loadInbox(of: user), let index = cache.inboxes.index(forKey: user) else {
+            throw Refusals.noSuchAccount
+        }
+        try loadCursors(of: user)
+        let known = try DeviceReader(db: db).device(opening.device.id, of: user)
+        try opening.check(known: known?.proof, count: cache.cursors[user]?.count ?? 0)
+        var device: Device
+        if var renewed = known {
+            renewed.description = opening.device
+            renewed.lastSeenAt = now
+            renewed.proof = max(renewed.proof, opening.proof)
+            // As the writer knows it, which may be ahead of the row.
+            renewed.cursor = cache.cursors[user]?[opening.device.id] ?? renewed.cursor
+            device = renewed
+            try write(device, of: user)
+        } else {
+            device = Device(
+                description: opening.device,
+                createdAt: now,
+                lastSeenAt: now,
+                cursor: cache.inboxes.values[index].oldest - 1,
+                proof: opening.proof
+            )
+            try write(device, of: user)
+            cache.cursors[user]?[opening.device.id] = device.cursor
+            cache.inboxes.values[index].acknowledged = cache.cursors[user]?.values.min() ?? 0
+            markDirty(index)
+        }
+        if let token = opening.token { try add(token, of: user, opening.device.id) }
+        return device
+    }
+
+    private func write(_ device: Device, of user: UserID) throws {
+        let statement = try PreparedStatement(
+            db,
+            """
+            INSERT INTO device (user, device_id, name, platform, app_version, created_at, last_seen_at, cursor, proof)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (user, device_id) DO UPDATE SET name = excluded.name, platform = excluded.platform,
+                app_version = excluded.app_version, last_seen_at = excluded.last_seen_at, proof = excluded.proof
+            """
+        )
+        let description = device.description
+        statement.bind(user, at: 1)
+        statement.bind(device.createdAt, at: 6)
+        statement.bind(device.lastSeenAt, at: 7)
+        statement.bind(device.cursor, at: 8)
+        statement.bind(Int64(device.proof.rawValue), at: 9)
+        try statement.bind(description.id.rawValue, at: 2) {
+            try statement.bind(description.name, at: 3) {
+                try statement.bind(description.platform, at: 4) {
+                    try statement.bind(description.appVersion, at: 5) { try statement.run() }
+                }
+            }
+        }
+    }
+
+    private func add(_ token: TokenHash, of user: UserID, _ device: DeviceID) throws {
+        let insert = try PreparedStatement(
+            db,
+            "INSERT OR REPLACE INTO token (hash, user, device_id, created_at) VALUES (?, ?, ?, ?)"
+        )
+        insert.bind(user, at: 2)
+        insert.bind(now, at: 4)
+        try insert.bind(token.bytes, at: 1) {
+            try insert.bind(device.rawValue, at: 3) { try insert.run() }
+        }
+        // By the time they were made; of one millisecond, the one that is new now counts as the newest.
+        let trim = try PreparedStatement(
+            db,
+            """
+            DELETE FROM token WHERE hash IN (SELECT hash FROM token WHERE user = ? AND device_id = ?
+                ORDER BY hash = ? DESC, created_at DESC LIMIT -1 OFFSET ?)
+            """
+        )
+        trim.bind(user, at: 1)
+        trim.bind(Int64(StoreSettings.maxTokensPerDevice), at: 4)
+        try trim.bind(device.rawValue, at: 2) {
+            try trim.bind(token.bytes, at: 3) { try trim.run() }
+        }
+    }
+}

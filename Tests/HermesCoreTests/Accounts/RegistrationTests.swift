@@ -1,0 +1,192 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+/// Who may register, and how many.
+@Suite struct RegistrationTests {
+    private let store = MemoryStore()
+    private let time = ManualTime()
+
+    private func service(_ change: (inout AccountSettings) -> Void = { _ in }) -> AccountService {
+        var settings = AccountSettings(passwordParameters: PasswordTests.cheap)
+        change(&settings)
+        return AccountService(
+            store: store,
+            messages: store,
+            sessions: SessionRegistry(time: time),
+            time: time,
+            settings: settings
+        )
+    }
+
+    private func register(
+        _ name: String,
+        _ invitation: String = "",
+        from address: String? = "1.2.3.4",
+        at accounts: AccountService
+    ) async -> HermesError.Code? {
+        await code {
+            _ = try await accounts.register(
+                nickName: name,
+                password: "secret",
+                invitation: invitation,
+                device: DeviceDescription(id: try device("phone")),
+                address: address
+            )
+        }
+    }
+
+    @Test func anAddressMakesSoManyAccountsAnHour() async throws {
+        let accounts = service { $0.registrationLimits = .init(perAddress: 3, inTotal: 100) }
+        for number in 0..<3 { #expect(await register("a\(number)", at: accounts) == nil) }
+        #expect(await register("b", at: accounts) == .rateLimited)
+        #expect(await register("b", from: "1.2.3.5", at: accounts) == nil)
+        for number in 0..<3 { #expect(await register("c\(number)", from: "2001:db8::\(number)", at: accounts) == nil) }
+        #expect(await register("d", from: "2001:db8::9", at: accounts) == .rateLimited, "one network of 64 bits")
+        time.advance(by: .seconds(1200))
+        #expect(await register("e", at: accounts) == nil)
+        #expect(await register("f", at: accounts) == .rateLimited)
+        #expect(try await accounts.createAccount(nickName: "f", password: "secret").nickName.rawValue == "f")
+    }
+
+    @Test func allTogetherMakeSoManyAccountsAnHour() async throws {
+        let accounts = service { $0.registrationLimits = .init(perAddress: 3, inTotal: 5) }
+        var codes: [HermesError.Code?] = []
+        for number in 0..<8 { codes.append(await register("a\(number)", from: "1.2.3.\(number)", at: accounts)) }
+        #expect(codes.filter { $0 == nil }.count == 5)
+        #expect(codes.filter { $0 == .rateLimited }.count == 3)
+    }
+
+    @Test func whatMakesNoAccountIsNotCounted() async throws {
+        let accounts = service { $0.registrationLimits = .init(perAddress: 2, inTotal: 2) }
+        #expect(await register("a", at: accounts) == nil)
+        for _ in 0..<5 { #expect(await register("A", at: accounts) == .nameTaken) }
+        #expect(await register("b", at: accounts) == nil)
+    }
+
+    @Test func noLimitIsNoLimit() async throws {
+        let accounts = service { $0.registrationLimits = .init(perAddress: 0, inTotal: 0) }
+        for number in 0..<50 { #expect(await register("a\(number)", at: accounts) == nil) }
+    }
+
+    /// 1,100 registrations of one address kept everybody else's password logins waiting until they were refused.
+    @Test func registrationsDoNotKeepLoginsWaiting() async throws {
+        let accounts = service {
+            $0.passwordParameters = .init(ln: 10, r: 8, p: 1)
+            $0.maxConcurrentHashes = 1
+            $0.maxWaitingHashes = 10
+            $0.registrationLimits = .init(perAddress: 0, inTotal: 0)
+        }
+        #expect(await register("anna", from: "9.9.9.9", at: accounts) == nil)
+        let phone = DeviceDescription(id: try device("phone"))
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<200 {
+                group.addTask { _ = await register("flood\(number)", from: "1.2.3.\(number % 200)", at: accounts) }
+            }
+            for _ in 0..<20 {
+                let refusal = await code {
+                    let credential = Credential.password(nickName: "anna", password: "secret")
+                    _ = try await accounts.logIn(credential, device: phone, address: "9.9.9.9")
+                }
+                #expect(refusal == nil)
+            }
+        }
+    }
+
+    @Test func invitationsLetInAsManyAsTheySay() async throws {
+        let accounts = service { $0.registration = .invitation }
+        let (invitation, text) = try await accounts.invitations.create(name: "friends", uses: 2, days: 7)
+        #expect(invitation.used == 0)
+        #expect(await register("a", at: accounts) == .invitationRequired)
+        #expect(await register("a", "AAAAA-AAAAA-AAAAA-AAAAA", at: accounts) == .invitationRequired)
+        #expect(await register("a", text, at: accounts) == nil)
+        // A registration that makes no account uses nothing up.
+        #expect(await register("a", text, at: accounts) == .nameTaken)
+        #expect(await register("b", text.lowercased().replacing("-", with: " "), at: accounts) == nil)
+        #expect(await register("c", text, at: accounts) == .invitationRequired)
+        #expect(try await accounts.invitations.invitations().map(\.used) == [2])
+    }
+
+    @Test func invitationsOfOneUseMakeOneAccountHoweverManyTry() async throws {
+        let accounts = service { $0.registration = .invitation }
+        let (_, text) = try await accounts.invitations.create(name: "one", uses: 1, days: 0)
+        let made = await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<20 {
+                group.addTask { await register("a\(number)", text, from: "1.2.3.\(number)", at: accounts) == nil }
+            }
+            return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(made == 1)
+    }
+
+    @Test func invitationsEnd() async throws {
+        let accounts = service { $0.registration = .invitation }
+        let (_, text) = try await accounts.invitations.create(name: "week", uses: 9, days: 7)
+        let (_, other) = try await accounts.invitations.create(name: "other", uses: 9, days: 0)
+        time.advance(by: .seconds(7 * 86_400))
+        #expect(await register("a", text, at: accounts) == .invitationRequired)
+        #expect(await register("a", other, at: accounts) == nil)
+        try await accounts.invitations.revoke(name: "other")
+        #expect(await register("b", other, at: accounts) == .invitationRequired)
+        #expect(await code { try await accounts.invitations.revoke(name: "other") } == .notFound)
+        #expect(await code { _ = try await accounts.invitations.create(name: "week", uses: 1, days: 1) } == .nameTaken)
+        for (name, uses, days) in [("a b", 1, 1), ("", 1, 1), ("x", 0, 1), ("x", 1, -1), ("x", 1_000_001, 1)] {
+            let refusal = await code { _ = try await accounts.invitations.create(name: name, uses: uses, days: days) }
+            #expect(refusal == .invalidArgument)
+        }
+    }
+
+    @Test func codesAreGuessedAsSlowlyAsPasswords() async throws {
+        let accounts = service {
+            $0.registration = .invitation
+            $0.loginLimits.failuresPerAddress = 5
+        }
+        var codes: [HermesError.Code?] = []
+        for _ in 0..<10 { codes.append(await register("a", InvitationCode().text, at: accounts)) }
+        #expect(codes.prefix(5).allSatisfy { $0 == .invitationRequired })
+        #expect(codes.suffix(5).allSatisfy { $0 == .loginDelayed })
+    }
+
+    @Test func codesAreReadAsPeopleWriteThem() throws {
+        let text = InvitationCode().text
+        #expect(text.utf8.count == 23)
+        let hash = try #require(InvitationCode.hash(of: text))
+        #expect(InvitationCode.hash(of: text.lowercased()) == hash)
+        #expect(InvitationCode.hash(of: text.replacing("-", with: "")) == hash)
+        #expect(InvitationCode.hash(of: "0O1IL-AAAAA-AAAAA-AAAAA") == InvitationCode.hash(of: "00111AAAAAAAAAAAAAAA"))
+        for text in ["", "A", "UUUUU-UUUUU-UUUUU-UUUUU", String(repeating: "A", count: 1000), text + "0"] {
+            #expect(InvitationCode.hash(of: text) == nil)
+        }
+    }
+}
+
+@Suite struct LaneQueueTests {
+    @Test func everybodyHasATurn() {
+        var queue = LaneQueue<String>(maxCount: 100, maxCountOfOne: 10)
+        let many = (0...10).map { queue.append("a\($0)", isFirst: true, of: "a") }
+        #expect(many == Array(repeating: true, count: 10) + [false])
+        _ = queue.append("b0", isFirst: true, of: "b")
+        let first = [queue.popFirst(), queue.popFirst(), queue.popFirst()]
+        #expect(first == ["a0", "b0", "a1"])
+        for number in 0..<10 { _ = queue.append("s\(number)", isFirst: false, of: "s\(number)") }
+        var taken: [String] = []
+        while let item = queue.popFirst() { taken.append(item) }
+        #expect(taken.count == 18)
+        #expect(taken.prefix(4).allSatisfy { $0.hasPrefix("a") }, "the first lane goes before")
+        #expect(taken.firstIndex(of: "s0") ?? 99 < taken.firstIndex(of: "a9") ?? 0, "but never for ever")
+        #expect(queue.count == 0)
+    }
+
+    @Test func aFullLaneLeavesRoomInTheOther() {
+        var queue = LaneQueue<Int>(maxCount: 5, maxCountOfOne: 5)
+        let taken = (0...5).map { queue.append($0, isFirst: false, of: "s\($0)") }
+        #expect(taken == [true, true, true, true, true, false])
+        let other = queue.append(6, isFirst: true, of: "t")
+        let first = queue.popFirst()
+        #expect(other)
+        #expect(first == 6)
+    }
+}

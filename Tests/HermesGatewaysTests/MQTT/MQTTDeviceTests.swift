@@ -1,0 +1,101 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import HermesWire
+import NIOCore
+import Testing
+
+/// When an MQTT client is a device of its account: from the moment it opens its inbox, and not before.
+@Suite(.timeLimit(.minutes(1))) struct MQTTDeviceTests {
+    private func connect(
+        _ harness: GatewayHarness,
+        _ clientID: String,
+        _ version: MQTTVersion = .v5,
+        durable: Bool = false
+    ) async throws -> MQTTTestClient {
+        var connect = MQTTConnect(version: version, clientID: clientID, cleanStart: !durable, keepAlive: 60)
+        connect.userName = "ann"
+        connect.password = ByteBuffer(string: "correct horse")
+        if durable, version == .v5 { connect.properties = [.sessionExpiryInterval(600)] }
+        let (client, connack) = try await harness.apply(connect)
+        guard connack.reason == .success else { throw Unexpected("CONNACK with \(connack.reason)") }
+        return client
+    }
+
+    private func devices(_ harness: GatewayHarness, _ login: Login) async throws -> [String] {
+        try await harness.messenger.accounts.devices(of: login.principal.user).map(\.description.id.rawValue)
+    }
+
+    /// 50 CONNECTs with empty client ids drove the phone out and revoked its token.
+    @Test(arguments: MQTTVersion.allCases)
+    func clientsWithoutAnIDDriveNobodyOut(_ version: MQTTVersion) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            for _ in 0..<60 {
+                let client = try await connect(harness, "", version)
+                try await client.disconnect()
+            }
+            #expect(try await devices(harness, ann) == ["phone"])
+            let token = try #require(ann.token)
+            let phone = DeviceDescription(id: ann.principal.device)
+            _ = try await harness.messenger.accounts.logIn(.token(token), device: phone, address: nil)
+        }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func aDeviceExistsOnceTheInboxIsOpen(_ version: MQTTVersion) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            let client = try await connect(harness, "sensor", version)
+            #expect(try await client.subscribe("weather/#").reasons == [.grantedQoS2])
+            #expect(try await devices(harness, ann) == ["phone"])
+            #expect(try await client.subscribe("hermes/v1/down", qos: .atLeastOnce).reasons == [.grantedQoS1])
+            #expect(try await devices(harness, ann) == ["phone", "sensor"])
+            #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["sensor"])
+        }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func anAssignedIDOpensNoInbox(_ version: MQTTVersion) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            let client = try await connect(harness, "", version)
+            let suback = try await client.subscribe("weather/#", "hermes/v1/down")
+            #expect(suback.reasons == [.grantedQoS2, version == .v5 ? .notAuthorized : .unspecifiedError])
+            #expect(try await client.untilPong().isEmpty, "the rest goes on")
+            #expect(try await devices(harness, ann) == ["phone"])
+        }
+    }
+
+    @Test func oneDeviceTooManyIsTold() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            let accounts = harness.messenger.accounts
+            for number in 1..<50 {
+                guard let id = DeviceID("d\(number)") else { continue }
+                _ = try await accounts.issueToken(for: DeviceDescription(id: id), of: ann.principal.user)
+            }
+            let client = try await connect(harness, "sensor")
+            let suback = try await client.subscribe("weather/#", "hermes/v1/down")
+            #expect(suback.reasons == [.grantedQoS2, .quotaExceeded])
+            #expect(try await devices(harness, ann).count == 50)
+            try await accounts.removeDevice(try #require(DeviceID("d1")), of: ann.principal.user)
+            #expect(try await client.subscribe("hermes/v1/down", packetID: 2).reasons == [.grantedQoS2])
+        }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func aKeptSessionOpensItsInboxAgain(_ version: MQTTVersion) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            let first = try await connect(harness, "sensor", version, durable: true)
+            #expect(try await first.subscribe("hermes/v1/down", qos: .atLeastOnce).reasons == [.grantedQoS1])
+            try await first.drop()
+            let again = try await connect(harness, "sensor", version, durable: true)
+            _ = try await again.untilPong()
+            #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["sensor"])
+        }
+    }
+}
