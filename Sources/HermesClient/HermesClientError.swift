@@ -36,6 +36,9 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
         self.init(code == Self.replacedOnServer ? .replaced : Code(rawValue: code), reason)
     }
 
+    /// Whether a server that ends the connection for this reason says that what was sent to it broke the protocol.
+    var isBreach: Bool { (4000..<5000).contains(code.rawValue) }
+
     /// The server's number for ``Code/replaced``.
     static let replacedOnServer: UInt32 = 1009
 
@@ -99,4 +102,6 @@ extension HermesClientError.Code {
     public static let unsupported = Self(rawValue: 2005)
     /// More requests, or accounts made from one's address, than the server allows; see ``HermesClientError/retryAfter``.
     public static let rateLimited = Self(rawValue: 3001)
+    /// A frame was longer than the server takes.
+    static let frameTooLong = Self(rawValue: 4003)
 }
