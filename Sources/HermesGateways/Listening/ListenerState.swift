@@ -17,6 +17,8 @@ package final class ListenerState: Sendable {
     package let logger: Logger
     package let metrics: GatewayMetrics
     let takesCertificateNames: Bool
+    /// Where clients' certificates may have been taken back; else nil.
+    let revocations: TLSContextBox?
     /// Where the connections are counted that end their count themselves.
     let counter: ConnectionCounter?
     let authenticationTicks: UInt32
@@ -42,6 +44,7 @@ package final class ListenerState: Sendable {
     ///   - name: the gateway's.
     ///   - maxFrameBytes: the longest body of a frame.
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
+    ///   - revocations: knows the clients' certificates that were taken back; nil: none is.
     ///   - counter: where its connections are counted.
     package init(
         name: String,
@@ -49,11 +52,13 @@ package final class ListenerState: Sendable {
         idleTimeout: Duration,
         maxFrameBytes: Int,
         takesCertificateNames: Bool = false,
+        revocations: TLSContextBox? = nil,
         counter: ConnectionCounter? = nil,
         logger: Logger
     ) {
         self.name = name
         self.takesCertificateNames = takesCertificateNames
+        self.revocations = revocations
         self.counter = counter
         self.limits = limits
         self.maxFrameBytes = maxFrameBytes

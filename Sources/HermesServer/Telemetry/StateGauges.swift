@@ -20,14 +20,21 @@ final class StateGauges: Sendable {
     private let outbound: OutboundGauges
     private let last = Mutex<GroupCommitter.Statistics?>(nil)
 
-    init(listeners: [Listener], webSockets: [WebSocketEndpoint], messenger: Messenger, outbound: OutboundServices) {
+    init(
+        listeners: [Listener],
+        webSockets: [WebSocketEndpoint],
+        http: ConnectionCounter,
+        messenger: Messenger,
+        outbound: OutboundServices
+    ) {
         self.messenger = messenger
         self.outbound = OutboundGauges(outbound)
         func gauge(_ name: String) -> Gauge {
             Gauge(label: "hermes_connections_open", dimensions: [("gateway", name)])
         }
+        let ofHTTP: (count: @Sendable () -> Int, gauge: Gauge) = ({ http.openHTTP }, gauge("http"))
         open =
-            listeners.map { listener in ({ listener.openConnections }, gauge(listener.name)) }
+            [ofHTTP] + listeners.map { listener in ({ listener.openConnections }, gauge(listener.name)) }
             + webSockets.map { socket in
                 ({ socket.acceptor.openConnections }, gauge("\(socket.name).websocket"))
             }
