@@ -127,6 +127,8 @@ let package = Package(
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "SwiftProtobuf", package: "swift-protobuf"),
                 server("Configuration", "swift-configuration"),
+                server("Crypto", "swift-crypto"),
+                server("CryptoExtras", "swift-crypto"),
                 server("Metrics", "swift-metrics"),
                 server("ServiceLifecycle", "swift-service-lifecycle"),
                 server("Yams", "Yams"),

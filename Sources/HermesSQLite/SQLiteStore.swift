@@ -67,6 +67,20 @@ package final class SQLiteStore: Sendable {
         }
     }
 
+    /// Commits a page that holds what it held before, behind what waits to be written.
+    ///
+    /// - Parameter done: told what kept it from that, for people; nil: nothing. Called on the writer's queue.
+    package func tryWrite(_ done: @escaping @Sendable (String?) -> Void) {
+        pool.asyncWriteWithoutTransaction { db in
+            do {
+                try db.execute(sql: "PRAGMA user_version = \(StoreSchema.version)")
+                done(nil)
+            } catch {
+                done(StoreFailure.hermesError(error).message)
+            }
+        }
+    }
+
     /// Lets the file grow to so many pages of 4 KiB only, as a full disk would; for tests.
     package func limitSize(pages: Int) throws {
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }

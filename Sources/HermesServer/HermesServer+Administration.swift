@@ -15,9 +15,11 @@ extension HermesServer {
         file: String?
     ) throws(ServerFailure) -> String {
         do throws(SettingsError) {
-            let values = try sources(arguments, environment, file).load(ServerSettings.all)
+            let sources = sources(arguments, environment, file)
+            let settings = ServerSettings.all(for: sources)
+            let values = try sources.load(settings)
             _ = try ServerSettings(values)
-            return ConfigurationText.effective(values)
+            return ConfigurationText.effective(values, of: settings)
         } catch {
             throw ServerFailure(error)
         }

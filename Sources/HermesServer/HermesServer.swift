@@ -66,7 +66,7 @@ public enum HermesServer {
 
     private static func raiseDescriptorLimit(_ settings: ServerSettings, _ logger: Logger) {
         guard let limit = DescriptorLimit.raise() else { return }
-        let wanted = UInt64(settings.gateways.limits.connections)
+        let wanted = UInt64(ConnectionCounter.most(total: settings.gateways.limits.connections))
         guard limit.soft < wanted else { return }
         logger.notice(
             "the system allows fewer open files than limits.connections",

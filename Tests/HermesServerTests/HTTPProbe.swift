@@ -35,10 +35,14 @@ enum HTTPProbe {
         headers: [(String, String)] = [],
         body: String? = nil,
         port: Int,
-        trusting: String? = nil
+        trusting: String? = nil,
+        from address: String? = nil
     ) async throws -> Answer {
         let tls = try trusting.map(client(trusting:))
-        let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+        var bootstrap = ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+        if let address { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: address, port: 0)) }
+        let channel =
+            try await bootstrap
             .connect(host: "127.0.0.1", port: port) { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if let tls {

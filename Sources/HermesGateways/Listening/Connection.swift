@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import HermesCore
+import HermesWire
 import Logging
 package import NIOCore
 
@@ -19,6 +20,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private let countedAs: ConnectionCounter.Address?
     /// The common name of the peer's certificate, where the listener takes that for its user name.
     package internal(set) var certificateName: String?
+    /// The peer's certificate, where that may be taken back.
+    var certificate: CertificateNames?
     /// Nil before it is in a pipeline and after it is closed.
     var context: ChannelHandlerContext?
     /// The session; nil after the end.

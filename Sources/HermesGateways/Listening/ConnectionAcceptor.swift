@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 package import NIOCore
 import Synchronization
 
@@ -12,14 +13,22 @@ package final class ConnectionAcceptor: Sendable {
     private let counter: ConnectionCounter
     private let addSession: @Sendable (any Channel, Connection.Opening) throws -> Void
 
-    /// - Parameter takesCertificateNames: whether the common name of a client's certificate is its user name.
-    package init<G: Gateway>(_ gateway: G, environment: GatewayEnvironment, takesCertificateNames: Bool = false) {
+    /// - Parameters:
+    ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
+    ///   - tls: what encrypts its connections.
+    package init<G: Gateway>(
+        _ gateway: G,
+        environment: GatewayEnvironment,
+        takesCertificateNames: Bool = false,
+        tls: TLSContextBox? = nil
+    ) {
         let state = ListenerState(
             name: G.name,
             limits: environment.settings.limits,
             idleTimeout: gateway.idleTimeout,
             maxFrameBytes: gateway.maxFrameBytes,
             takesCertificateNames: takesCertificateNames,
+            revocations: tls?.hasRevocations == true ? tls : nil,
             counter: environment.counter,
             loginBudget: environment.loginBudget,
             rates: environment.rates,
@@ -107,9 +116,37 @@ package final class ConnectionAcceptor: Sendable {
     /// Takes over a channel that was accepted elsewhere (WebSocket): everything that carries the protocol's bytes is in
     /// its pipeline already. To be called on the channel's loop.
     ///
+    /// - Parameters:
+    ///   - place: where it is counted, until whoever accepted it gives that back.
+    ///   - peer: who is behind the channel, where that is not its remote address.
     /// - Throws: if there are enough connections; the caller closes the channel.
-    package func take(_ channel: any Channel) throws {
-        try admit(channel) { try serve(channel, countedAs: $0, carrier: .webSocket) }
+    package func take(_ channel: any Channel, counted place: HTTPPlace, for peer: SocketAddress?) throws {
+        guard !state.isDraining else { throw RefusedConnection() }
+        do {
+            try place.becomeGateway(as: peer.map(ConnectionCounter.Address.init))
+        } catch {
+            state.metrics.refused(error.refusal)
+            throw RefusedConnection()
+        }
+        try serve(channel, for: peer, carrier: .webSocket)
+    }
+
+    /// Ends the connections of clients whose certificates were taken back meanwhile.
+    func endRevoked() {
+        guard let revocations = state.revocations else { return }
+        let state = state
+        for loop in loops.all {
+            loop.post(
+                .run {
+                    for connection in loop.connections(of: state) {
+                        guard let certificate = connection.certificate, revocations.isRevoked(certificate) else {
+                            continue
+                        }
+                        connection.end(.session(.revoked))
+                    }
+                }
+            )
+        }
     }
 
     /// Says farewell on all connections and returns when they are closed: at the latest after `deadline`, when those

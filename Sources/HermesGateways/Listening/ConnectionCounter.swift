@@ -4,7 +4,11 @@
 package import NIOCore
 import Synchronization
 
-/// Counts open connections, in total and per address, and says when there are enough.
+/// Counts the open connections of all listeners, in total and per address, and says when there are enough.
+///
+/// Those of the HTTP port count for their address as all others, but have a total of their own: neither do they take the
+/// places of the gateways' clients, nor these theirs. When that total is reached an address still gets a few, so that whoever
+/// looks after the server can see it while others hold all they may.
 ///
 /// State: one `Mutex`, taken once per accept and once per close.
 package final class ConnectionCounter: Sendable {
@@ -48,10 +52,20 @@ package final class ConnectionCounter: Sendable {
 
     private struct Counts {
         var total = 0
-        var perAddress: [Address: Int] = [:]
+        var http = 0
+        var perAddress: [Address: AddressCounts] = [:]
     }
 
+    private struct AddressCounts {
+        var all = 0
+        var http = 0
+    }
+
+    /// Beyond the total of HTTP, and how many of these one address may have.
+    private static let httpReserve = (all: 128, perAddress: 8)
+
     private let total: Int
+    private let httpTotal: Int
     private let perAddress: Int
     private let counts = Mutex(Counts())
 
@@ -60,11 +74,25 @@ package final class ConnectionCounter: Sendable {
     ///   - perAddress: the most connections of one address.
     package init(total: Int, perAddress: Int) {
         self.total = total
+        httpTotal = Self.httpTotal(of: total)
         self.perAddress = perAddress
     }
 
-    /// Open connections now.
+    package convenience init(_ limits: ConnectionLimits) {
+        self.init(total: limits.connections, perAddress: limits.connectionsPerAddress)
+    }
+
+    /// How many connections of the HTTP port there may be that are no WebSockets, if there may be so many of gateways.
+    private static func httpTotal(of total: Int) -> Int { max(100, min(10_000, total / 4)) }
+
+    /// The most connections of all kinds, if there may be `total` of gateways.
+    package static func most(total: Int) -> Int { total + httpTotal(of: total) + httpReserve.all }
+
+    /// Open connections of gateways now.
     package var open: Int { counts.withLock { $0.total } }
+
+    /// Open connections of the HTTP port that are no WebSockets.
+    package var openHTTP: Int { counts.withLock { $0.http } }
 
     /// Counts a connection, unless there are enough.
     ///
@@ -72,9 +100,10 @@ package final class ConnectionCounter: Sendable {
     package func add(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
-            let sameAddress = counts.perAddress[address, default: 0]
-            guard sameAddress < perAddress || address == .unknown else { return .perAddress }
-            counts.perAddress[address] = sameAddress + 1
+            guard counts.perAddress[address, default: AddressCounts()].all < perAddress || address == .unknown else {
+                return .perAddress
+            }
+            counts.perAddress[address, default: AddressCounts()].all += 1
             counts.total += 1
             return nil
         }
@@ -85,9 +114,8 @@ package final class ConnectionCounter: Sendable {
     /// - Returns: nil if it is counted there now; else it is still counted as unknown.
     package func identify(_ address: Address) -> Refusal? {
         counts.withLock { counts in
-            let sameAddress = counts.perAddress[address, default: 0]
-            guard sameAddress < perAddress else { return .perAddress }
-            counts.perAddress[address] = sameAddress + 1
+            guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
+            counts.perAddress[address, default: AddressCounts()].all += 1
             Self.removeOne(.unknown, &counts)
             return nil
         }
@@ -101,8 +129,138 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    private static func removeOne(_ address: Address, _ counts: inout Counts) {
-        guard let sameAddress = counts.perAddress[address] else { return }
-        counts.perAddress[address] = sameAddress > 1 ? sameAddress - 1 : nil
+    private static func removeOne(_ address: Address, _ counts: inout Counts, isHTTP: Bool = false) {
+        guard var sameAddress = counts.perAddress[address] else { return }
+        sameAddress.all -= 1
+        if isHTTP { sameAddress.http -= 1 }
+        counts.perAddress[address] = sameAddress.all > 0 ? sameAddress : nil
+    }
+
+    // MARK: The HTTP port
+
+    /// Counts a connection of the HTTP port, unless there are enough.
+    ///
+    /// - Returns: nil if it was counted; then ``removeHTTP(_:)`` has to follow, or ``becomeGateway(_:as:)``.
+    package func addHTTP(_ address: Address) -> Refusal? {
+        counts.withLock { counts in
+            let sameAddress = counts.perAddress[address, default: AddressCounts()]
+            guard sameAddress.all < perAddress || address == .unknown else { return .perAddress }
+            if counts.http >= httpTotal {
+                guard counts.http < httpTotal + Self.httpReserve.all else { return .total }
+                guard sameAddress.http < Self.httpReserve.perAddress else { return .total }
+            }
+            counts.perAddress[address, default: AddressCounts()].all += 1
+            counts.perAddress[address, default: AddressCounts()].http += 1
+            counts.http += 1
+            return nil
+        }
+    }
+
+    /// A connection of the HTTP port is closed.
+    package func removeHTTP(_ address: Address) {
+        counts.withLock { counts in
+            counts.http -= 1
+            Self.removeOne(address, &counts, isHTTP: true)
+        }
+    }
+
+    /// The address of a connection of the HTTP port has become known that was counted as unknown.
+    ///
+    /// - Returns: nil if it is counted there now; else it is still counted as unknown.
+    package func identifyHTTP(_ address: Address) -> Refusal? {
+        counts.withLock { counts in
+            guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
+            counts.perAddress[address, default: AddressCounts()].all += 1
+            counts.perAddress[address, default: AddressCounts()].http += 1
+            Self.removeOne(.unknown, &counts, isHTTP: true)
+            return nil
+        }
+    }
+
+    /// A connection of the HTTP port becomes one of a gateway (WebSocket).
+    ///
+    /// - Parameters:
+    ///   - address: what it is counted as.
+    ///   - client: whose it is, which a proxy before the server may have told only now.
+    /// - Returns: nil if it is counted as a gateway's now, to be removed with ``remove(_:)`` of `client`; else nothing changed.
+    package func becomeGateway(_ address: Address, as client: Address) -> Refusal? {
+        counts.withLock { counts in
+            guard counts.total < total else { return .total }
+            if client != address, client != .unknown {
+                guard counts.perAddress[client, default: AddressCounts()].all < perAddress else { return .perAddress }
+            }
+            counts.http -= 1
+            Self.removeOne(address, &counts, isHTTP: true)
+            counts.total += 1
+            counts.perAddress[client, default: AddressCounts()].all += 1
+            return nil
+        }
+    }
+}
+
+/// The place of a connection of the HTTP port in the count of all, given back once.
+///
+/// State: one `Mutex`; all calls come on the channel's event loop, so nothing comes between reading it and writing it back.
+package final class HTTPPlace: Sendable {
+    private enum State {
+        case http(ConnectionCounter.Address)
+        case gateway(ConnectionCounter.Address)
+        case givenBack
+    }
+
+    private let counter: ConnectionCounter
+    private let state: Mutex<State>
+
+    /// Counts a connection.
+    ///
+    /// - Throws: if there are enough.
+    package init(_ counter: ConnectionCounter, _ address: ConnectionCounter.Address) throws(ConnectionCounter.Refused) {
+        self.counter = counter
+        if let refusal = counter.addHTTP(address) { throw ConnectionCounter.Refused(refusal: refusal) }
+        state = Mutex(.http(address))
+    }
+
+    /// A proxy has told whose connection it is, before anything else was said.
+    ///
+    /// - Throws: if there are enough of that address.
+    package func identify(_ address: ConnectionCounter.Address) throws(ConnectionCounter.Refused) {
+        guard case .http(.unknown) = state.withLock(\.self), address != .unknown else { return }
+        if let refusal = counter.identifyHTTP(address) { throw ConnectionCounter.Refused(refusal: refusal) }
+        state.withLock { $0 = .http(address) }
+    }
+
+    /// The connection becomes a gateway's; it is counted so until it is given back.
+    ///
+    /// - Parameter client: whose it is; nil: as it was counted.
+    /// - Throws: if there are enough.
+    package func becomeGateway(as client: ConnectionCounter.Address?) throws(ConnectionCounter.Refused) {
+        guard case .http(let address) = state.withLock(\.self) else { return }
+        let client = client ?? address
+        if let refusal = counter.becomeGateway(address, as: client) {
+            throw ConnectionCounter.Refused(refusal: refusal)
+        }
+        state.withLock { $0 = .gateway(client) }
+    }
+
+    /// The connection is closed.
+    package func giveBack() {
+        let last = state.withLock { state in
+            defer { state = .givenBack }
+            return state
+        }
+        switch last {
+        case .http(let address): counter.removeHTTP(address)
+        case .gateway(let address): counter.remove(address)
+        case .givenBack: break
+        }
+    }
+}
+
+extension ConnectionCounter {
+    /// There are enough.
+    package struct Refused: Error, Sendable {
+        package let refusal: Refusal
+
+        package init(refusal: Refusal) { self.refusal = refusal }
     }
 }

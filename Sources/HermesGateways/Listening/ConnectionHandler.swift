@@ -1,7 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 import HermesWire
+import Logging
 package import NIOCore
 import NIOSSL
 import NIOTLS
@@ -51,11 +53,26 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if opensWithHandshake, case .handshakeCompleted? = event as? TLSUserEvent, connection.isOpen {
             opensWithHandshake = false
-            guard takesCertificateName(context) else { return context.close(promise: nil) }
+            guard isCertificateGood(context), takesCertificateName(context) else { return context.close(promise: nil) }
             session.opened()
         }
         if case .inputClosed? = event as? ChannelEvent { connection.loop.peerClosed(connection) }
         context.fireUserInboundEventTriggered(event)
+    }
+
+    /// TLS has checked the certificate, but not whether it was taken back since.
+    private func isCertificateGood(_ context: ChannelHandlerContext) -> Bool {
+        guard let revocations = connection.listener.revocations else { return true }
+        guard let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate() else {
+            return !revocations.requiresCertificates
+        }
+        guard let names = try? CertificateNames(der: certificate.toDERBytes()), !revocations.isRevoked(names) else {
+            connection.listener.metrics.ended(.session(.revoked))
+            connection.listener.logger.notice("client's certificate is revoked")
+            return false
+        }
+        connection.certificate = names
+        return true
     }
 
     /// A certificate was checked by TLS already; here only its name is read.

@@ -20,6 +20,7 @@ package final class GatewayEnvironment: Sendable {
     package let access: TopicAccess
     /// Who an MQTT client is.
     package let authenticator: MQTTAuthenticator
+    private let tokenVerifier: (any TokenVerifier)?
     /// Told to clients, for their logs: name and version.
     package let serverVersion: String
     /// For those who are sent away.
@@ -38,13 +39,15 @@ package final class GatewayEnvironment: Sendable {
         tokenVerifier: (any TokenVerifier)? = nil,
         logger: Logger,
         serverVersion: String = "hermes",
-        tickets: ReconnectTickets = ReconnectTickets()
+        tickets: ReconnectTickets = ReconnectTickets(),
+        counter: ConnectionCounter? = nil
     ) {
         self.tickets = tickets
         self.messenger = messenger
         self.loops = loops
         self.settings = settings
         self.access = access
+        self.tokenVerifier = tokenVerifier
         authenticator = MQTTAuthenticator(
             accounts: messenger.accounts,
             verifier: tokenVerifier,
@@ -57,7 +60,7 @@ package final class GatewayEnvironment: Sendable {
             perAccount: limits.requestsPerSecondPerAccount,
             perAddress: limits.requestsPerSecondPerAddress
         )
-        counter = ConnectionCounter(total: limits.connections, perAddress: limits.connectionsPerAddress)
+        self.counter = counter ?? ConnectionCounter(limits)
         loginBudget = LoginBudget(limit: limits.maxLoginBytes)
         wills = MQTTWills(durable: messenger.durable, time: messenger.time)
         brokerStatistics = MQTTStatistics(
@@ -71,5 +74,35 @@ package final class GatewayEnvironment: Sendable {
         access.whenReplaced {
             for loop in loops.all { loop.post(.run { loop.accessChanged() }) }
         }
+    }
+
+    /// The same for a listener where nobody comes in without an account.
+    init(withoutAnonymous other: GatewayEnvironment) {
+        messenger = other.messenger
+        loops = other.loops
+        counter = other.counter
+        logger = other.logger
+        access = other.access
+        tokenVerifier = other.tokenVerifier
+        serverVersion = other.serverVersion
+        tickets = other.tickets
+        wills = other.wills
+        brokerStatistics = other.brokerStatistics
+        var settings = other.settings
+        settings.access.isAnonymousAllowed = false
+        settings.room.isAnonymousAllowed = false
+        settings.device.isTokenRequired = true
+        self.settings = settings
+        authenticator = MQTTAuthenticator(
+            accounts: messenger.accounts,
+            verifier: tokenVerifier,
+            time: messenger.time,
+            isAnonymousAllowed: false
+        )
+    }
+
+    /// What a listener's connections are served with.
+    package func environment(for listener: ListenerSettings) -> GatewayEnvironment {
+        listener.isAnonymousAllowed || !settings.isAnonymousAllowed ? self : GatewayEnvironment(withoutAnonymous: self)
     }
 }

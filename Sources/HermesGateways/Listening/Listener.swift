@@ -3,7 +3,7 @@
 
 import Logging
 package import NIOCore
-import NIOPosix
+package import NIOPosix
 import NIOSSL
 
 /// One listening socket of one protocol, and its connections.
@@ -68,7 +68,8 @@ package final class Listener: Sendable {
         let acceptor = ConnectionAcceptor(
             gateway,
             environment: environment,
-            takesCertificateNames: settings.tls?.isIdentityFromCertificate ?? false
+            takesCertificateNames: settings.tls?.isIdentityFromCertificate ?? false,
+            tls: tls
         )
         let proxyPatience = settings.proxyProtocol == .v2 ? environment.settings.limits.timeToAuthenticate : nil
         let bootstrap = bootstrap(group) { channel in
@@ -90,7 +91,10 @@ package final class Listener: Sendable {
         )
     }
 
-    private static func bootstrap(
+    /// What all listening sockets have in common.
+    ///
+    /// - Parameter accept: called for each connection, on its loop; it is closed without a word if that throws.
+    package static func bootstrap(
         _ group: any EventLoopGroup,
         accept: @escaping @Sendable (any Channel) throws -> Void
     ) -> ServerBootstrap {
@@ -143,8 +147,17 @@ package final class Listener: Sendable {
     /// Whether connections begin with a TLS handshake.
     package var isEncrypted: Bool { tls != nil }
 
-    /// Reads the certificate again, for new connections; does nothing without TLS.
-    package func reloadCertificate() throws { try tls?.reload() }
+    /// Reads the certificate again, for new connections, and the lists of revoked ones, whose connections end; does nothing
+    /// without TLS.
+    package func reloadCertificate() throws {
+        try tls?.reload()
+        acceptor.endRevoked()
+    }
+
+    /// Whether a newer list of revoked certificates should be there by now.
+    ///
+    /// - Parameter now: in seconds since 1970.
+    package func isRevocationOutdated(now: Int) -> Bool { tls?.isRevocationOutdated(now: now) ?? false }
 
     /// Accepts no more; connections stay.
     package func stopAccepting() async {

@@ -17,6 +17,8 @@ package final class ListenerState: Sendable {
     package let logger: Logger
     package let metrics: GatewayMetrics
     let takesCertificateNames: Bool
+    /// Where clients' certificates may have been taken back; else nil.
+    let revocations: TLSContextBox?
     /// Where the connections are counted that end their count themselves.
     let counter: ConnectionCounter?
     /// What strangers may have sent; nil: no limit.
@@ -46,6 +48,7 @@ package final class ListenerState: Sendable {
     ///   - name: the gateway's.
     ///   - maxFrameBytes: the longest body of a frame.
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
+    ///   - revocations: knows the clients' certificates that were taken back; nil: none is.
     ///   - counter: where its connections are counted.
     ///   - loginBudget: what strangers may have sent, over all listeners; nil: no limit.
     ///   - rates: what accounts and addresses may cause.
@@ -55,6 +58,7 @@ package final class ListenerState: Sendable {
         idleTimeout: Duration,
         maxFrameBytes: Int,
         takesCertificateNames: Bool = false,
+        revocations: TLSContextBox? = nil,
         counter: ConnectionCounter? = nil,
         loginBudget: LoginBudget? = nil,
         rates: SharedRates? = nil,
@@ -62,6 +66,7 @@ package final class ListenerState: Sendable {
     ) {
         self.name = name
         self.takesCertificateNames = takesCertificateNames
+        self.revocations = revocations
         self.counter = counter
         self.loginBudget = loginBudget
         self.rates = rates

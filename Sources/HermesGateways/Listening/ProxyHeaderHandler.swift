@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesWire
-import Logging
-import NIOCore
+package import Logging
+package import NIOCore
 
 /// Waits for the header of the proxy before the server, then makes way for everything else, TLS included.
 ///
 /// State: confined to the channel's event loop. A connection without a good header is closed without a word.
-final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = ByteBuffer
-    typealias InboundOut = ByteBuffer
+package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
+    package typealias InboundIn = ByteBuffer
+    package typealias InboundOut = ByteBuffer
 
     private let patience: Duration
     private let logger: Logger
@@ -22,26 +22,26 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// - Parameters:
     ///   - patience: how long the header may take.
     ///   - serve: adds the handlers of the connection, told whose it is; nil: the channel's own peer's.
-    init(patience: Duration, logger: Logger, serve: @escaping (any Channel, SocketAddress?) throws -> Void) {
+    package init(patience: Duration, logger: Logger, serve: @escaping (any Channel, SocketAddress?) throws -> Void) {
         self.patience = patience
         self.logger = logger
         self.serve = serve
     }
 
-    func handlerAdded(context: ChannelHandlerContext) {
+    package func handlerAdded(context: ChannelHandlerContext) {
         let channel = context.channel
         let wait = TimeAmount.nanoseconds(Int64(min(max(patience / .nanoseconds(1), 0), 1e15)))
         deadline = context.eventLoop.scheduleTask(in: wait) { channel.close(promise: nil) }
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
+    package func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
 
-    func channelInactive(context: ChannelHandlerContext) {
+    package func channelInactive(context: ChannelHandlerContext) {
         deadline?.cancel()
         context.fireChannelInactive()
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isDone else { return }
         var read = unwrapInboundIn(data)
         if bytes.readableBytes == 0 {
@@ -70,7 +70,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         context.pipeline.syncOperations.removeHandler(self, promise: nil)
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    package func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
     private func refuse(_ context: ChannelHandlerContext, _ reason: String) {
         isDone = true

@@ -1,35 +1,58 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
 import NIOCore
 package import NIOSSL
 import Synchronization
 
-/// The TLS context of a listener, replaced when its certificate is reloaded. Connections keep the one they began with.
+/// The TLS context of a listener, and which certificates of clients were taken back; both replaced when they are reloaded.
+/// Connections keep the context they began with.
 ///
 /// State: one `Mutex`, taken once per accept.
 package final class TLSContextBox: Sendable {
     private let settings: TLSSettings
-    private let context: Mutex<NIOSSLContext>
+    private let loaded: Mutex<Loaded>
+
+    private struct Loaded {
+        let context: NIOSSLContext
+        let revoked: RevokedCertificates?
+    }
 
     /// Reads certificate and key.
     ///
     /// - Throws: NIOSSL's errors if the files cannot be read or do not belong together.
     package init(_ settings: TLSSettings) throws {
         self.settings = settings
-        context = Mutex(try Self.load(settings))
+        loaded = Mutex(try Self.load(settings))
     }
 
     /// Reads the files again; if that fails the old certificate stays in use.
     package func reload() throws {
         let fresh = try Self.load(settings)
-        context.withLock { $0 = fresh }
+        loaded.withLock { $0 = fresh }
     }
 
     /// What new connections use.
-    package func current() -> NIOSSLContext { context.withLock { $0 } }
+    package func current() -> NIOSSLContext { loaded.withLock { $0.context } }
 
-    private static func load(_ settings: TLSSettings) throws -> NIOSSLContext {
+    /// Whether a client's certificate may have been taken back.
+    var hasRevocations: Bool { settings.revocationListPath != nil }
+
+    /// Whether each client shows a certificate.
+    var requiresCertificates: Bool { settings.clientCertificates == .required }
+
+    /// Whether a client's certificate was taken back.
+    func isRevoked(_ certificate: CertificateNames) -> Bool {
+        loaded.withLock { $0.revoked }?.contains(certificate) ?? false
+    }
+
+    /// When a newer list of certificates should have been there, if that is over; in seconds since 1970.
+    package func isRevocationOutdated(now: Int) -> Bool {
+        loaded.withLock { $0.revoked?.nextUpdate }.map { $0 < now } ?? false
+    }
+
+    private static func load(_ settings: TLSSettings) throws -> Loaded {
         let chain = try NIOSSLCertificate.fromPEMFile(settings.certificatePath).map(NIOSSLCertificateSource.certificate)
         let key = try NIOSSLPrivateKey(file: settings.privateKeyPath, format: .pem)
         var configuration = TLSConfiguration.makeServerConfiguration(
@@ -42,10 +65,15 @@ package final class TLSContextBox: Sendable {
         case .optional: configuration.certificateVerification = .optionalVerification
         case .required: configuration.certificateVerification = .noHostnameVerification
         }
+        var authorities: [NIOSSLCertificate] = []
         if let authority = settings.clientAuthorityPath {
-            configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(authority))
+            authorities = try NIOSSLCertificate.fromPEMFile(authority)
+            configuration.trustRoots = .certificates(authorities)
         }
-        return try NIOSSLContext(configuration: configuration)
+        let revoked = try settings.revocationListPath.map { path in
+            try RevokedCertificates(path: path, authorities: authorities)
+        }
+        return Loaded(context: try NIOSSLContext(configuration: configuration), revoked: revoked)
     }
 }
 

@@ -26,8 +26,11 @@ package struct WebSocketEndpoint: Sendable {
 
     /// Takes over a channel whose handshake is done. To be called on the channel's loop.
     ///
+    /// - Parameters:
+    ///   - place: where it is counted, until whoever accepted it gives that back.
+    ///   - peer: who is behind the channel, where that is not its remote address.
     /// - Throws: if there are enough connections; the caller closes the channel.
-    package func take(_ channel: any Channel) throws {
+    package func take(_ channel: any Channel, counted place: HTTPPlace, for peer: SocketAddress?) throws {
         let options = channel.syncOptions
         // A channel that has no such option is one of a test.
         try? options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -36,6 +39,6 @@ package struct WebSocketEndpoint: Sendable {
             value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 65_536)
         )
         try channel.pipeline.syncOperations.addHandler(WebSocketHandler(messageBytes: messageBytes))
-        try acceptor.take(channel)
+        try acceptor.take(channel, counted: place, for: peer)
     }
 }

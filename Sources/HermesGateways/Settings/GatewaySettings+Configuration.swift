@@ -3,15 +3,20 @@
 
 extension GatewaySettings {
     private static let impbKeys = keys("impb", "IMPB", port: 6969)
-    private static let liveroomKeys = keys("liveroom", "LiveRoom", port: 9898)
-    private static let qsiopKeys = keys("qsiop", "QSIOP", port: 7979)
+    private static let liveroomKeys = keys("liveroom", "LiveRoom", port: 9898, features: [.gateway, .anonymous])
+    private static let qsiopKeys = keys("qsiop", "QSIOP", port: 7979, features: [.gateway, .anonymous])
     private static let delimitedKeys = keys("delimited", "Delimited", port: 9000)
-    private static let mqttKeys = keys("mqtt", "MQTT", port: 1883, features: [.gateway, .certificateIdentity])
+    private static let mqttKeys = keys(
+        "mqtt",
+        "MQTT",
+        port: 1883,
+        features: [.gateway, .certificateIdentity, .anonymous]
+    )
     private static let mqttsKeys = keys(
         "mqtts",
         "MQTT over TLS",
         port: 8883,
-        features: [.gateway, .certificateIdentity, .tlsOnly]
+        features: [.gateway, .certificateIdentity, .tlsOnly, .anonymous]
     )
     private static let mqttUnixSocket = Setting.path(
         "listeners.mqtt.unixSocket",
@@ -58,6 +63,7 @@ extension GatewaySettings {
             broker: try MQTTSettings(values),
             clients: try ClientSettings(values)
         )
+        further = try FurtherListener.all(in: values)
         // sockaddr_un has room for this many bytes on every system.
         guard unixSocket.utf8.count <= 103 else {
             throw SettingsError(problems: [
@@ -69,9 +75,10 @@ extension GatewaySettings {
 
     private func refuseAnonymousOnPublic() throws(SettingsError) {
         guard access.isAnonymousAllowed, !access.isAnonymousAllowedOnPublic else { return }
-        for (name, listener) in [("liveroom", liveroom), ("qsiop", qsiop), ("mqtt", mqtt), ("mqtts", mqtts)]
-        where listener.isEnabled && !listener.isLoopback {
-            if name == "qsiop", device.isTokenRequired { continue }
+        for (name, gateway, listener) in listeners
+        where ["liveroom", "qsiop", "mqtt"].contains(gateway) && listener.isEnabled && !listener.isLoopback {
+            guard listener.isAnonymousAllowed else { continue }
+            if gateway == "qsiop", device.isTokenRequired { continue }
             if let tls = listener.tls, tls.isIdentityFromCertificate, tls.clientCertificates == .required { continue }
             throw SettingsError(problems: [
                 "listeners.\(name).host = \"\(listener.host)\" is reached by other machines while access.anonymous is "

@@ -10,6 +10,8 @@ package struct GatewaySettings: Sendable, Hashable {
     package var mqtt: ListenerSettings
     /// MQTT over TLS on a port of its own.
     package var mqtts: ListenerSettings
+    /// Those that were given a name, beside the ones above.
+    package var further: [FurtherListener] = []
     /// MQTT on a Unix socket; nil: there is none.
     package var mqttUnixSocketPath: String?
     package var stun: STUNSettings
@@ -64,6 +66,7 @@ package struct GatewaySettings: Sendable, Hashable {
         if let path = mqttUnixSocketPath {
             listeners.append(("mqtt.unixSocket", "mqtt", ListenerSettings(port: 0, unixSocketPath: path)))
         }
+        listeners += further.map { ($0.name, $0.gateway.rawValue, $0.settings) }
         return listeners
     }
 }

@@ -16,12 +16,18 @@ extension ListenerSettings {
 
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// Clients may show certificates, and a proxy may stand before the server.
-        package static let gateway = Features(rawValue: 1)
+        /// Clients may show certificates.
+        package static let clientCertificates = Features(rawValue: 1)
         /// The name in a client's certificate may be its user name.
         package static let certificateIdentity = Features(rawValue: 2)
         /// It speaks TLS alone, and is enabled if a certificate is given.
         package static let tlsOnly = Features(rawValue: 4)
+        /// A proxy may stand before the server.
+        package static let proxied = Features(rawValue: 8)
+        /// Clients may need no account.
+        package static let anonymous = Features(rawValue: 16)
+        /// What every gateway's listener can do.
+        package static let gateway: Features = [.clientCertificates, .proxied]
     }
 
     /// The settings below `listeners.<name>`.
@@ -31,11 +37,13 @@ extension ListenerSettings {
         let host: Setting<String>
         let port: Setting<Int>
         let proxyProtocol: Setting<ProxyProtocol>
+        let anonymous: Setting<Bool>
         let tls: Setting<TLSMode>
         let certificate: Setting<String>
         let privateKey: Setting<String>
         let clientCertificates: Setting<TLSSettings.ClientCertificates>
         let clientAuthority: Setting<String>
+        let revocationLists: Setting<String>
         let identityFromCertificate: Setting<Bool>
         let features: Features
 
@@ -67,6 +75,11 @@ extension ListenerSettings {
                 default: .off,
                 "v2: each connection must begin with a PROXY protocol header; only for a port that the proxy alone reaches."
             )
+            anonymous = .flag(
+                "\(prefix).anonymous",
+                default: true,
+                "Whether access.anonymous holds here; false: each client needs an account."
+            )
             tls = .choice(
                 "\(prefix).tls.enabled",
                 default: .auto,
@@ -95,6 +108,12 @@ extension ListenerSettings {
                 isEmptyAllowed: true,
                 "PEM file with the authorities that sign clients' certificates; read again on SIGHUP."
             )
+            revocationLists = .path(
+                "\(prefix).tls.revocationLists",
+                default: "",
+                isEmptyAllowed: true,
+                "PEM file with revocation lists (CRLs) of clients' certificates; read again on SIGHUP."
+            )
             identityFromCertificate = .flag(
                 "\(prefix).tls.identityFromCertificate",
                 default: false,
@@ -108,10 +127,13 @@ extension ListenerSettings {
                 features.contains(.tlsOnly) ? enabledWithCertificate.descriptor : enabled.descriptor, host.descriptor,
                 port.descriptor,
             ]
-            if features.contains(.gateway) { all.append(proxyProtocol.descriptor) }
+            if features.contains(.proxied) { all.append(proxyProtocol.descriptor) }
+            if features.contains(.anonymous) { all.append(anonymous.descriptor) }
             if !features.contains(.tlsOnly) { all.append(tls.descriptor) }
             all += [certificate.descriptor, privateKey.descriptor]
-            if features.contains(.gateway) { all += [clientCertificates.descriptor, clientAuthority.descriptor] }
+            if features.contains(.clientCertificates) {
+                all += [clientCertificates.descriptor, clientAuthority.descriptor, revocationLists.descriptor]
+            }
             if features.contains(.certificateIdentity) { all.append(identityFromCertificate.descriptor) }
             return all
         }
@@ -122,6 +144,7 @@ extension ListenerSettings {
         host = try values.value(of: keys.host)
         port = try values.value(of: keys.port)
         proxyProtocol = try values.value(of: keys.proxyProtocol)
+        isAnonymousAllowed = try values.value(of: keys.anonymous)
         let certificate = try values.value(of: keys.certificate)
         let privateKey = try values.value(of: keys.privateKey)
         let mode: TLSMode
@@ -150,6 +173,7 @@ extension ListenerSettings {
     private mutating func readClientCertificates(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {
         let mode = try values.value(of: keys.clientCertificates)
         let authority = try values.value(of: keys.clientAuthority)
+        let lists = try values.value(of: keys.revocationLists)
         let isIdentity = try values.value(of: keys.identityFromCertificate)
         if mode != .none, tls == nil, isEnabled {
             throw SettingsError(problems: [
@@ -163,6 +187,12 @@ extension ListenerSettings {
                     + "\(keys.clientAuthority.descriptor.key): whoever signs your clients' certificates"
             ])
         }
+        if !lists.isEmpty, mode == .none {
+            throw SettingsError(problems: [
+                "\(keys.revocationLists.descriptor.key) needs "
+                    + "\(keys.clientCertificates.descriptor.key): optional or required"
+            ])
+        }
         if isIdentity, mode == .none {
             throw SettingsError(problems: [
                 "\(keys.identityFromCertificate.descriptor.key) = true needs "
@@ -171,6 +201,7 @@ extension ListenerSettings {
         }
         tls?.clientCertificates = mode
         tls?.clientAuthorityPath = authority.isEmpty ? nil : authority
+        tls?.revocationListPath = lists.isEmpty ? nil : lists
         tls?.isIdentityFromCertificate = isIdentity
     }
 }

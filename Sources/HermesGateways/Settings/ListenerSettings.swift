@@ -19,6 +19,8 @@ package struct ListenerSettings: Sendable, Hashable {
     /// Nil: in the clear.
     package var tls: TLSSettings?
     package var proxyProtocol: ProxyProtocol
+    /// False: nobody comes in here without an account, though that is allowed elsewhere.
+    package var isAnonymousAllowed = true
 
     package init(
         isEnabled: Bool = true,
@@ -64,6 +66,8 @@ package struct TLSSettings: Sendable, Hashable {
     package var clientCertificates: ClientCertificates
     /// PEM, the authorities that sign clients' certificates; nil: those of the system.
     package var clientAuthorityPath: String?
+    /// PEM, lists of the clients' certificates that were taken back; nil: none was.
+    package var revocationListPath: String?
     /// Whether the common name of a client's certificate is its user name.
     package var isIdentityFromCertificate: Bool
 
@@ -72,12 +76,14 @@ package struct TLSSettings: Sendable, Hashable {
         privateKeyPath: String,
         clientCertificates: ClientCertificates = .none,
         clientAuthorityPath: String? = nil,
+        revocationListPath: String? = nil,
         isIdentityFromCertificate: Bool = false
     ) {
         self.certificatePath = certificatePath
         self.privateKeyPath = privateKeyPath
         self.clientCertificates = clientCertificates
         self.clientAuthorityPath = clientAuthorityPath
+        self.revocationListPath = revocationListPath
         self.isIdentityFromCertificate = isIdentityFromCertificate
     }
 }

@@ -130,6 +130,17 @@ package struct SettingSources: Sendable {
         return reader.entries
     }
 
+    /// The sections below `listeners` that have a key `protocol`.
+    func namesInFile() -> [String] {
+        guard let file, let data = FileManager.default.contents(atPath: file),
+            let listeners = try? Yams.compose(yaml: String(decoding: data, as: UTF8.self))?.mapping?["listeners"]?
+                .mapping
+        else { return [] }
+        return listeners.compactMap { name, node in
+            node.mapping?["protocol"] == nil ? nil : name.scalar?.string
+        }
+    }
+
     static func unknown(
         _ place: String,
         _ prefix: String,

@@ -33,7 +33,7 @@ struct GatewaysService: Service {
         return (listeners, webSockets)
     }
 
-    /// One gateway serves all listeners of its protocol.
+    /// One gateway serves all listeners of its protocol, but for those that are stricter than the others.
     private static func listen<G: Gateway>(
         _ type: G.Type,
         _ environment: GatewayEnvironment,
@@ -46,8 +46,15 @@ struct GatewaysService: Service {
         for (name, protocolName, settings) in environment.settings.listeners
         where protocolName == G.name && settings.isEnabled {
             do {
+                let own = environment.environment(for: settings)
                 listeners.append(
-                    try await Listener.start(gateway, name: name, on: settings, environment: environment, group: group)
+                    try await Listener.start(
+                        own === environment ? gateway : G(environment: own),
+                        name: name,
+                        on: settings,
+                        environment: own,
+                        group: group
+                    )
                 )
             } catch {
                 if let tls = settings.tls, !(error is IOError) { throw .badCertificate(name, tls, error) }

@@ -16,12 +16,15 @@ struct OpenStore: Sendable {
     let webhooks: any WebhookStore
     /// Writes everything back and lets go of the data directory.
     let close: @Sendable () throws -> Void
+    /// Writes something, and says what kept it from that.
+    let tryWrite: Readiness.Probe
 
     /// One object that is all of them.
     private init(
         _ store: some AccountStore & MessageStore & SocialStore & SessionStore & PushTokenStore & WebhookStore
             & APIKeyStore,
-        close: @escaping @Sendable () throws -> Void
+        close: @escaping @Sendable () throws -> Void = {},
+        tryWrite: @escaping Readiness.Probe = { done in done(nil) }
     ) {
         accounts = store
         messages = store
@@ -31,30 +34,35 @@ struct OpenStore: Sendable {
         webhooks = store
         apiKeys = store
         self.close = close
+        self.tryWrite = tryWrite
     }
 
     /// Opens the data directory, or makes a store in memory.
     ///
-    /// - Parameter memory: the store to use in place of a new one in memory.
+    /// - Parameters:
+    ///   - memory: the store to use in place of a new one in memory.
+    ///   - checking: called if the whole file is checked first, which takes its time.
     static func open(
         _ settings: ServerSettings,
         memory: MemoryStore? = nil,
-        logger: Logger
+        logger: Logger,
+        checking: @Sendable () -> Void = {}
     ) throws(ServerFailure) -> OpenStore {
         let kept = StoreSettings(settings)
         switch settings.store {
         case .memory:
             let store = memory ?? MemoryStore(settings: kept)
-            return OpenStore(store, close: {})
+            return OpenStore(store)
         case .sqlite:
             do throws(StoreOpenError) {
                 let store = try SQLiteStore.open(
                     directory: settings.dataDirectory,
                     durability: settings.durability == .full ? .full : .normal,
                     settings: kept,
-                    logger: logger
+                    logger: logger,
+                    checking: checking
                 )
-                return OpenStore(store, close: { try store.close() })
+                return OpenStore(store, close: { try store.close() }, tryWrite: { store.tryWrite($0) })
             } catch {
                 throw ServerFailure(error)
             }

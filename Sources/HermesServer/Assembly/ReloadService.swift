@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import HermesGateways
 import Logging
 import ServiceLifecycle
@@ -13,6 +14,7 @@ struct ReloadService: Service {
     let pushKeys: @Sendable () async -> Void
 
     func run() async throws {
+        certificates.warn()
         await cancelWhenGracefulShutdown {
             for await _ in await UnixSignalsSequence(trapping: .sighup) {
                 certificates.reload()
@@ -35,7 +37,19 @@ package struct ServerCertificates: Sendable {
         for listener in listeners where listener.isEncrypted {
             reload(listener.name) { try listener.reloadCertificate() }
         }
+        warn()
         if let http { reload("http") { try http.reload() } }
+    }
+
+    /// Says which lists of revoked certificates are out of date; they are used all the same.
+    func warn() {
+        let now = Int(Date().timeIntervalSince1970)
+        for listener in listeners where listener.isRevocationOutdated(now: now) {
+            logger.warning(
+                "a revocation list is out of date; get a newer one and send SIGHUP",
+                metadata: ["gateway": "\(listener.name)"]
+            )
+        }
     }
 
     private func reload(_ name: String, _ reload: () throws -> Void) {

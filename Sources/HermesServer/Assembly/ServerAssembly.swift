@@ -17,7 +17,7 @@ package final class ServerAssembly: Sendable {
     private let store: OpenStore
     private let group: MultiThreadedEventLoopGroup
     private let listeners: [Listener]
-    private let httpTLS: TLSContextBox?
+    private let http: HTTPPort?
     private let webSockets: [WebSocketEndpoint]
     private let stun: STUNListener?
     private let control: ControlSocket?
@@ -25,7 +25,8 @@ package final class ServerAssembly: Sendable {
     private let memory: MemoryBudget
     let api: API?
     private let outbound: OutboundServices
-    private let health = HealthState()
+    private let health: HealthState
+    private let counter: ConnectionCounter
     private let logger: Logger
 
     private init(
@@ -34,7 +35,9 @@ package final class ServerAssembly: Sendable {
         store: OpenStore,
         group: MultiThreadedEventLoopGroup,
         listeners: [Listener],
-        httpTLS: TLSContextBox?,
+        http: HTTPPort?,
+        health: HealthState,
+        counter: ConnectionCounter,
         webSockets: [WebSocketEndpoint],
         stun: STUNListener?,
         control: ControlSocket?,
@@ -53,15 +56,17 @@ package final class ServerAssembly: Sendable {
         self.store = store
         self.group = group
         self.listeners = listeners
-        self.httpTLS = httpTLS
+        self.http = http
+        self.health = health
+        self.counter = counter
         self.webSockets = webSockets
         self.stun = stun
         self.control = control
         self.logger = logger
     }
 
-    /// Opens the data directory, builds the core and opens the listeners, in that order; what was opened is closed again
-    /// if something fails.
+    /// Opens the HTTP port, which tells that the server starts, then the data directory, builds the core and opens the
+    /// listeners, in that order; what was opened is closed again if something fails.
     ///
     /// - Parameters:
     ///   - settings: what the configuration says.
@@ -75,9 +80,26 @@ package final class ServerAssembly: Sendable {
         memory: MemoryStore? = nil
     ) async throws(ServerFailure) -> ServerAssembly {
         _ = MetricsRegistry.installed
-        let store = try OpenStore.open(settings, memory: memory, logger: logger)
         let loops = settings.eventLoops > 0 ? settings.eventLoops : System.coreCount
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
+        let health = HealthState()
+        let counter = ConnectionCounter(settings.gateways.limits)
+        let http: HTTPPort?
+        let store: OpenStore
+        do throws(ServerFailure) {
+            http = try await HTTPPort.open(settings, health: health, counter: counter, time: time, group: group, logger)
+            do throws(ServerFailure) {
+                store = try OpenStore.open(settings, memory: memory, logger: logger) {
+                    health.starting("checking the database, which the last run did not close")
+                }
+            } catch {
+                await http?.listener.stop(within: .zero)
+                throw error
+            }
+        } catch {
+            try? await group.shutdownGracefully()
+            throw error
+        }
         let messenger = Messenger(
             accountStore: store.accounts,
             messageStore: store.messages,
@@ -105,7 +127,8 @@ package final class ServerAssembly: Sendable {
                 serverVersion: "hermes/\(HermesVersion.current)",
                 tickets: ReconnectTickets(
                     key: settings.store == .memory ? nil : TicketKey.inDirectory(settings.dataDirectory)
-                )
+                ),
+                counter: counter
             )
             let keys = APIKeyService(store: store.apiKeys, time: time)
             let administration = Administration(messenger: messenger, store: store.messages, keys: keys)
@@ -118,7 +141,6 @@ package final class ServerAssembly: Sendable {
                 logger: logger
             )
             do throws(ServerFailure) {
-                let httpTLS = try settings.http.isEnabled ? httpTLS(settings.http) : nil
                 let opened = try await GatewaysService.listen(environment, group: group)
                 return ServerAssembly(
                     settings: settings,
@@ -126,7 +148,9 @@ package final class ServerAssembly: Sendable {
                     store: store,
                     group: group,
                     listeners: opened.listeners,
-                    httpTLS: httpTLS,
+                    http: http,
+                    health: health,
+                    counter: counter,
                     webSockets: settings.webSocket.isEnabled ? opened.webSockets : [],
                     stun: try await STUNService.listen(settings.gateways.stun, group: group, logger: logger),
                     control: control,
@@ -146,6 +170,7 @@ package final class ServerAssembly: Sendable {
                 throw error
             }
         } catch {
+            await http?.listener.stop(within: .zero)
             await messenger.shutdown()
             try? store.close()
             try? await group.shutdownGracefully()
@@ -190,7 +215,7 @@ package final class ServerAssembly: Sendable {
 
     /// The certificates in use.
     package var certificates: ServerCertificates {
-        ServerCertificates(listeners: listeners, http: httpTLS, logger: logger)
+        ServerCertificates(listeners: listeners, http: http?.tls, logger: logger)
     }
 
     /// Reads the push services' keys again, as SIGHUP does.
@@ -218,32 +243,7 @@ package final class ServerAssembly: Sendable {
             outbound,
         ]
         if let control { services.append(control) }
-        if settings.http.isEnabled {
-            services.append(
-                HTTPService(
-                    settings: settings.http,
-                    tls: httpTLS,
-                    health: health,
-                    store: store.messages,
-                    gauges: StateGauges(
-                        listeners: listeners,
-                        webSockets: webSockets,
-                        messenger: messenger,
-                        memory: memory,
-                        outbound: outbound
-                    ),
-                    api: api,
-                    webSockets: webSockets,
-                    origins: WebSocketOrigins(settings.webSocket.origins),
-                    maxWebSockets: webSockets.isEmpty ? 0 : settings.gateways.limits.connections,
-                    group: group,
-                    logger: logger,
-                    listening: { [settings] port in
-                        signal.opened(BoundAddress(name: "http", host: settings.http.host, port: port))
-                    }
-                )
-            )
-        }
+        if let http { services.append(httpService(http, signal)) }
         services.append(files)
         if let stun { services.append(STUNService(listener: stun)) }
         services.append(gateways)
@@ -254,9 +254,42 @@ package final class ServerAssembly: Sendable {
         return services
     }
 
-    private static func httpTLS(_ settings: ListenerSettings) throws(ServerFailure) -> TLSContextBox? {
-        guard let tls = settings.tls else { return nil }
-        do { return try TLSContextBox(tls) } catch { throw .badCertificate("http", tls, error) }
+    private func httpService(_ http: HTTPPort, _ signal: ReadySignal) -> HTTPService {
+        let gauges = StateGauges(
+            listeners: listeners,
+            webSockets: webSockets,
+            http: counter,
+            messenger: messenger,
+            memory: memory,
+            outbound: outbound
+        )
+        let uptime = http.listener.gate.uptime
+        let commits = CommitWatch(
+            { [messages = messenger.messages] in
+                let now = messages.statistics
+                return CommitWatch.Counts(good: now.batches - now.failedBatches, failed: now.failedBatches)
+            },
+            tryWrite: store.tryWrite
+        )
+        return HTTPService(
+            listener: http.listener,
+            health: health,
+            readiness: Readiness(on: group.next(), uptime: uptime, probe: commits.probe),
+            metrics: MetricsPage(gauges, uptime: uptime),
+            api: api,
+            site: HTTPGate.Site(
+                webSockets: webSockets,
+                origins: WebOrigins(
+                    settings.webSocket.origins,
+                    isAnonymousAllowed: settings.gateways.access.isAnonymousAllowed,
+                    isLoopback: settings.http.isLoopback
+                )
+            ),
+            logger: quiet(logger),
+            listening: { [settings] port in
+                signal.opened(BoundAddress(name: "http", host: settings.http.host, port: port))
+            }
+        )
     }
 
     /// Reads what has to be known before the first connection comes.

@@ -50,6 +50,21 @@ package enum ConfigurationText {
 
             Sizes are written with a unit (`64 KiB`), durations too (`10 s`).
 
+            A protocol may have further listeners, each under a name of small letters and digits that is not taken, with the
+            settings that `listeners.mqtt` has, and a port that must be given:
+
+                listeners:
+                  factory:
+                    protocol: mqtt        # or delimited, impb, liveroom, qsiop
+                    host: 192.0.2.10
+                    port: 8884
+                    anonymous: false      # each client needs an account here
+                    tls:
+                      certificate: factory.pem
+                      privateKey: factory.key
+
+            In the environment it is `HERMES_LISTENERS_FACTORY_PROTOCOL=mqtt`.
+
             This page is written by `scripts/generate-docs` from the server's own list of settings.
 
             """
@@ -69,8 +84,8 @@ package enum ConfigurationText {
     }
 
     /// What is in force and where each value comes from, one line a setting.
-    static func effective(_ values: SettingValues) -> String {
-        ServerSettings.all.map { setting in
+    static func effective(_ values: SettingValues, of settings: [SettingDescriptor]) -> String {
+        settings.map { setting in
             let given = values.given[setting.key]
             let text = setting.isSecret && given != nil ? "…" : given?.text ?? setting.defaultText
             return "\(setting.key): \(yaml(text))  # \(given?.origin ?? "default")\n"

@@ -101,7 +101,13 @@ extension ServerSettings {
         in: 1...1_000_000,
         "Failed logins per minute from one IP address before further ones are delayed."
     )
-    private static let httpKeys = ListenerSettings.Keys("http", title: "HTTP", port: 8080, isEnabled: true)
+    private static let httpKeys = ListenerSettings.Keys(
+        "http",
+        title: "HTTP",
+        port: 8080,
+        isEnabled: true,
+        features: .proxied
+    )
     private static let webSocketEnabled = Setting.flag(
         "http.websocket.enabled",
         default: true,
@@ -112,7 +118,13 @@ extension ServerSettings {
         "http.websocket.origins",
         maxCount: 100,
         maxBytes: 255,
-        "Origins whose web pages may open a WebSocket, as https://example.org; empty: any, for each asks who a client is."
+        "Origins whose web pages may open a WebSocket, as https://example.org; empty: any if access.anonymous is false, else "
+            + "the server's own pages, or on a loopback address this machine's."
+    )
+    private static let trustedProxies = Setting<[IPNetwork]>.networks(
+        "http.trustedProxies",
+        maxCount: 100,
+        "Proxies whose X-Forwarded-For or Forwarded tells the client's address; from anybody else these headers are ignored."
     )
     private static let logLevel = Setting<Logger.Level>.choice(
         "log.level",
@@ -153,7 +165,7 @@ extension ServerSettings {
         + GatewaySettings.settings.filter { setting in
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
         }
-        + [webSocketEnabled.descriptor, webSocketOrigins.descriptor] + APISettings.all
+        + [webSocketEnabled.descriptor, webSocketOrigins.descriptor, trustedProxies.descriptor] + APISettings.all
         + PushSettings.settings + WebhookSettings.settings
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
 
@@ -183,6 +195,7 @@ extension ServerSettings {
                 isEnabled: try values.value(of: Self.webSocketEnabled),
                 origins: try values.value(of: Self.webSocketOrigins)
             ),
+            trustedProxies: try values.value(of: Self.trustedProxies),
             api: try APISettings(values),
             gateways: try GatewaySettings(values),
             push: try PushSettings(values),
@@ -227,6 +240,11 @@ extension ServerSettings {
 
     /// Reads and checks all sources.
     package static func load(_ sources: SettingSources) throws(SettingsError) -> ServerSettings {
-        try ServerSettings(sources.load(all))
+        try ServerSettings(sources.load(all(for: sources)))
+    }
+
+    /// Every setting, with those of the listeners that the sources name.
+    package static func all(for sources: SettingSources) -> [SettingDescriptor] {
+        all + sources.furtherListeners().flatMap(FurtherListener.settings)
     }
 }

@@ -8,7 +8,7 @@ package import Logging
 /// MQTT and the native protocol over WebSocket on the HTTP port.
 package struct WebSocketSettings: Sendable, Hashable {
     package var isEnabled: Bool
-    /// The web pages that may open one; empty: any.
+    /// The web pages that may open one; empty: see ``WebOrigins``.
     package var origins: [String]
 
     package init(isEnabled: Bool = true, origins: [String] = []) {
@@ -61,6 +61,10 @@ package struct ServerSettings: Sendable {
     package var passwordHashesAtOnce: Int
     package var http: ListenerSettings
     package var webSocket: WebSocketSettings
+    /// Whose headers tell the address of a client.
+    package var trustedProxies: [IPNetwork]
+    /// No setting: how long things may take on the HTTP port, shortened by tests alone.
+    package var httpLimits = HTTPExchange.Limits()
     package var api: APISettings
     package var gateways: GatewaySettings
     package var push = PushSettings()

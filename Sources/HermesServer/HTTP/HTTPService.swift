@@ -1,92 +1,75 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HTTPTypes
 import HermesCore
 import HermesGateways
 import Hummingbird
-import HummingbirdCore
 import Logging
 import NIOCore
-import NIOPosix
 import ServiceLifecycle
+import Synchronization
 
 /// The HTTP port: `/healthz`, `/readyz`, `/metrics`, the API under `/v1`, and gateways over WebSocket.
 struct HTTPService: Service {
-    /// Open connections at most, WebSockets not counted; what is more is closed.
-    private static let maxConnections = 1000
-    private static let idleTimeout = TimeAmount.seconds(30)
     /// How long requests that are being answered have when the server stops.
-    private static let farewell = Duration.seconds(2)
-    /// How long `/readyz` waits for the store.
-    private static let storePatience = Duration.seconds(2)
+    private static let farewell = TimeAmount.seconds(2)
 
-    let settings: ListenerSettings
-    /// The certificate in use; nil: not encrypted.
-    let tls: TLSContextBox?
+    let listener: HTTPListener
     let health: HealthState
-    let store: any MessageStore
-    let gauges: StateGauges
+    let readiness: Readiness
+    let metrics: MetricsPage
     /// Nil if it is switched off.
     let api: API?
-    let webSockets: [WebSocketEndpoint]
-    let origins: WebSocketOrigins
-    /// WebSockets at most.
-    let maxWebSockets: Int
-    let group: MultiThreadedEventLoopGroup
+    let site: HTTPGate.Site
     let logger: Logger
-    /// Called with the port once it is open.
+    /// Called with the port once it is served.
     let listening: @Sendable (Int) -> Void
 
     func run() async throws {
-        let application = Application(
-            router: router(),
-            server: server(),
-            configuration: ApplicationConfiguration(
-                address: .hostname(settings.host, port: settings.port),
-                serverName: "hermes",
-                availableConnectionsDelegate: MaximumAvailableConnections(Self.maxConnections + maxWebSockets)
-            ),
-            onServerRunning: { channel in listening(channel.localAddress?.port ?? 0) },
-            eventLoopGroupProvider: .shared(group),
-            logger: quiet(logger)
-        )
-        do {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { try await application.run() }
-                group.addTask {
-                    // Whoever holds a request open does not keep the server from stopping.
-                    try await gracefulShutdown()
-                    try await Task.sleep(for: Self.farewell)
-                }
-                defer { group.cancelAll() }
-                try await group.next()
+        let conversation = HTTPConversation(router(), logger: logger)
+        listener.gate.open(site)
+        listening(listener.port)
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                try? await gracefulShutdown()
+                // Whoever holds a request open does not keep the server from stopping.
+                await listener.stop(within: Self.farewell)
             }
-        } catch let error as IOError {
-            throw ServerFailure.cannotListen("http", settings, error)
-        } catch is CancellationError {
-            // Stopped together with everything else.
+            for await connection in listener.requests {
+                group.addTask { await conversation.serve(connection) }
+            }
         }
     }
 
     private func router() -> Router<BasicRequestContext> {
         let router = Router()
         router.get("/healthz") { _, _ in "ok\n" }
-        router.get("/readyz") { [health, store] _, _ -> Response in
-            let state = health.current
-            guard state == .ready else { return Self.text(.serviceUnavailable, "\(state.rawValue)\n") }
-            guard await Self.isAnswering(store) else { return Self.text(.serviceUnavailable, "store\n") }
-            return Self.text(.ok, "ready\n")
+        router.get("/readyz") { [health, readiness] _, _ -> Response in
+            guard health.current == .ready else { return Self.text(.serviceUnavailable, "\(health.text)\n") }
+            switch await readiness.current() {
+            case .ready: return Self.text(.ok, "ready\n")
+            case .notReady(let reason): return Self.text(.serviceUnavailable, "store: \(reason)\n")
+            }
         }
-        router.get("/metrics") { [gauges] _, _ in
-            gauges.read()
-            return Self.text(.ok, MetricsRegistry.shared.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+        router.get("/metrics") { [metrics, readiness] _, _ in
+            _ = await readiness.current()
+            return Response(
+                status: .ok,
+                headers: [.contentType: "text/plain; version=0.0.4; charset=utf-8"],
+                body: .init(byteBuffer: metrics.text())
+            )
         }
         api?.register(on: router)
-        for endpoint in webSockets {
+        for endpoint in site.webSockets {
             // A handshake that is not good comes here as any other request.
-            router.get(RouterPath(endpoint.path)) { [origins] request, _ -> Response in
-                guard origins.allow(request.headers[values: .origin]) else {
-                    return Self.text(.forbidden, "this web page may not connect\n")
+            router.get(RouterPath(endpoint.path)) { [origins = site.origins] request, _ -> Response in
+                let hosts = request.head.authority.map { [$0] } ?? []
+                guard origins.allow(request.headers[values: .origin], hosts: hosts) else {
+                    return Self.text(
+                        .forbidden,
+                        "this web page may not connect; http.websocket.origins names those that may\n"
+                    )
                 }
                 var response = Self.text(.upgradeRequired, "WebSocket with the subprotocol \(endpoint.subprotocol)\n")
                 response.headers[.upgrade] = "websocket"
@@ -97,47 +80,39 @@ struct HTTPService: Service {
         return router
     }
 
-    private func server() -> HTTPServerBuilder {
-        let upgrader = WebSocketUpgrader(endpoints: webSockets, origins: origins)
-        let limit = HTTPConnectionLimit(Self.maxConnections)
-        return HTTPServerBuilder { [tls] responder in
-            HTTPConnection(
-                responder: responder,
-                upgrader: upgrader,
-                limit: limit,
-                idleTimeout: Self.idleTimeout,
-                tls: tls
-            )
+    private static func text(_ status: HTTPResponse.Status, _ body: String) -> Response {
+        Response(
+            status: status,
+            headers: [.contentType: "text/plain; charset=utf-8"],
+            body: .init(byteBuffer: ByteBuffer(string: body))
+        )
+    }
+}
+
+/// The text of `/metrics`, made once a second at most however often it is asked for.
+///
+/// State: one `Mutex`; the text is made in it, so that it is made once.
+final class MetricsPage: Sendable {
+    private static let age = Duration.seconds(1)
+
+    private let gauges: StateGauges
+    private let uptime: @Sendable () -> Duration
+    private let last = Mutex<(at: Duration, text: ByteBuffer)?>(nil)
+
+    /// - Parameter uptime: of a clock that never goes back.
+    init(_ gauges: StateGauges, uptime: @escaping @Sendable () -> Duration) {
+        self.gauges = gauges
+        self.uptime = uptime
+    }
+
+    func text() -> ByteBuffer {
+        let now = uptime()
+        return last.withLock { last in
+            if let last, now - last.at < Self.age { return last.text }
+            gauges.read()
+            let text = ByteBuffer(string: MetricsRegistry.shared.text())
+            last = (now, text)
+            return text
         }
-    }
-
-    /// Whether the store gives an answer in time.
-    private static func isAnswering(_ store: any MessageStore) async -> Bool {
-        guard let anyone = UserID(rawValue: 1) else { return true }
-        return await withTaskGroup(of: Bool.self) { group in
-            group.addTask { (try? await store.position(of: anyone)) != nil }
-            group.addTask {
-                // Cancelled once the store has answered.
-                try? await Task.sleep(for: storePatience)
-                return false
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? false
-        }
-    }
-
-    private static func text(
-        _ status: HTTPResponse.Status,
-        _ body: String,
-        type: String = "text/plain; charset=utf-8"
-    ) -> Response {
-        Response(status: status, headers: [.contentType: type], body: .init(byteBuffer: ByteBuffer(string: body)))
-    }
-
-    /// The library's own lines matter only when something is wrong.
-    private func quiet(_ logger: Logger) -> Logger {
-        var logger = logger
-        logger.logLevel = max(logger.logLevel, .warning)
-        return logger
     }
 }

@@ -11,15 +11,25 @@ final class HealthState: Sendable {
         case draining
     }
 
-    private let state = Mutex(State.starting)
+    private let state = Mutex((state: State.starting, detail: String?.none))
 
-    var current: State { state.withLock { $0 } }
+    var current: State { state.withLock { $0.state } }
+
+    /// For people: "starting: checking the database".
+    var text: String {
+        state.withLock { now in now.detail.map { "\(now.state.rawValue): \($0)" } ?? now.state.rawValue }
+    }
+
+    /// What the start is waiting for.
+    func starting(_ detail: String) {
+        state.withLock { now in if now.state == .starting { now.detail = detail } }
+    }
 
     /// Moves on; there is no way back.
     func advance(to next: State) {
-        state.withLock { state in
-            switch (state, next) {
-            case (.starting, .ready), (.starting, .draining), (.ready, .draining): state = next
+        state.withLock { now in
+            switch (now.state, next) {
+            case (.starting, .ready), (.starting, .draining), (.ready, .draining): now = (next, nil)
             case (.starting, .starting), (.ready, _), (.draining, _): break
             }
         }

@@ -9,36 +9,53 @@ import NIOHTTP1
 
 /// The handshake of WebSocket (RFC 6455, section 4.2): which requests become connections of a gateway.
 struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
-    typealias UpgradeResult = HTTPConnection.Outcome
+    typealias UpgradeResult = HTTPListener.Outcome
 
     /// The request cannot become a WebSocket.
     struct Refused: Error {}
 
-    let endpoints: [WebSocketEndpoint]
-    let origins: WebSocketOrigins
+    let gate: HTTPGate
+    /// Whose connection it is, as the network or a proxy's header before it says.
+    let peer: SocketAddress?
+    /// Where the connection is counted.
+    let place: HTTPPlace
 
     let supportedProtocol = "websocket"
     let requiredUpgradeHeaders: [String] = []
+
+    init(gate: HTTPGate, peer: SocketAddress?, place: HTTPPlace) {
+        self.gate = gate
+        self.peer = peer
+        self.place = place
+    }
 
     func buildUpgradeResponse(
         channel: any Channel,
         upgradeRequest request: HTTPRequestHead,
         initialResponseHeaders: HTTPHeaders
     ) -> EventLoopFuture<HTTPHeaders> {
-        guard let endpoint = endpoint(for: request), let key = Self.key(of: request) else {
-            return channel.eventLoop.makeFailedFuture(Refused())
-        }
+        guard let site = gate.site, let endpoint = Self.endpoint(for: request, of: site),
+            let key = Self.key(of: request)
+        else { return channel.eventLoop.makeFailedFuture(Refused()) }
         var headers = initialResponseHeaders
         headers.replaceOrAdd(name: "sec-websocket-accept", value: Self.answer(to: key))
         headers.replaceOrAdd(name: "sec-websocket-protocol", value: endpoint.subprotocol)
         return channel.eventLoop.makeSucceededFuture(headers)
     }
 
-    func upgrade(channel: any Channel, upgradeRequest: HTTPRequestHead) -> EventLoopFuture<HTTPConnection.Outcome> {
+    func upgrade(channel: any Channel, upgradeRequest: HTTPRequestHead) -> EventLoopFuture<HTTPListener.Outcome> {
         channel.eventLoop.makeCompletedFuture {
-            guard let endpoint = endpoint(for: upgradeRequest) else { throw Refused() }
+            guard let site = gate.site, let endpoint = Self.endpoint(for: upgradeRequest, of: site) else {
+                throw Refused()
+            }
+            let client: SocketAddress?
+            switch gate.forwarded.client(of: upgradeRequest.headers, from: peer) {
+            case .peer: client = peer
+            case .client(let address): client = address
+            case .contradiction: throw Refused()
+            }
             do {
-                try endpoint.take(channel)
+                try endpoint.take(channel, counted: place, for: client)
             } catch {
                 channel.close(promise: nil)
                 throw error
@@ -47,22 +64,20 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
         }
     }
 
-    /// Whether a request becomes a WebSocket.
-    func takes(_ request: HTTPRequestHead) -> Bool {
-        guard request.headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == supportedProtocol }) else {
-            return false
-        }
-        return endpoint(for: request) != nil && Self.key(of: request) != nil
-    }
-
-    private func endpoint(for request: HTTPRequestHead) -> WebSocketEndpoint? {
+    /// Where a request becomes a WebSocket; nil: it does not.
+    static func endpoint(for request: HTTPRequestHead, of site: HTTPGate.Site) -> WebSocketEndpoint? {
         let path = request.uri.prefix { $0 != "?" }
         guard request.method == .GET, request.version == .http1_1,
-            let endpoint = endpoints.first(where: { $0.path == path }),
+            let endpoint = site.webSockets.first(where: { $0.path == path }),
+            request.headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == "websocket" }),
             request.headers[canonicalForm: "connection"].contains(where: { $0.lowercased() == "upgrade" }),
             request.headers["sec-websocket-version"] == ["13"],
             request.headers[canonicalForm: "sec-websocket-protocol"].contains(where: { $0 == endpoint.subprotocol }),
-            origins.allow(request.headers["origin"])
+            // A handshake has no body; what comes behind it is the gateway's.
+            request.headers["content-length"].allSatisfy({ $0 == "0" }),
+            !request.headers.contains(name: "transfer-encoding"),
+            key(of: request) != nil,
+            site.origins.allow(request.headers["origin"], hosts: request.headers["host"])
         else { return nil }
         return endpoint
     }
@@ -79,19 +94,5 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
     private static func answer(to key: String) -> String {
         let text = Data((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8)
         return Data(Insecure.SHA1.hash(data: text)).base64EncodedString()
-    }
-}
-
-/// Which web pages may open a WebSocket.
-struct WebSocketOrigins: Sendable {
-    /// Empty: any.
-    let allowed: Set<String>
-
-    init(_ origins: [String]) { allowed = Set(origins.map { $0.lowercased() }) }
-
-    /// Whether the `Origin` fields of a request are good. A client that is no browser sends none.
-    func allow(_ fields: [String]) -> Bool {
-        if allowed.isEmpty || fields.isEmpty { return true }
-        return fields.count == 1 && fields.allSatisfy { allowed.contains($0.lowercased()) }
     }
 }

@@ -31,6 +31,7 @@ final class StateGauges: Sendable {
     init(
         listeners: [Listener],
         webSockets: [WebSocketEndpoint],
+        http: ConnectionCounter,
         messenger: Messenger,
         memory: MemoryBudget,
         outbound: OutboundServices
@@ -41,8 +42,9 @@ final class StateGauges: Sendable {
         func gauge(_ name: String) -> Gauge {
             Gauge(label: "hermes_connections_open", dimensions: [("gateway", name)])
         }
+        let ofHTTP: (count: @Sendable () -> Int, gauge: Gauge) = ({ http.openHTTP }, gauge("http"))
         open =
-            listeners.map { listener in ({ listener.openConnections }, gauge(listener.name)) }
+            [ofHTTP] + listeners.map { listener in ({ listener.openConnections }, gauge(listener.name)) }
             + webSockets.map { socket in
                 ({ socket.acceptor.openConnections }, gauge("\(socket.name).websocket"))
             }

@@ -33,6 +33,54 @@ struct ConnectionCounterTests {
         #expect(counter.add(.v4(1)) == nil)
     }
 
+    @Test func theHTTPPortHasATotalOfItsOwnAndCountsForTheSameAddress() throws {
+        let counter = ConnectionCounter(total: 1, perAddress: 1000)
+        #expect(counter.add(.v4(1)) == nil)
+        #expect(counter.add(.v4(2)) == .total)
+        // One address takes all it can get; another still gets a few.
+        var places = try (0..<100).map { _ in try HTTPPlace(counter, .v4(1)) }
+        #expect(throws: ConnectionCounter.Refused.self) { try HTTPPlace(counter, .v4(1)) }
+        for _ in 0..<8 { places.append(try HTTPPlace(counter, .v4(2))) }
+        #expect(throws: ConnectionCounter.Refused.self) { try HTTPPlace(counter, .v4(2)) }
+        #expect(counter.openHTTP == 108)
+        for place in places {
+            place.giveBack()
+            place.giveBack()
+        }
+        #expect(counter.openHTTP == 0)
+        #expect(counter.open == 1)
+        let narrow = ConnectionCounter(total: 10, perAddress: 2)
+        let place = try HTTPPlace(narrow, .v4(1))
+        #expect(narrow.add(.v4(1)) == nil)
+        #expect(narrow.add(.v4(1)) == .perAddress)
+        #expect(throws: ConnectionCounter.Refused.self) { try HTTPPlace(narrow, .v4(1)) }
+        place.giveBack()
+        #expect(narrow.addHTTP(.v4(1)) == nil)
+    }
+
+    @Test func aWebSocketMovesFromTheHTTPPortToItsGateway() throws {
+        let counter = ConnectionCounter(total: 1, perAddress: 1)
+        let first = try HTTPPlace(counter, .v4(1))
+        try first.becomeGateway(as: .v4(1))
+        #expect((counter.open, counter.openHTTP) == (1, 0))
+        let second = try HTTPPlace(counter, .v4(2))
+        #expect(throws: ConnectionCounter.Refused.self) { try second.becomeGateway(as: nil) }
+        #expect((counter.open, counter.openHTTP) == (1, 1))
+        first.giveBack()
+        // Behind a proxy, whose address has no limit; the client that it tells has one.
+        let third = try HTTPPlace(counter, .unknown)
+        try third.becomeGateway(as: .v4(7))
+        #expect(counter.add(.v4(7)) == .total)
+        third.giveBack()
+        second.giveBack()
+        let fourth = try HTTPPlace(counter, .unknown)
+        #expect(counter.add(.v4(7)) == nil)
+        #expect(throws: ConnectionCounter.Refused.self) { try fourth.identify(.v4(7)) }
+        fourth.giveBack()
+        counter.remove(.v4(7))
+        #expect((counter.open, counter.openHTTP) == (0, 0))
+    }
+
     @Test func oneCustomerIsOneAddress() throws {
         func address(_ text: String) throws -> ConnectionCounter.Address {
             ConnectionCounter.Address(try SocketAddress(ipAddress: text, port: 1))

@@ -77,6 +77,12 @@ final class WebSocketClient {
         }
     }
 
+    /// All that comes until the end.
+    func rest() async -> String {
+        while let more = await arrivals.next(isolation: #isolation) { bytes.writeImmutableBuffer(more) }
+        return String(buffer: bytes)
+    }
+
     /// The next frame.
     func next() async throws -> (first: UInt8, payload: [UInt8]) {
         while true {

@@ -1,0 +1,100 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A listener that an operator named, beside those that are always there: `listeners.factory.protocol: mqtt`.
+package struct FurtherListener: Sendable, Hashable {
+    /// The protocols that one may serve.
+    package enum ProtocolName: String, CaseIterable, Sendable {
+        case impb
+        case liveroom
+        case qsiop
+        case delimited
+        case mqtt
+    }
+
+    /// The name in the configuration.
+    package var name: String
+    package var gateway: ProtocolName
+    package var settings: ListenerSettings
+
+    package init(name: String, gateway: ProtocolName, settings: ListenerSettings) {
+        self.name = name
+        self.gateway = gateway
+        self.settings = settings
+    }
+}
+
+extension FurtherListener {
+    /// The names that are taken.
+    private static let otherNames: Set<String> = [
+        "impb", "liveroom", "qsiop", "delimited", "mqtt", "mqtts", "http", "stun",
+    ]
+
+    /// Whether a listener may be called so: a letter, then letters and digits, all small, at most 32.
+    package static func isName(_ text: some StringProtocol) -> Bool {
+        guard let first = text.utf8.first, (0x61...0x7A).contains(first), text.utf8.count <= 32 else { return false }
+        let isPlain = text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) }
+        return isPlain && !otherNames.contains(String(text))
+    }
+
+    private static func protocolKey(_ name: String) -> Setting<ProtocolName> {
+        // A name without this setting is none, so there is always a value.
+        .choice("listeners.\(name).protocol", default: .mqtt, "What is served here; makes this name a listener.")
+    }
+
+    private static func keys(_ name: String) -> ListenerSettings.Keys {
+        ListenerSettings.Keys(
+            name,
+            title: "this",
+            port: 0,
+            isEnabled: true,
+            features: [.gateway, .certificateIdentity, .anonymous]
+        )
+    }
+
+    /// The settings of a listener of that name.
+    package static func settings(of name: String) -> [SettingDescriptor] {
+        [protocolKey(name).descriptor] + keys(name).all
+    }
+
+    /// Those that the values name, by name.
+    static func all(in values: SettingValues) throws(SettingsError) -> [FurtherListener] {
+        let names = values.given.keys.compactMap { key -> String? in
+            let path = key.split(separator: ".")
+            guard path.count == 3, path[0] == "listeners", path[2] == "protocol", isName(path[1]) else { return nil }
+            return String(path[1])
+        }
+        var all: [FurtherListener] = []
+        for name in names.sorted() {
+            let gateway = try values.value(of: protocolKey(name))
+            let settings = try ListenerSettings(values, keys(name))
+            guard values.given["listeners.\(name).port"] != nil else {
+                throw SettingsError(problems: ["listeners.\(name) needs listeners.\(name).port; 0 takes a free one"])
+            }
+            if gateway != .mqtt, settings.tls?.isIdentityFromCertificate == true {
+                throw SettingsError(problems: [
+                    "listeners.\(name).tls.identityFromCertificate is for listeners of MQTT alone"
+                ])
+            }
+            all.append(FurtherListener(name: name, gateway: gateway, settings: settings))
+        }
+        return all
+    }
+}
+
+extension SettingSources {
+    /// The names of listeners that are given a protocol, by name: their settings are to be loaded with the others.
+    package func furtherListeners() -> [String] {
+        var names: Set<String> = []
+        for argument in arguments where argument.hasPrefix("--listeners.") {
+            let path = argument.dropFirst(2).prefix { $0 != "=" }.split(separator: ".")
+            if path.count == 3, path[2] == "protocol" { names.insert(String(path[1])) }
+        }
+        for variable in environment.keys where variable.hasPrefix("HERMES_LISTENERS_") {
+            let words = variable.split(separator: "_", omittingEmptySubsequences: false)
+            if words.count == 4, words[3] == "PROTOCOL" { names.insert(words[2].lowercased()) }
+        }
+        names.formUnion(namesInFile())
+        return names.filter { FurtherListener.isName($0) }.sorted()
+    }
+}

@@ -1,0 +1,67 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// A range of IP addresses: `10.0.0.0/8`, `2001:db8::/32`, or one address.
+package struct IPNetwork: Sendable, Hashable {
+    /// 16 bytes; IPv4 as `::ffff:a.b.c.d`.
+    private let bytes: [UInt8]
+    /// How many bits of them count.
+    private let bits: Int
+
+    /// - Returns: nil if the text is no network, or has bits beyond its length.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard let address = try? SocketAddress(ipAddress: String(parts[0]), port: 0),
+            let bytes = Self.bytes(of: address),
+            parts.count <= 2
+        else { return nil }
+        let width = parts[0].contains(":") ? 128 : 32
+        var length = width
+        if parts.count == 2 {
+            guard let number = UInt8(parts[1]), number <= width, parts[1].allSatisfy(\.isNumber) else { return nil }
+            length = Int(number)
+        }
+        self.bytes = bytes
+        bits = length + 128 - width
+        guard (bits..<128).allSatisfy({ bytes[$0 / 8] & (0x80 >> UInt8($0 % 8)) == 0 }) else { return nil }
+    }
+
+    /// Whether an address lies in it.
+    package func contains(_ address: SocketAddress) -> Bool {
+        guard let other = Self.bytes(of: address) else { return false }
+        let whole = bits / 8
+        guard bytes[..<whole] == other[..<whole] else { return false }
+        let rest = bits % 8
+        return rest == 0 || (bytes[whole] ^ other[whole]) >> UInt8(8 - rest) == 0
+    }
+
+    // sockaddr_in has the address at byte 4, sockaddr_in6 at byte 8, everywhere.
+    private static func bytes(of address: SocketAddress) -> [UInt8]? {
+        switch address {
+        case .v4:
+            address.withSockAddr { pointer, count in
+                let all = UnsafeRawBufferPointer(start: pointer, count: count)
+                return [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF] + all[4..<8]
+            }
+        case .v6:
+            address.withSockAddr { pointer, count in Array(UnsafeRawBufferPointer(start: pointer, count: count)[8..<24])
+            }
+        case .unixDomainSocket: nil
+        }
+    }
+}
+
+extension Setting where Value == [IPNetwork] {
+    /// Networks with commas between them; none if empty.
+    package static func networks(_ key: String, maxCount: Int, _ summary: String) -> Self {
+        let allowed = "up to \(maxCount) addresses or networks such as 10.0.0.0/8, with commas between"
+        return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in
+            if text.isEmpty { return [] }
+            let words = text.split(separator: ",", omittingEmptySubsequences: false)
+            let networks = words.compactMap { word in IPNetwork(String(word.filter { $0 != " " })) }
+            return networks.count == words.count && words.count <= maxCount ? networks : nil
+        }
+    }
+}

@@ -1,0 +1,38 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Looks at what became of the commits since it last looked, before it tries a write of its own: a disk may have room for
+/// that one and not for those of the clients.
+///
+/// State: one `Mutex`.
+final class CommitWatch: Sendable {
+    /// Batches since the start.
+    struct Counts: Sendable {
+        var good: UInt64 = 0
+        var failed: UInt64 = 0
+    }
+
+    private let counts: @Sendable () -> Counts
+    private let tryWrite: Readiness.Probe
+    private let last = Mutex(Counts())
+
+    /// - Parameters:
+    ///   - counts: what became of the commits so far.
+    ///   - tryWrite: a write of its own.
+    init(_ counts: @escaping @Sendable () -> Counts, tryWrite: @escaping Readiness.Probe) {
+        self.counts = counts
+        self.tryWrite = tryWrite
+    }
+
+    /// Tells what keeps the store from writing.
+    @Sendable func probe(_ done: @escaping @Sendable (String?) -> Void) {
+        let now = counts()
+        let areFailing = last.withLock { last in
+            defer { last = now }
+            return now.failed > last.failed && now.good == last.good
+        }
+        areFailing ? done("all commits failed since the last look; the log says why") : tryWrite(done)
+    }
+}

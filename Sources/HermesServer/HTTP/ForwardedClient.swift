@@ -1,0 +1,87 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import NIOCore
+import NIOHTTP1
+
+/// Who is behind a proxy, by what the proxy wrote into a request: `X-Forwarded-For`, or `Forwarded` (RFC 7239).
+///
+/// Only proxies that the configuration names are believed. Each proxy adds to the end of the list, so it is read from there:
+/// the first address that is none of theirs is the client. What stands before it was written by the client, and may be
+/// anything.
+struct ForwardedClient: Sendable {
+    /// What a request says about its client.
+    enum Answer: Sendable, Hashable {
+        /// The connection's own peer.
+        case peer
+        case client(SocketAddress)
+        /// Two headers that say different things: one of them the client wrote itself.
+        case contradiction
+    }
+
+    let proxies: [IPNetwork]
+
+    /// Whether a peer is one of the proxies.
+    func trusts(_ peer: SocketAddress?) -> Bool {
+        guard let peer, !proxies.isEmpty else { return false }
+        return proxies.contains { $0.contains(peer) }
+    }
+
+    /// Who sent a request that a peer passed on.
+    func client(of headers: HTTPHeaders, from peer: SocketAddress?) -> Answer {
+        guard trusts(peer) else { return .peer }
+        let listed = headers["x-forwarded-for"]
+        let forwarded = headers["forwarded"]
+        if listed.isEmpty, forwarded.isEmpty { return .peer }
+        let first = last(Self.items(listed).map(Self.address))
+        if forwarded.isEmpty { return first }
+        let second = last(Self.items(forwarded).map { Self.parameter($0).flatMap(Self.address) })
+        return listed.isEmpty || first == second ? second : .contradiction
+    }
+
+    /// The last address that is not a proxy's; what cannot be read ends the search.
+    private func last(_ chain: [SocketAddress?]) -> Answer {
+        var answer = Answer.peer
+        for address in chain.reversed() {
+            guard let address else { return answer }
+            answer = .client(address)
+            if !trusts(address) { break }
+        }
+        return answer
+    }
+
+    private static func items(_ fields: [String]) -> [Substring] {
+        fields.flatMap { $0.split(separator: ",", omittingEmptySubsequences: true) }.map(trimmed)
+    }
+
+    private static func trimmed(_ text: Substring) -> Substring {
+        var text = text.drop { $0 == " " || $0 == "\t" }
+        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+        return text
+    }
+
+    /// `for=…` of an element of `Forwarded`.
+    private static func parameter(_ element: Substring) -> Substring? {
+        for pair in element.split(separator: ";") {
+            let parts = trimmed(pair).split(separator: "=", maxSplits: 1)
+            guard parts.count == 2, parts[0].lowercased() == "for" else { continue }
+            return parts[1].count >= 2 && parts[1].first == "\"" && parts[1].last == "\""
+                ? parts[1].dropFirst().dropLast() : parts[1]
+        }
+        return nil
+    }
+
+    /// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+    private static func address(_ text: Substring) -> SocketAddress? {
+        var host = text
+        if text.first == "[" {
+            guard let end = text.firstIndex(of: "]") else { return nil }
+            host = text[text.index(after: text.startIndex)..<end]
+        } else if text.filter({ $0 == ":" }).count == 1, let colon = text.firstIndex(of: ":") {
+            host = text[..<colon]
+        }
+        // The same whatever port it came from.
+        return host.utf8.count <= 45 ? try? SocketAddress(ipAddress: String(host), port: 0) : nil
+    }
+}

@@ -1,0 +1,91 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HTTPTypes
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTPTypes
+import Synchronization
+
+/// Answers the requests of a connection, one after the other, by the routes. ``HTTPGuardHandler`` ends the connection.
+struct HTTPConversation: HTTPChannelHandler {
+    /// Hummingbird's form of a connection. ``HTTPListener`` makes the channels.
+    struct Value: ServerChildChannelValue {
+        let channel: any Channel
+    }
+
+    private struct NotSetUpHere: Error {}
+
+    let responder: Responder
+    private let logger: Logger
+
+    init(_ router: Router<BasicRequestContext>, logger: Logger) {
+        let routes = router.buildResponder()
+        let date = HTTPDate()
+        self.logger = logger
+        responder = { request, writer, channel in
+            let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+            var response: Response
+            do {
+                response = try await routes.respond(to: request, context: context)
+            } catch {
+                logger.error("HTTP request failed", metadata: ["error": "\(error)"])
+                response = Response(status: .internalServerError)
+            }
+            response.headers[.date] = date.now()
+            response.headers[.server] = "hermes"
+            // What answers HEAD has no body (RFC 9110, section 9.3.2).
+            if request.method == .head { response.body = .init() }
+            try await writer.write(response: response.head, body: response.body)
+        }
+    }
+
+    /// Returns when the connection is closed.
+    func serve(_ connection: HTTPListener.Exchange) async { await handleHTTP(asyncChannel: connection, logger: logger) }
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+        channel.eventLoop.makeFailedFuture(NotSetUpHere())
+    }
+
+    func handle(value: Value, logger: Logger) async { value.channel.close(promise: nil) }
+}
+
+/// The time as HTTP writes it (RFC 9110, section 5.6.7), made once a second.
+///
+/// State: one `Mutex`.
+final class HTTPDate: Sendable {
+    private let last = Mutex<(second: Int, text: String)>((.min, ""))
+
+    func now() -> String {
+        let second = Int(Date().timeIntervalSince1970.rounded(.down))
+        return last.withLock { last in
+            if last.second != second { last = (second, Self.text(second)) }
+            return last.text
+        }
+    }
+
+    /// - Parameter second: since 1970, from then on.
+    static func text(_ second: Int) -> String {
+        let days = second / 86_400
+        let time = second % 86_400
+        // Years that begin in March, so that the day that leaps is the last (Howard Hinnant, "chrono-compatible low-level
+        // date algorithms").
+        let shifted = days + 719_468
+        let era = shifted / 146_097
+        let dayOfEra = shifted % 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][days % 7]
+        let name = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][month - 1]
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return
+            "\(weekday), \(two(day)) \(name) \(year) \(two(time / 3600)):\(two(time / 60 % 60)):\(two(time % 60)) GMT"
+    }
+}

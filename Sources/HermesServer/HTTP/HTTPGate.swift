@@ -1,0 +1,161 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import Metrics
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// What all connections of the HTTP port ask before a request is passed on: whether the server is there yet, who asks, and
+/// whether that one asks too often.
+///
+/// State: a `Mutex` around what is served, another around the rates; each is taken alone.
+final class HTTPGate: Sendable {
+    /// What is served once the server is there.
+    struct Site: Sendable {
+        let webSockets: [WebSocketEndpoint]
+        let origins: WebOrigins
+    }
+
+    let limits: HTTPExchange.Limits
+    let forwarded: ForwardedClient
+    let metrics: HTTPMetrics
+    let uptime: @Sendable () -> Duration
+    private let health: HealthState
+    private let strangers = AddressRateLimit(rate: 100, burst: 200)
+    private let opened = Mutex<Site?>(nil)
+
+    /// - Parameter uptime: of a clock that never goes back.
+    init(
+        limits: HTTPExchange.Limits,
+        forwarded: ForwardedClient,
+        health: HealthState,
+        uptime: @escaping @Sendable () -> Duration
+    ) {
+        self.limits = limits
+        self.forwarded = forwarded
+        self.health = health
+        self.uptime = uptime
+        metrics = HTTPMetrics()
+    }
+
+    /// Nil while the server starts.
+    var site: Site? { opened.withLock(\.self) }
+
+    func open(_ site: Site) { opened.withLock { $0 = site } }
+
+    /// Whether a request becomes a WebSocket.
+    func isWebSocket(_ head: HTTPRequestHead) -> Bool {
+        guard head.headers.contains(name: "upgrade"), let site else { return false }
+        return WebSocketUpgrader.endpoint(for: head, of: site) != nil
+    }
+
+    /// The answer to a request that is not passed on.
+    ///
+    /// - Parameter peer: whose connection it is.
+    func answer(
+        to head: HTTPRequestHead,
+        from peer: SocketAddress?,
+        isWebSocket: Bool,
+        now: Duration
+    ) -> HTTPExchange.LastWord? {
+        let client: SocketAddress?
+        switch forwarded.client(of: head.headers, from: peer) {
+        case .peer: client = peer
+        case .client(let address): client = address
+        case .contradiction:
+            return HTTPExchange.LastWord(
+                status: .badRequest,
+                text:
+                    "Forwarded and X-Forwarded-For name different clients; the proxy should set both, or remove one.\n"
+            )
+        }
+        guard site != nil else { return startingAnswer(to: head) }
+        // A WebSocket counts as a connection; who has a key for the API has a rate of its own.
+        if isWebSocket || head.uri.hasPrefix("/v1/") && head.headers.contains(name: "authorization") { return nil }
+        if strangers.allows(ConnectionCounter.Address(client), now: now) { return nil }
+        return HTTPExchange.LastWord(
+            status: .tooManyRequests,
+            text: "Too many requests from this address; ask later.\n"
+        )
+    }
+
+    private func startingAnswer(to head: HTTPRequestHead) -> HTTPExchange.LastWord {
+        let path = head.uri.prefix { $0 != "?" }
+        let isHealth = path == "/healthz" && (head.method == .GET || head.method == .HEAD)
+        let text = isHealth ? "ok\n" : "\(health.text)\n"
+        return HTTPExchange.LastWord(
+            status: isHealth ? .ok : .serviceUnavailable,
+            // What answers HEAD has no body (RFC 9110, section 9.3.2).
+            text: head.method == .HEAD ? "" : text
+        )
+    }
+}
+
+/// How many requests an address may make that have no key: tokens that come back with time. What is not used for a while is
+/// forgotten, and there are never more than ``maxAddresses``.
+///
+/// State: one `Mutex`.
+final class AddressRateLimit: Sendable {
+    static let maxAddresses = 4096
+
+    private let rate: Int
+    private let burst: Int
+    private let buckets = Mutex<[ConnectionCounter.Address: TokenBucket]>([:])
+
+    /// - Parameters:
+    ///   - rate: requests per second.
+    ///   - burst: the most at once.
+    init(rate: Int, burst: Int) {
+        self.rate = rate
+        self.burst = burst
+    }
+
+    /// Addresses that are known now.
+    var count: Int { buckets.withLock { $0.count } }
+
+    /// Takes a token of an address, if there is one.
+    func allows(_ address: ConnectionCounter.Address, now: Duration) -> Bool {
+        buckets.withLock { buckets in
+            var bucket = buckets[address] ?? TokenBucket(burst: burst, now: now)
+            let isAllowed = bucket.hasToken(rate: rate, burst: burst, now: now)
+            if isAllowed { bucket.take() }
+            // Where there are too many addresses to tell apart, all begin anew.
+            if buckets.count >= Self.maxAddresses, buckets[address] == nil { buckets.removeAll(keepingCapacity: true) }
+            buckets[address] = bucket
+            return isAllowed
+        }
+    }
+}
+
+/// The metrics of the HTTP port, made once.
+struct HTTPMetrics: Sendable {
+    private static let statuses: [HTTPResponseStatus] = [
+        .badRequest, .requestTimeout, .payloadTooLarge, .tooManyRequests, .requestHeaderFieldsTooLarge, .notImplemented,
+        .serviceUnavailable, .httpVersionNotSupported,
+    ]
+
+    private let byStatus: [UInt: Counter]
+    private let byRefusal: [ConnectionCounter.Refusal: Counter]
+
+    init() {
+        byStatus = Dictionary(
+            uniqueKeysWithValues: Self.statuses.map { status in
+                let dimensions = [("status", String(status.code))]
+                return (status.code, Counter(label: "hermes_http_refused_total", dimensions: dimensions))
+            }
+        )
+        byRefusal = Dictionary(
+            uniqueKeysWithValues: ConnectionCounter.Refusal.allCases.map { refusal in
+                let dimensions = [("gateway", "http"), ("reason", refusal.rawValue)]
+                return (refusal, Counter(label: "hermes_connections_refused_total", dimensions: dimensions))
+            }
+        )
+    }
+
+    /// A request was answered so before anybody was asked.
+    func refused(_ status: HTTPResponseStatus) { byStatus[status.code]?.increment() }
+
+    func refused(_ refusal: ConnectionCounter.Refusal) { byRefusal[refusal]?.increment() }
+}

@@ -1,0 +1,246 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import NIOCore
+import NIOHTTP1
+
+/// Stands behind the parser of the HTTP port: holds a connection to its deadlines and sizes (``HTTPExchange``), answers what
+/// is no request, and what is not to be passed on, and ends the connection. All of it on the event loop, so that it works
+/// however busy the rest is.
+///
+/// NIO's handler for upgrades loses the head of a request that asks for one and gets none, so a request that cannot become a
+/// WebSocket is passed on as one that does not ask.
+///
+/// State: confined to the channel's event loop.
+final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    /// How long a refused peer has to read the answer before the connection is cut.
+    private static let farewell = TimeAmount.milliseconds(500)
+
+    private let gate: HTTPGate
+    /// Whose connection it is, as the network or a proxy's header before it says.
+    private let peer: SocketAddress?
+    private var exchange: HTTPExchange
+    private var context: ChannelHandlerContext?
+    private var timer: Scheduled<Void>?
+    private var timerDue = Duration.zero
+    /// Waits for the answers before it.
+    private var lastWord: HTTPExchange.LastWord?
+    private var hasSaidLastWord = false
+    private var hasSeenHead = false
+    /// The connection becomes a WebSocket: what comes is no HTTP any more.
+    private var isHandedOver = false
+
+    init(gate: HTTPGate, peer: SocketAddress?) {
+        self.gate = gate
+        self.peer = peer
+        exchange = HTTPExchange(limits: gate.limits, now: gate.uptime())
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        schedule()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        timer?.cancel()
+        self.context = nil
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        timer?.cancel()
+        context.fireChannelInactive()
+    }
+
+    /// Of ``HTTPArrivalHandler``.
+    fileprivate func bytesArrived() {
+        exchange.bytesArrived(now: gate.uptime())
+        schedule()
+    }
+
+    // MARK: What comes
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        // What comes behind the first head of a WebSocket may be of any type.
+        if isHandedOver { return context.fireChannelRead(data) }
+        guard exchange.isReading else { return }
+        do throws(HTTPExchange.LastWord) {
+            switch unwrapInboundIn(data) {
+            case .head(let head): try take(head, context)
+            case .body(let bytes):
+                try exchange.bodyReceived(bytes.readableBytes)
+                context.fireChannelRead(data)
+            case .end:
+                exchange.endReceived(now: gate.uptime())
+                context.fireChannelRead(data)
+            }
+        } catch {
+            end(with: error, context)
+        }
+    }
+
+    private func take(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) throws(HTTPExchange.LastWord) {
+        let now = gate.uptime()
+        try exchange.headReceived(head, now: now)
+        let isWebSocket = !hasSeenHead && gate.isWebSocket(head)
+        hasSeenHead = true
+        if let answer = gate.answer(to: head, from: peer, isWebSocket: isWebSocket, now: now) { throw answer }
+        schedule()
+        isHandedOver = isWebSocket
+        guard !isWebSocket, head.headers.contains(name: "upgrade") else {
+            return context.fireChannelRead(wrapInboundOut(.head(head)))
+        }
+        var plain = head
+        plain.headers.remove(name: "upgrade")
+        context.fireChannelRead(wrapInboundOut(.head(plain)))
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch error {
+        case let error as HTTPParserError:
+            if exchange.isReading, !isHandedOver { end(with: HTTPExchange.lastWord(on: error), context) }
+        // What comes behind that.
+        case is ByteToMessageDecoderError: break
+        // A reset, a failed handshake: nothing more can be said.
+        default: context.close(promise: nil)
+        }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if isHandedOver { return context.fireUserInboundEventTriggered(event) }
+        if event is ChannelShouldQuiesceEvent {
+            if exchange.stop() { context.close(promise: nil) }
+            return
+        }
+        if case .inputClosed? = event as? ChannelEvent, exchange.owed == 0, !hasSaidLastWord {
+            return context.close(promise: nil)
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    // MARK: What goes
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !hasSaidLastWord else {
+            promise?.fail(ChannelError.outputClosed)
+            return
+        }
+        switch unwrapOutboundIn(data) {
+        case .head(var head):
+            if head.status.code >= 200 {
+                exchange.answerBegan()
+                if exchange.endsAfterAnswers, exchange.owed == 1, lastWord == nil {
+                    head.headers.replaceOrAdd(name: "connection", value: "close")
+                }
+            }
+            context.write(wrapOutboundOut(.head(head)), promise: promise)
+        case .body:
+            context.write(data, promise: promise)
+        case .end:
+            let isLast = exchange.answered(now: gate.uptime())
+            context.write(data, promise: promise)
+            if let lastWord, exchange.owed == 0 {
+                say(lastWord, context)
+            } else if isLast {
+                context.flush()
+                leave(context)
+            } else {
+                schedule()
+            }
+        }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        exchange.answerMoved(now: gate.uptime())
+        context.fireChannelWritabilityChanged()
+    }
+
+    // MARK: The end
+
+    private func end(with word: HTTPExchange.LastWord, _ context: ChannelHandlerContext) {
+        guard !hasSaidLastWord, lastWord == nil else { return }
+        gate.metrics.refused(word.status)
+        switch exchange.ended(now: gate.uptime()) {
+        case .now: say(word, context)
+        case .afterAnswers:
+            lastWord = word
+            schedule()
+        case .nothing: context.close(promise: nil)
+        }
+    }
+
+    private func say(_ word: HTTPExchange.LastWord, _ context: ChannelHandlerContext) {
+        let body = ByteBuffer(string: word.text)
+        var head = HTTPResponseHead(version: .http1_1, status: word.status)
+        head.headers = [
+            "content-type": "text/plain; charset=utf-8", "content-length": String(body.readableBytes),
+            "connection": "close",
+        ]
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        leave(context)
+    }
+
+    /// Closes this side; the other has a moment to read, for what it still sends would otherwise make the system throw the
+    /// answer away.
+    private func leave(_ context: ChannelHandlerContext) {
+        hasSaidLastWord = true
+        timer?.cancel()
+        let channel = context.channel
+        context.close(mode: .output, promise: nil)
+        // Ends with the channel, a moment later at most.
+        _ = context.eventLoop.scheduleTask(in: Self.farewell) { channel.close(promise: nil) }
+    }
+
+    // MARK: Time
+
+    /// Wakes no later than at the exchange's deadline; earlier does no harm.
+    private func schedule() {
+        guard !hasSaidLastWord, let context else { return }
+        let due = exchange.deadline
+        if timer != nil, timerDue <= due { return }
+        timer?.cancel()
+        timerDue = due
+        let wait = TimeAmount(max(due - gate.uptime(), .milliseconds(1)))
+        timer = context.eventLoop.assumeIsolated().scheduleTask(in: wait) { self.deadlineReached() }
+    }
+
+    private func deadlineReached() {
+        timer = nil
+        guard !hasSaidLastWord, let context else { return }
+        switch exchange.deadlineReached(now: gate.uptime()) {
+        case .wait: schedule()
+        case .close: context.close(promise: nil)
+        case .say(let word): end(with: word, context)
+        }
+    }
+}
+
+@available(*, unavailable)
+extension HTTPGuardHandler: Sendable {}
+
+/// Stands before the parser and says that something came: when a request begins, the parser does not tell.
+///
+/// State: confined to the channel's event loop.
+final class HTTPArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private let handler: HTTPGuardHandler
+
+    init(telling handler: HTTPGuardHandler) { self.handler = handler }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        handler.bytesArrived()
+        context.fireChannelRead(data)
+    }
+}
+
+@available(*, unavailable)
+extension HTTPArrivalHandler: Sendable {}

@@ -1,0 +1,235 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypes
+import NIOHTTPTypesHTTP1
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// The listening socket of the HTTP port and its connections, up to where a request is there: from then on a connection is a
+/// gateway's (WebSocket), or one of ``requests``.
+///
+/// It is opened before everything else, so that `/healthz` and `/readyz` answer while the server starts.
+///
+/// State: one `Mutex` around what is open, taken as connections come and go.
+final class HTTPListener: Sendable {
+    typealias Exchange = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
+
+    /// What a connection became.
+    enum Outcome: Sendable {
+        case http(Exchange)
+        /// A gateway has it.
+        case webSocket
+    }
+
+    private struct State {
+        var channels: [ObjectIdentifier: any Channel] = [:]
+        var isStopping = false
+        /// Resumed when nothing is open.
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    /// Connections whose first request has come and is to be answered.
+    let requests: AsyncStream<Exchange>
+    let gate: HTTPGate
+    private let requested: AsyncStream<Exchange>.Continuation
+    private let counter: ConnectionCounter
+    private let settings: ListenerSettings
+    private let tls: TLSContextBox?
+    private let logger: Logger
+    private let state = Mutex(State())
+    private let socket = Mutex<(any Channel)?>(nil)
+
+    private init(
+        _ settings: ListenerSettings,
+        gate: HTTPGate,
+        counter: ConnectionCounter,
+        tls: TLSContextBox?,
+        logger: Logger
+    ) {
+        self.settings = settings
+        self.gate = gate
+        self.counter = counter
+        self.tls = tls
+        self.logger = logger
+        (requests, requested) = AsyncStream.makeStream()
+    }
+
+    /// Opens the port.
+    ///
+    /// - Parameters:
+    ///   - tls: the certificate in use; nil: not encrypted.
+    ///   - counter: of all listeners.
+    ///   - group: the event loops of the gateways.
+    static func start(
+        _ settings: ListenerSettings,
+        gate: HTTPGate,
+        counter: ConnectionCounter,
+        tls: TLSContextBox?,
+        group: any EventLoopGroup,
+        logger: Logger
+    ) async throws -> HTTPListener {
+        let listener = HTTPListener(settings, gate: gate, counter: counter, tls: tls, logger: logger)
+        let channel = try await Listener.bootstrap(group) { channel in try listener.accept(channel) }
+            .bind(host: settings.host, port: settings.port)
+            .get()
+        listener.socket.withLock { $0 = channel }
+        return listener
+    }
+
+    var port: Int { socket.withLock { $0?.localAddress?.port ?? 0 } }
+
+    // MARK: Accepting
+
+    private func accept(_ channel: any Channel) throws {
+        // Peers may close their side and still wait for the answer.
+        try? channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true)
+        guard settings.proxyProtocol == .v2 else {
+            let peer = channel.remoteAddress
+            let place = try place(
+                for: gate.forwarded.trusts(peer) ? .unknown : ConnectionCounter.Address(peer),
+                channel
+            )
+            return try serve(channel, peer: peer, place)
+        }
+        let place = try place(for: .unknown, channel)
+        try channel.pipeline.syncOperations.addHandler(
+            ProxyHeaderHandler(patience: gate.limits.head, logger: logger) { [self] channel, told in
+                let peer = told ?? channel.remoteAddress
+                if !gate.forwarded.trusts(peer) {
+                    do throws(ConnectionCounter.Refused) {
+                        try place.identify(ConnectionCounter.Address(peer))
+                    } catch {
+                        gate.metrics.refused(error.refusal)
+                        throw error
+                    }
+                }
+                try serve(channel, peer: peer, place)
+            }
+        )
+    }
+
+    /// Counts a connection until it is closed.
+    private func place(for address: ConnectionCounter.Address, _ channel: any Channel) throws -> HTTPPlace {
+        let place: HTTPPlace
+        do throws(ConnectionCounter.Refused) {
+            place = try HTTPPlace(counter, address)
+        } catch {
+            gate.metrics.refused(error.refusal)
+            throw error
+        }
+        let id = ObjectIdentifier(channel)
+        let isTaken = state.withLock { state in
+            if !state.isStopping { state.channels[id] = channel }
+            return !state.isStopping
+        }
+        channel.closeFuture.whenComplete { [self] _ in
+            place.giveBack()
+            forget(id)
+        }
+        guard isTaken else { throw ChannelError.alreadyClosed }
+        return place
+    }
+
+    private func forget(_ id: ObjectIdentifier) {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            state.channels[id] = nil
+            guard state.channels.isEmpty else { return nil }
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume()
+    }
+
+    // MARK: The pipeline
+
+    private func serve(_ channel: any Channel, peer: SocketAddress?, _ place: HTTPPlace) throws {
+        let pipeline = channel.pipeline.syncOperations
+        if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls.current())) }
+        var limits = NIOHTTPDecoderLimitConfiguration()
+        limits.maxHeaderFieldSize = Self.maxFieldBytes
+        limits.maxHeaderListSize = Self.maxHeadBytes
+        limits.maxHeaderFieldCount = Self.maxFields
+        let encoder = HTTPResponseEncoder()
+        let decoder = ByteToMessageHandler(
+            HTTPRequestDecoder(leftOverBytesStrategy: .forwardBytes, limitConfiguration: limits)
+        )
+        let guardian = HTTPGuardHandler(gate: gate, peer: peer)
+        let arrival = HTTPArrivalHandler(telling: guardian)
+        let upgrade = NIOTypedHTTPServerUpgradeHandler<Outcome>(
+            httpEncoder: encoder,
+            extraHTTPHandlers: [arrival, decoder, guardian],
+            upgradeConfiguration: NIOTypedHTTPServerUpgradeConfiguration(
+                upgraders: [WebSocketUpgrader(gate: gate, peer: peer, place: place)],
+                notUpgradingCompletionHandler: { [isEncrypted = tls != nil] channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(HTTP1ToHTTPServerCodec(secure: isEncrypted))
+                        return .http(
+                            try Exchange(
+                                wrappingChannelSynchronously: channel,
+                                configuration: .init(isOutboundHalfClosureEnabled: true)
+                            )
+                        )
+                    }
+                }
+            )
+        )
+        try pipeline.addHandler(encoder)
+        try pipeline.addHandler(arrival)
+        try pipeline.addHandler(decoder)
+        try pipeline.addHandler(guardian)
+        try pipeline.addHandler(upgrade)
+        let id = ObjectIdentifier(channel)
+        upgrade.upgradeResultFuture.whenComplete { [self] result in
+            switch result {
+            case .success(.http(let exchange)):
+                if case .terminated = requested.yield(exchange) { channel.close(promise: nil) }
+            // The gateway lets it go when the server stops.
+            case .success(.webSocket): forget(id)
+            case .failure: channel.close(promise: nil)
+            }
+        }
+    }
+
+    /// Of one field of a request's head, and of its target.
+    private static let maxFieldBytes = 8 * 1024
+    /// Of all of them.
+    private static let maxHeadBytes = 32 * 1024
+    private static let maxFields = 100
+
+    // MARK: Stopping
+
+    /// Accepts no more, lets requests that are being answered come to their end, and closes everything.
+    ///
+    /// - Parameter deadline: for the requests.
+    func stop(within deadline: TimeAmount) async {
+        let channel = socket.withLock(\.self)
+        try? await channel?.close().get()
+        let open = state.withLock { state in
+            state.isStopping = true
+            return Array(state.channels.values)
+        }
+        for channel in open { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
+        // The loop of the port outlives it.
+        let cutOff = channel?.eventLoop.scheduleTask(in: deadline) { [self] in closeAll() }
+        await withCheckedContinuation { waiter in
+            let isDone = state.withLock { state in
+                if !state.channels.isEmpty { state.waiter = waiter }
+                return state.channels.isEmpty
+            }
+            if isDone { waiter.resume() }
+        }
+        cutOff?.cancel()
+        requested.finish()
+    }
+
+    private func closeAll() {
+        for channel in state.withLock({ Array($0.channels.values) }) { channel.close(promise: nil) }
+    }
+}

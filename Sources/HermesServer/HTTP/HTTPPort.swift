@@ -1,0 +1,53 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import Logging
+import NIOCore
+import NIOPosix
+
+/// The HTTP port as it is opened, before there is anything behind it.
+struct HTTPPort: Sendable {
+    let listener: HTTPListener
+    /// The certificate in use; nil: not encrypted.
+    let tls: TLSContextBox?
+
+    /// - Returns: nil if the port is switched off.
+    static func open(
+        _ settings: ServerSettings,
+        health: HealthState,
+        counter: ConnectionCounter,
+        time: any TimeSource,
+        group: any EventLoopGroup,
+        _ logger: Logger
+    ) async throws(ServerFailure) -> HTTPPort? {
+        guard settings.http.isEnabled else { return nil }
+        let tls: TLSContextBox?
+        do {
+            tls = try settings.http.tls.map(TLSContextBox.init)
+        } catch {
+            throw settings.http.tls.map { .badCertificate("http", $0, error) }
+                ?? ServerFailure(.badConfiguration, "listeners.http.tls cannot be used: \(error)")
+        }
+        let gate = HTTPGate(
+            limits: settings.httpLimits,
+            forwarded: ForwardedClient(proxies: settings.trustedProxies),
+            health: health,
+            uptime: { time.uptime() }
+        )
+        do {
+            let listener = try await HTTPListener.start(
+                settings.http,
+                gate: gate,
+                counter: counter,
+                tls: tls,
+                group: group,
+                logger: logger
+            )
+            return HTTPPort(listener: listener, tls: tls)
+        } catch {
+            throw .cannotListen("http", settings.http, error)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Metrics
+import NIOCore
+import Synchronization
+
+/// Whether the store can do its work, found out by a small write: a full disk still answers reads.
+///
+/// However often it is asked, there is one write a second at most, and one at a time: a store that hangs is not asked again.
+///
+/// State: one `Mutex`; continuations are resumed outside it.
+final class Readiness: Sendable {
+    enum Verdict: Sendable, Hashable {
+        case ready
+        /// For people: what is the matter.
+        case notReady(String)
+    }
+
+    /// Writes something and says what kept it from that; nil: nothing.
+    typealias Probe = @Sendable (@escaping @Sendable (String?) -> Void) -> Void
+
+    private struct State {
+        var last: (at: Duration, verdict: Verdict)?
+        /// When the write under way began.
+        var beganAt: Duration?
+        var waiting: [CheckedContinuation<Verdict, Never>] = []
+    }
+
+    /// What somebody is told who asks.
+    private enum Step {
+        case tell(Verdict)
+        case wait
+        case probe
+    }
+
+    /// A verdict is told again for so long.
+    private static let age = Duration.seconds(1)
+    /// How long the write may take.
+    private static let patience = TimeAmount.seconds(2)
+
+    private let probe: Probe
+    private let loop: any EventLoop
+    private let uptime: @Sendable () -> Duration
+    private let gauge = Gauge(label: "hermes_ready")
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - loop: counts the time that a write may take.
+    ///   - uptime: of a clock that never goes back.
+    ///   - probe: tries a write.
+    init(on loop: any EventLoop, uptime: @escaping @Sendable () -> Duration, probe: @escaping Probe) {
+        self.loop = loop
+        self.uptime = uptime
+        self.probe = probe
+    }
+
+    func current() async -> Verdict {
+        await withCheckedContinuation { continuation in
+            let now = uptime()
+            let step = state.withLock { state -> Step in
+                if let began = state.beganAt {
+                    if now - began > .nanoseconds(Self.patience.nanoseconds) { return .tell(Self.silence(now - began)) }
+                    state.waiting.append(continuation)
+                    return .wait
+                }
+                if let last = state.last, now - last.at < Self.age { return .tell(last.verdict) }
+                state.beganAt = now
+                state.waiting.append(continuation)
+                return .probe
+            }
+            switch step {
+            case .tell(let verdict): continuation.resume(returning: verdict)
+            case .wait: break
+            case .probe: begin()
+            }
+        }
+    }
+
+    private func begin() {
+        // Told that it takes too long; what it says in the end is noted all the same.
+        let timer = loop.scheduleTask(in: Self.patience) { [self] in
+            tell(Self.silence(.nanoseconds(Self.patience.nanoseconds)), isDone: false)
+        }
+        probe { [self] problem in
+            timer.cancel()
+            tell(problem.map(Verdict.notReady) ?? .ready, isDone: true)
+        }
+    }
+
+    private func tell(_ verdict: Verdict, isDone: Bool) {
+        let now = uptime()
+        let waiting = state.withLock { state in
+            if isDone {
+                state.beganAt = nil
+                state.last = (now, verdict)
+            }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        gauge.record(verdict == .ready ? 1 : 0)
+        for continuation in waiting { continuation.resume(returning: verdict) }
+    }
+
+    private static func silence(_ time: Duration) -> Verdict {
+        .notReady("a write has waited for \(max(1, time.components.seconds)) s")
+    }
+}

@@ -1,0 +1,72 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import NIOCore
+
+/// Which web pages may open a WebSocket.
+///
+/// A browser tells the page in `Origin`; what is no browser sends none, and is not asked. Where anybody may come in without
+/// an account, a page from elsewhere must not: else each page that somebody on this machine looks at could use the server.
+struct WebOrigins: Sendable {
+    /// From the configuration.
+    let allowed: Set<String>
+    /// Whether somebody may come in without saying who it is.
+    let isAnonymousAllowed: Bool
+    /// Whether only this machine reaches the port.
+    let isLoopback: Bool
+
+    init(_ origins: [String], isAnonymousAllowed: Bool, isLoopback: Bool) {
+        allowed = Set(origins.map { $0.lowercased() })
+        self.isAnonymousAllowed = isAnonymousAllowed
+        self.isLoopback = isLoopback
+    }
+
+    /// - Parameters:
+    ///   - origins: the `Origin` fields of a request.
+    ///   - hosts: its `Host` fields.
+    func allow(_ origins: [String], hosts: [String]) -> Bool {
+        if origins.isEmpty { return true }
+        guard origins.count == 1, let origin = origins.first?.lowercased() else { return false }
+        if allowed.contains(origin) { return true }
+        if allowed.isEmpty, !isAnonymousAllowed { return true }
+        guard let page = Self.authority(ofOrigin: origin) else { return false }
+        // A page of this machine; its programs come in without a browser, too.
+        if isLoopback { return Self.isLocal(page.host) }
+        // Where pages are named, no others: a name can be made to lead here (DNS rebinding), and page and host are the same.
+        guard allowed.isEmpty else { return false }
+        return hosts.count == 1 && hosts.first.flatMap { Self.authority($0.lowercased()) } == page
+    }
+
+    private struct Authority: Hashable {
+        let host: Substring
+        /// Nil: the scheme's.
+        let port: Substring?
+    }
+
+    private static func authority(ofOrigin origin: String) -> Authority? {
+        for scheme in ["http://", "https://"] where origin.hasPrefix(scheme) {
+            return authority(origin.dropFirst(scheme.count))
+        }
+        return nil
+    }
+
+    private static func authority(_ text: some StringProtocol) -> Authority? {
+        let text = Substring(text)
+        guard !text.isEmpty, !text.contains(where: { "/?#@, ".contains($0) }) else { return nil }
+        var host = text
+        var port: Substring?
+        if let colon = text.lastIndex(of: ":"), !text[colon...].contains("]") {
+            host = text[..<colon]
+            port = text[text.index(after: colon)...]
+            // A proxy before the server may have taken the encryption away: which of the two does not matter.
+            if port == "80" || port == "443" { port = nil }
+        }
+        return host.isEmpty ? nil : Authority(host: host, port: port)
+    }
+
+    private static func isLocal(_ host: Substring) -> Bool {
+        if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
+        return ListenerSettings(host: String(host), port: 0).isLoopback
+    }
+}

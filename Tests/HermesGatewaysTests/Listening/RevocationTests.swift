@@ -1,0 +1,170 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesTestKit
+import HermesWire
+import NIOCore
+import NIOSSL
+import Testing
+
+@testable import HermesGateways
+
+/// Clients' certificates that were taken back, by lists that openssl makes.
+@Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade)) struct RevocationTests {
+    /// An authority with its clients, in a directory of its own.
+    private struct Authority {
+        let directory: URL
+
+        init(key: [String]) throws {
+            directory = FileManager.default.temporaryDirectory.appending(path: "hermes-ca-\(UUID())")
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            try Data().write(to: directory.appending(path: "index.txt"))
+            let configuration = """
+                [ca]
+                default_ca = d
+                [d]
+                database = \(directory.path)/index.txt
+                certificate = \(directory.path)/ca.pem
+                private_key = \(directory.path)/ca.key
+                default_md = sha256
+                default_crl_days = 1
+                """
+            try Data(configuration.utf8).write(to: directory.appending(path: "ca.cnf"))
+            try openssl(
+                ["req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=devices \(UUID())", "-newkey"] + key
+                    + ["-keyout", path("ca.key"), "-out", path("ca.pem")]
+            )
+            try writeList()
+        }
+
+        func path(_ name: String) -> String { directory.appending(path: name).path }
+
+        func openssl(_ arguments: [String]) throws {
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+            process.arguments = arguments
+            process.standardError = FileHandle.nullDevice
+            process.standardOutput = FileHandle.nullDevice
+            try process.run()
+            process.waitUntilExit()
+            try #require(process.terminationStatus == 0, "openssl \(arguments)")
+        }
+
+        func issue(_ name: String) throws {
+            try openssl(
+                ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=\(name)"]
+                    + ["-keyout", path("\(name).key"), "-out", path("\(name).csr")]
+            )
+            try openssl(
+                ["x509", "-req", "-in", path("\(name).csr"), "-CA", path("ca.pem"), "-CAkey", path("ca.key")]
+                    + ["-CAcreateserial", "-days", "2", "-out", path("\(name).pem")]
+            )
+        }
+
+        func revoke(_ name: String) throws {
+            try openssl(["ca", "-config", path("ca.cnf"), "-revoke", path("\(name).pem")])
+            try writeList()
+        }
+
+        func writeList() throws {
+            try openssl(["ca", "-config", path("ca.cnf"), "-gencrl", "-out", path("crl.pem")])
+        }
+
+        func client(_ name: String, of server: TestCertificate) throws -> TLSConfiguration {
+            var tls = TLSConfiguration.makeClientConfiguration()
+            tls.trustRoots = .file(server.certificate)
+            tls.certificateChain = try NIOSSLCertificate.fromPEMFile(path("\(name).pem")).map { .certificate($0) }
+            tls.privateKey = .privateKey(try NIOSSLPrivateKey(file: path("\(name).key"), format: .pem))
+            return tls
+        }
+
+        func remove() { try? FileManager.default.removeItem(at: directory) }
+    }
+
+    private static let keys: [[String]] = [
+        ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"], ["ec", "-pkeyopt", "ec_paramgen_curve:P-384"], ["rsa:2048"],
+    ]
+
+    @Test(arguments: keys) func `who was revoked is refused, and closed when the list is read again`(
+        _ key: [String]
+    )
+        async throws
+    {
+        let files = try TestCertificate()
+        let authority = try Authority(key: key)
+        let other = try Authority(key: key)
+        defer {
+            files.remove()
+            authority.remove()
+            other.remove()
+        }
+        for name in ["ann", "bob"] { try authority.issue(name) }
+        var tls = files.settings
+        tls.clientCertificates = .required
+        tls.clientAuthorityPath = authority.path("ca.pem")
+        tls.revocationListPath = authority.path("crl.pem")
+        let settings = ListenerSettings(port: 0, tls: tls)
+        try await GatewayHarness.with(LineGateway.self) { harness in
+            let listener = try await Listener.start(
+                LineGateway(environment: harness.environment),
+                name: "other",
+                on: settings,
+                environment: harness.environment,
+                group: harness.group
+            )
+            let ann = try await LineClient.connect(to: listener, tls: authority.client("ann", of: files))
+            #expect(await ann.next() == "hello")
+            let bob = try await LineClient.connect(to: listener, tls: authority.client("bob", of: files))
+            #expect(await bob.next() == "hello")
+            try authority.revoke("bob")
+            try listener.reloadCertificate()
+            while await bob.next() != nil {}
+            let again = try await LineClient.connect(to: listener, tls: authority.client("bob", of: files))
+            #expect(await again.next() == nil)
+            try await ann.send("there\n")
+            #expect(await ann.next() == "there")
+            // A list of somebody else, and what is none, are told, and the one in use stays.
+            for bad in [try Data(contentsOf: URL(fileURLWithPath: other.path("crl.pem"))), Data("nonsense".utf8)] {
+                try bad.write(to: URL(fileURLWithPath: authority.path("crl.pem")))
+                #expect(throws: RevokedCertificates.Unusable.self) { try listener.reloadCertificate() }
+                let still = try await LineClient.connect(to: listener, tls: authority.client("bob", of: files))
+                #expect(await still.next() == nil)
+            }
+            #expect(!listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970)))
+            #expect(listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970) + 3 * 86_400))
+            await listener.stopAccepting()
+            await listener.drain(within: .seconds(1))
+        }
+    }
+
+    @Test func `a list is read as openssl wrote it, and no byte of it traps`() throws {
+        let authority = try Authority(key: Self.keys[0])
+        defer { authority.remove() }
+        try authority.issue("ann")
+        try authority.revoke("ann")
+        func der(_ name: String) throws -> [UInt8] {
+            let text = try String(contentsOfFile: authority.path(name), encoding: .utf8)
+            let body = text.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()
+            return Array(try #require(Data(base64Encoded: body)))
+        }
+        let bytes = try der("crl.pem")
+        let list = try RevocationList(der: bytes)
+        let names = try CertificateNames(der: der("ann.pem"))
+        #expect(list.serials == [names.serial])
+        #expect(list.issuer == names.issuer)
+        #expect(try CertificateNames(der: der("ca.pem")).subject == list.issuer)
+        let day = try #require(list.nextUpdate) - Int(Date().timeIntervalSince1970)
+        #expect((86_000...86_401).contains(day))
+        for index in bytes.indices {
+            #expect(throws: X509Malformation.self) { try RevocationList(der: Array(bytes[..<index])) }
+            for bit in 0..<8 {
+                var changed = bytes
+                changed[index] ^= 1 << UInt8(bit)
+                _ = try? RevocationList(der: changed)
+                _ = try? CertificateNames(der: changed)
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import HermesTestKit
+import HermesWire
+import Logging
+import NIOCore
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import HermesServer
+
+/// What strangers can do at the HTTP port.
+@Suite(.timeLimit(.minutes(1))) struct HTTPPortTests {
+    private static func answers(_ server: TestServer, _ request: String) async throws -> [Int] {
+        let client = try await WebSocketClient.connect(port: server.port("http"))
+        try await client.send(request)
+        return statuses(await client.rest())
+    }
+
+    /// The status of each answer, in their order.
+    private static func statuses(_ text: String) -> [Int] {
+        text.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }
+    }
+
+    private static func get(_ path: String, _ fields: String = "") -> String {
+        "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n"
+    }
+
+    private static func shortHead(_ settings: inout ServerSettings) { settings.httpLimits.head = .milliseconds(200) }
+
+    // MARK: Connections
+
+    @Test func `a half request is told that it is too late, and silence is closed`() async throws {
+        try await withServer(configure: Self.shortHead) { server in
+            #expect(try await Self.answers(server, "GET /healthz HTTP/1.1\r\nHost: lo") == [408])
+            let silent = try await WebSocketClient.connect(port: server.port("http"))
+            #expect(await silent.rest() == "")
+            // The second request of a connection, too.
+            let client = try await WebSocketClient.connect(port: server.port("http"))
+            try await client.send(Self.get("/healthz"))
+            #expect(try await client.head().status == 200)
+            try await client.send("GET /he")
+            #expect(Self.statuses(await client.rest()) == [408])
+        }
+    }
+
+    @Test func `a body that does not come is told so`() async throws {
+        func short(_ settings: inout ServerSettings) { settings.httpLimits.body = .milliseconds(200) }
+        try await withServer(configure: short) { server in
+            let request = "POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf"
+            let answers = try await Self.answers(server, request)
+            // Nobody wants this body: the answer is there before the time is over.
+            #expect(answers == [404])
+        }
+    }
+
+    @Test func `one address has its connections in all protocols together`() async throws {
+        func few(_ settings: inout ServerSettings) {
+            settings.gateways.limits.connectionsPerAddress = 3
+            settings.httpLimits.head = .seconds(60)
+        }
+        try await withServer(configure: few) { server in
+            let mqtt = try await WebSocketClient.connect(port: server.port("mqtt"))
+            try await mqtt.send([0x10, 13, 0, 4, 0x4D, 0x51, 0x54, 0x54, 4, 2, 0, 60, 0, 1, 0x61])
+            #expect(try await mqtt.next() == (0x20, [0, 0]))
+            let half = [
+                try await WebSocketClient.connect(port: server.port("http")),
+                try await WebSocketClient.connect(port: server.port("http")),
+            ]
+            for client in half {
+                // The answer shows that the server has counted it.
+                try await client.send(Self.get("/healthz"))
+                #expect(try await client.head().status == 200)
+                try await client.send("GET /healthz HTTP/1.1\r\n")
+            }
+            for port in ["http", "mqtt", "delimited"] {
+                let refused = try await WebSocketClient.connect(port: server.port(port))
+                #expect(await refused.rest() == "", "\(port)")
+            }
+            #if os(Linux)
+            // Somebody else looks after the server meanwhile.
+            let health = try await HTTPProbe.send("GET", "/healthz", port: server.port("http"), from: "127.0.0.2")
+            #expect(health.status == 200)
+            #endif
+            try await mqtt.channel.close()
+            // It is free once the server has seen the end.
+            while (try? await HTTPProbe.get("/healthz", port: server.port("http")))?.status != 200 {}
+        }
+    }
+
+    // MARK: Requests
+
+    @Test(
+        arguments: [
+            ("\u{16}\u{3}\u{1}\r\n\r\n", [400]), ("GET\r\n\r\n", [400]), ("GET / HTTP/9.9\r\n\r\n", [400, 505]),
+            ("GET / HTTP/1.1\r\n\r\n", [400]), ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", [400]),
+            ("GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n", [400]),
+            ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", [400]),
+            ("GET / HTTP/1.1\r\nHost: a\r\nX: \u{0}\r\n\r\n", [400]),
+            (
+                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [400]
+            ),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", [400]),
+            ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", [400, 501]),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999\r\n\r\n", [400]),
+            ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999999\r\n\r\n", [413]),
+            ("GET http:// HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", [400, 404]),
+            ("GET x HTTP/1.1\r\nHost: a\r\n\r\n", [400]),
+            ("GET /healthz HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "x", count: 9000))\r\n\r\n", [431]),
+            ("GET /\(String(repeating: "x", count: 9000)) HTTP/1.1\r\nHost: a\r\n\r\n", [431]),
+            (
+                "GET /healthz HTTP/1.1\r\nHost: a\r\n" + (0..<200).map { "X\($0): y\r\n" }.joined() + "\r\n", [431]
+            ),
+            (
+                "GET /healthz HTTP/1.1\r\nHost: a\r\n"
+                    + (0..<8).map { "X\($0): \(String(repeating: "y", count: 6000))\r\n" }.joined() + "\r\n", [431]
+            ),
+        ] as [(String, [Int])]
+    )
+    func `what is no request is told so, and the connection ends`(_ request: String, _ expected: [Int]) async throws {
+        try await withServer { server in
+            let answers = try await Self.answers(server, request)
+            #expect(answers.count == 1 && expected.contains(answers[0]), "\(answers)")
+        }
+    }
+
+    @Test func `a bad chunk ends the connection, and what comes behind is no request`() async throws {
+        try await withServer { server in
+            let chunked = "POST /v1/users HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+            let hidden = Self.get("/healthz", "Connection: close\r\n")
+            for chunk in ["zz\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "5\r\nabc\r\n0\r\n\r\n"] {
+                let answers = try await Self.answers(server, chunked + chunk + hidden)
+                #expect(!answers.contains(200), "\(chunk): \(answers)")
+                #expect(answers.count <= 1)
+            }
+        }
+    }
+
+    @Test func `requests behind each other are answered in order, and a bad one after those before it`() async throws {
+        try await withServer { server in
+            let three = Self.get("/healthz") + Self.get("/nothing") + Self.get("/healthz")
+            let behind = try await Self.answers(server, three + "nonsense\r\n\r\n")
+            #expect(behind == [200, 404, 200, 400])
+            let last = try await Self.answers(server, three + Self.get("/healthz", "Connection: close\r\n") + three)
+            #expect(last == [200, 404, 200, 200])
+            // HTTP/1.0 ends without being asked.
+            let old = try await Self.answers(server, "GET /healthz HTTP/1.0\r\n\r\n")
+            #expect(old == [200])
+        }
+    }
+
+    @Test func `an address that asks too often is told so`() async throws {
+        try await withServer { server in
+            let many =
+                String(repeating: Self.get("/healthz"), count: 60) + Self.get("/metrics", "Connection: close\r\n")
+            var answers: [Int] = []
+            while !answers.contains(429) { answers += try await Self.answers(server, many) }
+            #expect(answers.count <= 1000)
+            // The API has rates of its own.
+            let api = Self.get("/v1/users", "Authorization: Bearer x\r\nConnection: close\r\n")
+            #expect(try await Self.answers(server, api) == [401])
+        }
+    }
+
+    // MARK: Behind a proxy
+
+    @Test func `the address that a trusted proxy tells has its own connections`() async throws {
+        func proxied(_ settings: inout ServerSettings) {
+            settings.gateways.limits.connectionsPerAddress = 1
+            settings.trustedProxies = ["127.0.0.1"].compactMap(IPNetwork.init)
+        }
+        try await withServer(configure: proxied) { server in
+            func open(_ client: String) async throws -> (WebSocketClient, Bool) {
+                let socket = try await WebSocketClient.connect(port: server.port("http"))
+                try await socket.send(WebSocketClient.request("/mqtt", ["X-Forwarded-For": client]))
+                _ = try? await socket.head()
+                try? await socket.send(WebSocketClient.frame(0x89, [1]))
+                return (socket, (try? await socket.next())?.first == 0x8A)
+            }
+            let first = try await open("192.0.2.1")
+            #expect(first.1)
+            #expect(try await open("192.0.2.2").1)
+            #expect(try await !open("192.0.2.1").1)
+            #expect(try await !open("9.9.9.9, 192.0.2.1").1)
+            try await first.0.channel.close()
+            while try await !open("192.0.2.1").1 {}
+        }
+    }
+
+    @Test func `nobody else can tell an address`() async throws {
+        func few(_ settings: inout ServerSettings) { settings.gateways.limits.connectionsPerAddress = 1 }
+        try await withServer(configure: few) { server in
+            let first = try await WebSocketClient.connect(port: server.port("http"))
+            try await first.send(WebSocketClient.request("/mqtt", ["X-Forwarded-For": "192.0.2.1"]))
+            #expect(try await first.head().status == 101)
+            let second = try await WebSocketClient.connect(port: server.port("http"))
+            try? await second.send(WebSocketClient.request("/mqtt", ["X-Forwarded-For": "192.0.2.2"]))
+            #expect(await second.rest() == "")
+        }
+    }
+
+    @Test func `the HTTP port takes the header of a proxy as the others do`() async throws {
+        func proxied(_ settings: inout ServerSettings) {
+            settings.http.proxyProtocol = .v2
+            settings.gateways.limits.connectionsPerAddress = 1
+        }
+        try await withServer(configure: proxied) { server in
+            func ask(_ last: UInt8) async throws -> WebSocketClient {
+                let client = try await WebSocketClient.connect(port: server.port("http"))
+                let block: [UInt8] = [192, 0, 2, last, 127, 0, 0, 1, 1, 1, 2, 2]
+                try await client.send(ProxyHeader.signature + [0x21, 0x11, 0, 12] + block)
+                try await client.send(Self.get("/healthz"))
+                return client
+            }
+            let first = try await ask(1)
+            #expect(try await first.head().status == 200)
+            #expect(try await ask(2).head().status == 200)
+            #expect(await (try ask(1)).rest() == "")
+            let bare = try await WebSocketClient.connect(port: server.port("http"))
+            try await bare.send(Self.get("/healthz"))
+            #expect(await bare.rest() == "")
+        }
+    }
+
+    // MARK: Pages
+
+    @Test func `pages from elsewhere do not use a server that lets anybody in`() async throws {
+        try await withServer { server in
+            func status(_ path: String, _ origin: String, host: String = "localhost") async throws -> Int {
+                let client = try await WebSocketClient.connect(port: server.port("http"))
+                let fields = ["Origin": origin, "Host": host, "Sec-WebSocket-Protocol": "mqtt, hermes.v1"]
+                try await client.send(WebSocketClient.request(path, fields))
+                return try await client.head().status
+            }
+            for path in ["/mqtt", "/ws"] {
+                let statuses = [
+                    try await status(path, "https://evil.example"),
+                    try await status(path, "http://evil.example", host: "evil.example"),
+                    try await status(path, "null"), try await status(path, "http://localhost:3000"),
+                ]
+                #expect(statuses == [403, 403, 403, 101])
+            }
+        }
+        func closed(_ settings: inout ServerSettings) { settings.gateways.access.isAnonymousAllowed = false }
+        try await withServer(configure: closed) { server in
+            let client = try await WebSocketClient.connect(port: server.port("http"))
+            try await client.send(WebSocketClient.request("/mqtt", ["Origin": "https://any.example"]))
+            #expect(try await client.head().status == 101)
+        }
+    }
+
+    // MARK: Starting and readiness
+
+    @Test func `the port answers while the server starts`() async throws {
+        var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
+        settings.http.port = 0
+        let health = HealthState()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let http = try #require(
+            try await HTTPPort.open(
+                settings,
+                health: health,
+                counter: ConnectionCounter(settings.gateways.limits),
+                time: SystemTime(),
+                group: group,
+                Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            )
+        )
+        let port = http.listener.port
+        #expect(try await HTTPProbe.get("/healthz", port: port) == (200, "ok\n"))
+        #expect(try await HTTPProbe.get("/readyz", port: port) == (503, "starting\n"))
+        health.starting("checking the database")
+        #expect(try await HTTPProbe.get("/readyz", port: port) == (503, "starting: checking the database\n"))
+        for path in ["/metrics", "/v1/users", "/mqtt", "/nothing"] {
+            #expect(try await HTTPProbe.get(path, port: port).status == 503)
+        }
+        let silent = try await WebSocketClient.connect(port: port)
+        await http.listener.stop(within: .zero)
+        #expect(await silent.rest() == "")
+        try await group.shutdownGracefully()
+    }
+
+    @Test func `readiness writes once a second at most, and tells what is the matter`() async throws {
+        let clock = Mutex(Duration.zero)
+        let writes = Mutex([@Sendable (String?) -> Void]())
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let readiness = Readiness(
+            on: group.next(),
+            uptime: { clock.withLock(\.self) },
+            probe: { done in writes.withLock { $0.append(done) } }
+        )
+        func finishFirst(_ problem: String?) async {
+            while writes.withLock(\.isEmpty) { await Task.yield() }
+            writes.withLock { $0.removeFirst() }(problem)
+        }
+        async let first = readiness.current()
+        async let second = readiness.current()
+        await finishFirst(nil)
+        #expect(await (first, second) == (.ready, .ready))
+        #expect(await readiness.current() == .ready)
+        #expect(writes.withLock { $0.count } == 0)
+        clock.withLock { $0 = .seconds(2) }
+        async let full = readiness.current()
+        await finishFirst("the disk is full")
+        #expect(await full == .notReady("the disk is full"))
+        clock.withLock { $0 = .seconds(4) }
+        // A write that never ends: whoever waits is told, and there is no second one.
+        #expect(await readiness.current() == .notReady("a write has waited for 2 s"))
+        clock.withLock { $0 = .seconds(9) }
+        #expect(await readiness.current() == .notReady("a write has waited for 5 s"))
+        #expect(writes.withLock { $0.count } == 1)
+        await finishFirst(nil)
+        #expect(await readiness.current() == .ready)
+        try await group.shutdownGracefully()
+    }
+
+    @Test func `commits that fail are no readiness, though a small write succeeds`() {
+        let counts = Mutex(CommitWatch.Counts())
+        let watch = CommitWatch({ counts.withLock(\.self) }, tryWrite: { $0(nil) })
+        func isReady() -> Bool {
+            let problem = Mutex<String?>(nil)
+            watch.probe { found in problem.withLock { $0 = found } }
+            return problem.withLock { $0 == nil }
+        }
+        #expect(isReady())
+        counts.withLock { $0.failed = 2 }
+        #expect(!isReady())
+        counts.withLock { $0 = CommitWatch.Counts(good: 1, failed: 3) }
+        #expect(isReady())
+    }
+}
