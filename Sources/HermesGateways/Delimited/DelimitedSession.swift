@@ -20,13 +20,17 @@ package final class DelimitedSession: GatewaySession {
     var lastReport: Duration?
 
     /// Where packets go instead of into frames of their own: another protocol carries them.
-    private let carrier: ((Hermes_V1_Packet) -> Void)?
+    private let carrier: Carrier?
+    private var access = ClientAccess()
 
-    init(
-        connection: Connection,
-        environment: GatewayEnvironment,
-        carrier: ((Hermes_V1_Packet) -> Void)? = nil
-    ) {
+    /// Another protocol that carries the packets.
+    struct Carrier {
+        let write: (Hermes_V1_Packet) -> Void
+        /// What its client may do; a token may narrow it.
+        let rules: () -> BoundTopicRules?
+    }
+
+    init(connection: Connection, environment: GatewayEnvironment, carrier: Carrier? = nil) {
         self.connection = connection
         self.environment = environment
         self.carrier = carrier
@@ -71,6 +75,13 @@ package final class DelimitedSession: GatewaySession {
     var user: UserID? { sender?.principal.user }
 
     var principal: Principal? { sender?.principal }
+
+    /// Whether the connection may do something in a room, by the rules in force.
+    func may(_ action: TopicAction, _ room: RoomName) -> Bool {
+        if let carrier { return carrier.rules()?.may(action, room) ?? false }
+        guard let principal else { return false }
+        return access.may(action, room, ClientIdentity(principal), by: environment.access)
+    }
 
     private func receivedFromStranger(_ packet: Hermes_V1_Packet) {
         switch packet.body {
@@ -123,7 +134,7 @@ package final class DelimitedSession: GatewaySession {
     // MARK: Answers
 
     func write(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass = .control) {
-        if let carrier { return carrier(packet) }
+        if let carrier { return carrier.write(packet) }
         connection.write(kind) { try DelimitedFrame.write(packet, into: &$0) }
     }
 

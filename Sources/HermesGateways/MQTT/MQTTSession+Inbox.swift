@@ -20,9 +20,11 @@ extension MQTTSession {
 
     private func inbox(of account: MQTTAccountState) -> MQTTInbox {
         if let inbox = account.inbox { return inbox }
-        let packets = DelimitedSession(connection: connection, environment: environment) { [unowned self] packet in
-            writeDown(packet)
-        }
+        let carrier = DelimitedSession.Carrier(
+            write: { [unowned self] packet in writeDown(packet) },
+            rules: { [unowned self] in client?.access(environment.access) }
+        )
+        let packets = DelimitedSession(connection: connection, environment: environment, carrier: carrier)
         let inbox = MQTTInbox(packets: packets)
         account.inbox = inbox
         return inbox

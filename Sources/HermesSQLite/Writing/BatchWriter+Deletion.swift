@@ -7,7 +7,9 @@ import HermesCore
 /// Deleting accounts.
 extension BatchWriter {
     /// What an account alone has rows in, by "user". Its inbox may be long: purge deletes that.
-    private static let tables = ["token", "push_token", "device", "push_collapse", "webhook_mark", "inbox_head"]
+    private static let tables = [
+        "token", "push_token", "device", "push_collapse", "webhook_mark", "read_mark", "inbox_head",
+    ]
 
     mutating func deleteAccount(_ user: UserID) throws -> WriteOutcome {
         guard try loadInbox(of: user) else { return .refused(Refusals.noSuchAccount) }

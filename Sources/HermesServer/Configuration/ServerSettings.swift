@@ -51,6 +51,10 @@ package struct ServerSettings: Sendable {
     package var maxMessageBytes: Int
     /// How long after it was sent a message can be taken back.
     package var recallWindow: Duration
+    /// How many accounts one account may ask to be contacts in an hour.
+    package var contactRequestsPerHour: Int
+    /// How many entries of inboxes one account may cause by groups in an hour.
+    package var groupEntriesPerHour: Int
     package var registration: Registration
     package var maxDevices: Int
     /// No setting: what a new password hash costs, lowered by tests alone.
