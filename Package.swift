@@ -327,7 +327,7 @@ if Context.environment["HERMES_DEV"] != nil {
             )
         )
     }
-    for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited", "FuzzMQTT"] { fuzz(name) }
+    for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited", "FuzzMQTT", "FuzzJSON"] { fuzz(name) }
     // A whole connection, with the server behind it.
     fuzz(
         "FuzzMQTTSession",

@@ -15,10 +15,31 @@ package func fuzz<Body: SwiftProtobuf.Message>(_ bytes: ByteBuffer, as type: Bod
     do {
         let written = try canonicalBytes(message)
         try invariant(canonicalBytes(Body(wire: written)) == written, "writing changes a \(Body.protoMessageName)")
+        writeAsJSON(message)
     } catch {
         broken("a \(Body.protoMessageName) that was read cannot be written and read again: \(error)")
     }
     return message
+}
+
+/// Parses JSON as a message; if it is one, it can be written as bytes and as JSON.
+package func fuzz<Body: SwiftProtobuf.Message>(json: ByteBuffer, as type: Body.Type) {
+    guard let message = try? Body(wireJSON: json) else { return }
+    invariant(message.hasEncodableEnums, "a \(Body.protoMessageName) holds an enum that cannot be written")
+    writeAsJSON(message)
+    // Required fields may be missing, and nesting may be deeper than bytes may have it.
+    guard let written = try? message.wireBuffer() else { return }
+    fuzz(written, as: type)
+}
+
+/// Writes a message as JSON, and what was read from that as bytes: nothing may be written past a buffer's end.
+private func writeAsJSON<Body: SwiftProtobuf.Message>(_ message: Body) {
+    // Some values have no JSON form, a NaN in a Struct among them.
+    guard let json = try? message.jsonString(), let again = try? Body(wireJSON: ByteBuffer(string: json)) else {
+        return
+    }
+    invariant(again.hasEncodableEnums, "a \(Body.protoMessageName) holds an enum that cannot be written")
+    _ = try? canonicalBytes(again)
 }
 
 /// Parses the bytes of a field as a message.

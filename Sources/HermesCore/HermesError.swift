@@ -68,7 +68,7 @@ extension HermesError.Code {
     package static let tooLarge = Self(rawValue: 2006)
 
     // 3000…: not now.
-    /// More requests per second than allowed.
+    /// More requests per second than allowed, or more contact requests or news of groups an hour.
     package static let rateLimited = Self(rawValue: 3001)
     /// The server has more to do than it can; nothing was stored.
     package static let overloaded = Self(rawValue: 3002)

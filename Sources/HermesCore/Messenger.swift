@@ -67,8 +67,19 @@ package final class Messenger: Sendable {
             time: time,
             retention: messageSettings.retention
         )
-        contacts = ContactService(store: socialStore, committer: messages.committer)
-        groups = GroupService(store: socialStore, committer: messages.committer)
+        contacts = ContactService(
+            store: socialStore,
+            committer: messages.committer,
+            sessions: sessions,
+            time: time,
+            requestsPerHour: messageSettings.contactRequestsPerHour
+        )
+        groups = GroupService(
+            store: socialStore,
+            committer: messages.committer,
+            time: time,
+            entriesPerHour: messageSettings.groupEntriesPerHour
+        )
         durable = DurableSessions(store: sessionStore, time: time, settings: durableSettings)
         accounts = AccountService(
             store: accountStore,

@@ -9,6 +9,10 @@ extension SQLiteStore: SocialStore {
         try await read { db in try SocialReader(db: db).contacts(of: user, after: after, limit: limit) }
     }
 
+    package func blockers(of user: UserID, among users: [UserID]) async throws(HermesError) -> Set<UserID> {
+        try await read { db in try SocialReader(db: db).blockers(of: user, among: users) }
+    }
+
     package func group(_ id: GroupID) async throws(HermesError) -> Group? {
         try await read { db in try SocialReader(db: db).group(id) }
     }

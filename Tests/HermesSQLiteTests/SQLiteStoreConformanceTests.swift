@@ -15,6 +15,12 @@ struct SQLiteStoreConformanceTests {
         try await conformanceCase.run { try directory.openStore(settings: $0) }
     }
 
+    @Test(arguments: InboxRuleConformance.cases)
+    func inboxesOfOthers(_ conformanceCase: ConformanceCase) async throws {
+        let directory = try TemporaryDirectory()
+        try await conformanceCase.run { try directory.openStore(settings: $0) }
+    }
+
     @Test(arguments: SocialStoreConformance.cases)
     func social(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()

@@ -46,12 +46,8 @@ struct SQLiteStoreModelTests {
                     sent.append((append.id, append.draft.conversation, one))
                     batch.append(.append(append))
                 case 5:
-                    let mark = InboxEvent.readMark(
-                        model.conversation(one, other),
-                        by: model[one].user,
-                        upTo: UInt64.random(in: 0..<9, using: &random)
-                    )
-                    batch.append(.appendEvent(mark, recipients: [model[other].user]))
+                    let seq = UInt64.random(in: 0..<40, using: &random)
+                    batch.append(.markRead(model.conversation(one, other), by: model[one].user, upTo: seq))
                 case 6..<9:
                     let device = Bool.random(using: &random) ? StoreWorld.phone : StoreWorld.tablet
                     let seq = UInt64.random(in: 0..<200, using: &random)

@@ -4,6 +4,7 @@
 import Foundation
 import HermesCore
 import HermesServer
+import HermesTestKit
 import Testing
 
 @Suite struct DocumentationTests {
@@ -27,6 +28,11 @@ import Testing
         let settings = try HermesServer.load(environment: [:], file: path)
         let defaults = try ServerSettings.defaults()
         #expect("\(settings)" == "\(defaults)")
+    }
+
+    @Test(arguments: InboxRule.allCases)
+    func whoMayWriteIntoOthersInboxesIsDocumented(_ rule: InboxRule) throws {
+        #expect(try document("access.md").contains("\n| \(rule.rawValue) | "), "docs/access.md has no row of it")
     }
 
     @Test(arguments: ServerFailure.ExitCode.allCases)

@@ -7,7 +7,7 @@ from google.protobuf.internal.encoder import _VarintBytes
 from clients import delimited
 from clients.delimited import Refused
 from clients.liveroom import GIFT, JOIN, LEAVE, TEXT, pb
-from hermes.v1 import (account_pb2, device_pb2, group_pb2, inbox_pb2, message_pb2, packet_pb2, presence_pb2,
+from hermes.v1 import (account_pb2, contact_pb2, device_pb2, group_pb2, inbox_pb2, message_pb2, packet_pb2, presence_pb2,
                        room_pb2, signal_pb2, statistics_pb2)
 from support.checks import equal, require
 from support.world import PASSWORD, World
@@ -287,6 +287,9 @@ def log_out(world: World):
 def signals(world: World):
     ann, bob = world.person("ann"), world.person("bob")
     a, b = world.app(ann), world.app(bob)
+    refused(lambda: a.ask(signal=signal_pb2.Signal(to_uid=bob.uid, session_id="call-0", data=b"x")), "a stranger's signal")
+    a.ask(contact=contact_pb2.ContactRequest(add=contact_pb2.AddContact(uid=bob.uid)))
+    b.ask(contact=contact_pb2.ContactRequest(answer=contact_pb2.AnswerContact(uid=ann.uid, accept=True)))
     a.ask(signal=signal_pb2.Signal(to_uid=bob.uid, session_id="call-1", data=b"sdp \x00\xff"))
     event = b.ephemeral("signal")
     equal((event.from_uid, event.from_device_id, event.signal.session_id, event.signal.data),

@@ -11,6 +11,9 @@ package struct ClientIdentity: Sendable, Hashable {
     package var clientID: String
     /// What a token allows beside the rules; nil: the rules alone decide.
     package var claims: TopicClaims?
+    /// The name of the key, for a request of the HTTP API; nil for everybody else. ``TopicRules`` for clients do not concern
+    /// keys, only those that name one do.
+    package var apiKey: String?
     /// When the token ends, and the connection with it; nil: never.
     package var expiresAt: Timestamp?
 
@@ -19,12 +22,14 @@ package struct ClientIdentity: Sendable, Hashable {
         userName: String? = nil,
         clientID: String,
         claims: TopicClaims? = nil,
+        apiKey: String? = nil,
         expiresAt: Timestamp? = nil
     ) {
         self.principal = principal
         self.userName = userName
         self.clientID = clientID
         self.claims = claims
+        self.apiKey = apiKey
         self.expiresAt = expiresAt
     }
 

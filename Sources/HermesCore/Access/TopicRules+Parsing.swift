@@ -24,7 +24,7 @@ extension TopicRules {
 
     /// Reads a rule file: one rule a line, empty lines and lines that begin with `#` left out.
     ///
-    /// A rule is `allow|deny [all|anonymous|user NAME|client ID] read|write|readwrite FILTER`; names and filters with spaces
+    /// A rule is `allow|deny [all|anonymous|user NAME|client ID|key NAME] read|write|readwrite FILTER`; names and filters with spaces
     /// stand in double quotes.
     package init(parsing text: String) throws(SyntaxError) {
         guard text.utf8.count <= Self.maxBytes else {
@@ -73,6 +73,10 @@ extension TopicRules {
         case "client":
             guard let id = try words.next(), !id.isEmpty else { throw Problem("after client comes a client id") }
             subject = .client(id)
+            word = try words.next()
+        case "key":
+            guard let name = try words.next(), !name.isEmpty else { throw Problem("after key comes the name of a key") }
+            subject = .key(name)
             word = try words.next()
         default: break
         }

@@ -11,13 +11,20 @@ package struct TopicRules: Sendable {
         /// By ``NickName/key``.
         case user(String)
         case client(String)
+        /// A key of the HTTP API, by its name; the only subject that concerns one.
+        case key(String)
 
         func includes(_ identity: ClientIdentity) -> Bool {
-            switch self {
+            if let key = identity.apiKey {
+                guard case .key(let name) = self else { return false }
+                return key.utf8.elementsEqual(name.utf8)
+            }
+            return switch self {
             case .all: true
             case .anonymous: identity.userName == nil
             case .user(let name): identity.userName.map { $0.utf8.elementsEqual(name.utf8) } ?? false
             case .client(let id): identity.clientID.utf8.elementsEqual(id.utf8)
+            case .key: false
             }
         }
     }
@@ -52,8 +59,17 @@ package struct TopicRules: Sendable {
 
     /// The rules as they are for one client: to be made once per connection, and again when the rules were replaced.
     package func bound(to identity: ClientIdentity) -> BoundTopicRules {
+        if let key = identity.apiKey { return BoundTopicRules(rules, Self.builtIn(forKey: key), for: identity) }
         if identity.userName == nil, identity.claims == nil, let anonymous { return anonymous }
         return BoundTopicRules(rules, Self.builtIn, for: identity)
+    }
+
+    /// What is left for a key is decided by its scopes.
+    private static func builtIn(forKey key: String) -> [Rule] {
+        ["user/#", "#"].compactMap { pattern in
+            guard let pattern = try? TopicPattern(pattern) else { return nil }
+            return Rule(isDenial: false, subject: .key(key), actions: [.publish, .subscribe], pattern: pattern)
+        }
     }
 
     /// Whether a client may do something.

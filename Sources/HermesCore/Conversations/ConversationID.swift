@@ -28,4 +28,16 @@ package enum ConversationID: Hashable, Sendable {
         if user == low { return high }
         return user == high ? low : nil
     }
+
+    /// Whom a reader's mark concerns beside the reader: the other of a 1:1 conversation; nil for a group and for a
+    /// conversation with oneself.
+    ///
+    /// - Throws: `.forbidden` if the reader is neither of the two.
+    package func reader(_ user: UserID) throws(HermesError) -> UserID? {
+        guard case .direct(let low, let high) = self else { return nil }
+        guard low <= high, let peer = peer(of: user) else {
+            throw HermesError(.forbidden, "you do not take part in this conversation")
+        }
+        return peer == user ? nil : peer
+    }
 }

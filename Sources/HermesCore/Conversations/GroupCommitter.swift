@@ -131,7 +131,7 @@ package final class GroupCommitter: Sendable {
         switch operation {
         case .append(let message): 512 + message.draft.content.bytes.count + 8 * message.recipients.count
         case .push(let push): 512 + push.weight
-        case .appendEvent, .acknowledge, .recall, .contact, .group, .deleteAccount, .openDevice: 512
+        case .markRead, .acknowledge, .recall, .contact, .group, .deleteAccount, .openDevice: 512
         }
     }
 

@@ -75,7 +75,8 @@ package final class MessageService: Sendable {
     }
 
     /// Marks messages as read, for the peer of a 1:1 conversation and for the reader's own other devices. In a group the
-    /// others are not told: every member's marks in every member's inbox would outnumber the messages by far.
+    /// others are not told: every member's marks in every member's inbox would outnumber the messages by far. Nor is one
+    /// who blocks the reader, or is blocked. A mark that is not ahead of the last one tells nobody anything.
     package func markRead(
         _ conversation: ConversationID,
         upTo seq: UInt64,
@@ -83,11 +84,9 @@ package final class MessageService: Sendable {
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         do throws(HermesError) {
-            var recipients = try recipients(of: conversation, for: reader.user)
-            if recipients.isEmpty { recipients = [reader.user] }
+            _ = try recipients(of: conversation, for: reader.user)
             guard seq > 0 else { throw HermesError(.invalidArgument, "the seq to mark as read must be at least 1") }
-            let event = InboxEvent.readMark(conversation, by: reader.user, upTo: Self.storable(seq))
-            committer.submit(.appendEvent(event, recipients: recipients), .done(completion))
+            committer.submit(.markRead(conversation, by: reader.user, upTo: Self.storable(seq)), .done(completion))
         } catch {
             completion(.failure(error))
         }

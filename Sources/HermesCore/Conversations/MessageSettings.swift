@@ -11,6 +11,10 @@ package struct MessageSettings: Sendable, Hashable {
     package var recallWindow: Duration
     /// Whether only contacts may write to each other; else strangers may, too.
     package var contactsOnly: Bool
+    /// How many accounts one account may ask to be contacts in an hour.
+    package var contactRequestsPerHour: Int
+    /// How many entries one account may put into inboxes in an hour by creating and changing groups.
+    package var groupEntriesPerHour: Int
     /// The limits of the group commit.
     package var commit: GroupCommitter.Limits
     /// How many reads of the store run at once.
@@ -23,6 +27,8 @@ package struct MessageSettings: Sendable, Hashable {
         retention: Duration = .seconds(30 * 24 * 3600),
         recallWindow: Duration = .seconds(120),
         contactsOnly: Bool = false,
+        contactRequestsPerHour: Int = 200,
+        groupEntriesPerHour: Int = 20_000,
         commit: GroupCommitter.Limits = GroupCommitter.Limits(),
         maxConcurrentReads: Int = 16,
         maxWaitingReads: Int = 65_536
@@ -31,6 +37,8 @@ package struct MessageSettings: Sendable, Hashable {
         self.retention = retention
         self.recallWindow = recallWindow
         self.contactsOnly = contactsOnly
+        self.contactRequestsPerHour = contactRequestsPerHour
+        self.groupEntriesPerHour = groupEntriesPerHour
         self.commit = commit
         self.maxConcurrentReads = maxConcurrentReads
         self.maxWaitingReads = maxWaitingReads

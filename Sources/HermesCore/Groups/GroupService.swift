@@ -1,32 +1,48 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// Creates, changes and lists groups. Safe to call from anywhere.
 ///
 /// Changes go through the same committer as messages: who was removed cannot send once the removal was acknowledged.
+///
+/// State: a `Mutex` around the allowances; nothing is called under it.
 package final class GroupService: Sendable {
     private let store: any SocialStore
     private let committer: GroupCommitter
+    private let time: any TimeSource
+    private let allowance: Mutex<AccountAllowance>
 
-    init(store: any SocialStore, committer: GroupCommitter) {
+    init(store: any SocialStore, committer: GroupCommitter, time: any TimeSource, entriesPerHour: Int) {
         self.store = store
         self.committer = committer
+        self.time = time
+        allowance = Mutex(AccountAllowance(perHour: entriesPerHour))
     }
 
     /// Does something with a group; its members are told.
     ///
     /// - Returns: the group after it, without members if it is gone.
     /// - Throws: `.invalidArgument`, `.notFound` (no such account), `.forbidden` (not a member, the role does not allow
-    ///   it, or somebody who is to be added blocks the one who adds), `.tooLarge`, and what the committer throws.
+    ///   it, or somebody who is to be added blocks the one who adds), `.tooLarge`, `.rateLimited`, and what the committer
+    ///   throws.
     @discardableResult
     package func apply(_ command: GroupCommand, by principal: Principal) async throws(HermesError) -> Group {
         try Self.check(command)
-        return try await withCheckedContinuation { continuation in
+        // At least the one who asks is told, and who comes in; the others are known once it is done.
+        let known = 1 + command.added.count
+        if let wait = allowance.withLock({ $0.take(known, of: principal.user, now: time.uptime()) }) {
+            throw HermesError(.rateLimited, "you have told too many people of groups this hour", retryAfter: wait)
+        }
+        let group = try await withCheckedContinuation { continuation in
             committer.submit(
                 .group(command, by: principal.user),
                 .group { continuation.resume(returning: $0) }
             )
         }.get()
+        allowance.withLock { $0.charge(group.members.count - known, to: principal.user, now: time.uptime()) }
+        return group
     }
 
     /// A group that `reader` is a member of, and its members' names.

@@ -7,7 +7,7 @@ extension MemoryState {
             switch operation {
             case .append(let append): sum + append.draft.content.bytes.count
             case .push(let push): sum + push.weight
-            case .appendEvent, .acknowledge, .recall, .contact, .group, .deleteAccount, .openDevice: sum
+            case .markRead, .acknowledge, .recall, .contact, .group, .deleteAccount, .openDevice: sum
             }
         }
         try checkRoom(for: bytes)
@@ -16,8 +16,8 @@ extension MemoryState {
                 switch operation {
                 case .append(let append):
                     return try self.append(append, now: now)
-                case .appendEvent(let event, let recipients):
-                    return .eventAppended(try appendEvent(event, to: recipients, now: now))
+                case .markRead(let conversation, let user, let seq):
+                    return .eventAppended(try markRead(conversation, by: user, upTo: seq, now: now))
                 case .acknowledge(let user, let device, let seq):
                     return .acknowledged(try acknowledge(user, device, upTo: seq))
                 case .recall(let id, let conversation, let user, let notBefore):
@@ -155,9 +155,7 @@ extension MemoryState {
                 .invalidArgument,
                 "Only events that are neither messages nor pushes nor holes can be appended."
             )
-        case .readMark(let conversation, let user, _):
-            try checkMembership(of: user, in: conversation)
-        case .recalled, .contact, .group:
+        case .readMark, .recalled, .contact, .group:
             break
         }
         try check(recipients)
@@ -171,6 +169,26 @@ extension MemoryState {
             let seq = add(.event(event, expiresAt: expiresAt), to: user, .server, weight, now: now)
             return InboxDelivery(user: user, entry: InboxEntry(seq: seq, committedAt: now, event: event))
         }
+    }
+
+    private mutating func markRead(
+        _ conversation: ConversationID,
+        by reader: UserID,
+        upTo seq: UInt64,
+        now: Timestamp
+    ) throws(HermesError) -> [InboxDelivery] {
+        guard records[reader] != nil else { throw Self.noSuchAccount }
+        let peer = try conversation.reader(reader)
+        try checkMembership(of: reader, in: conversation)
+        let mark = min(seq, conversations[conversation]?.lastSeq ?? 0)
+        guard mark > readMarks[reader]?[conversation] ?? 0 else { return [] }
+        readMarks[reader, default: [:]][conversation] = mark
+        var recipients = [reader]
+        if let peer, records[peer] != nil {
+            let pair = pair(reader, peer)
+            if !pair.own.blocks, !pair.other.blocks { recipients.append(peer) }
+        }
+        return try appendEvent(.readMark(conversation, by: reader, upTo: mark), to: recipients, now: now)
     }
 
     private mutating func acknowledge(

@@ -13,6 +13,7 @@ extension MemoryState {
         deliveries += try endContacts(of: user, name, now: now)
         tokens = tokens.filter { $0.value.owner.user != user }
         pushRows[user] = nil
+        readMarks[user] = nil
         webhooks.marks[user] = nil
         for id in durableKeys.filter({ $0.key.owner == name.key }).values { remove(id) }
         names[name.key] = nil

@@ -29,7 +29,7 @@ extension MemoryState {
 
     // MARK: Contacts
 
-    private func pair(_ user: UserID, _ peer: UserID) -> ContactPair {
+    func pair(_ user: UserID, _ peer: UserID) -> ContactPair {
         ContactPair(own: contacts[user]?[peer] ?? ContactRow(), other: contacts[peer]?[user] ?? ContactRow())
     }
 
@@ -62,6 +62,10 @@ extension MemoryState {
             found.append(Contact(account: account, state: state))
         }
         return found
+    }
+
+    func blockers(of user: UserID, among users: [UserID]) -> Set<UserID> {
+        Set(users.filter { contacts[$0]?[user]?.blocks == true })
     }
 
     // MARK: Groups

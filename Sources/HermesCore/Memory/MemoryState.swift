@@ -99,6 +99,8 @@ struct MemoryState {
     /// The ids of a conversation's messages that are still known, by conversation seq; and the newest seq ever.
     var conversations: [ConversationID: (lastSeq: UInt64, messages: [UInt64: MessageID])] = [:]
     var clientIDs: [ClientKey: MessageID] = [:]
+    /// How far each account has read which conversation.
+    var readMarks: [UserID: [ConversationID: UInt64]] = [:]
     /// What each account wants of others.
     var contacts: [UserID: [UserID: ContactRow]] = [:]
     var groups: [GroupID: Group] = [:]

@@ -111,6 +111,10 @@ extension MemoryStore: AccountStore {
 }
 
 extension MemoryStore: SocialStore {
+    package func blockers(of user: UserID, among users: [UserID]) async throws(HermesError) -> Set<UserID> {
+        try run { (state) throws(HermesError) in state.blockers(of: user, among: users) }
+    }
+
     package func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact] {
         try run { (state) throws(HermesError) in state.contacts(of: user, after: after, limit: limit) }
     }

@@ -54,9 +54,13 @@ package enum WriteOperation: Sendable {
     /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender among them).
     /// Refused (`.forbidden`) where the 1:1 receiver blocks the sender, or the sender may not talk in the group.
     case append(MessageAppend)
-    /// Appends an entry that is neither a message nor a hole to the inboxes of `recipients`, each named once.
-    /// A read mark of a group is refused (`.forbidden`) if the reader is not a member.
-    case appendEvent(InboxEvent, recipients: [UserID])
+    /// Notes how far somebody has read a conversation, and appends ``InboxEvent/readMark(_:by:upTo:)`` (`.eventAppended`) to
+    /// its own inbox and, in a 1:1 conversation, to the other's, unless one of the two blocks the other.
+    ///
+    /// A mark beyond the conversation's last message is one at that; one that is not ahead of the reader's last appends
+    /// nothing (`.eventAppended([])`): there are never more marks than messages. Refused (`.forbidden`) if the reader takes
+    /// no part.
+    case markRead(ConversationID, by: UserID, upTo: UInt64)
     /// Moves a device's cursor forward; a seq that is not ahead of it, or beyond the head, is clamped.
     case acknowledge(UserID, DeviceID, upTo: UInt64)
     /// Empties a message that `by` sent not before `notBefore`, and appends ``InboxEvent/recalled(_:_:conversationSeq:by:)``

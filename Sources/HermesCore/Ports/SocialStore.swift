@@ -9,6 +9,9 @@ package protocol SocialStore: Sendable {
     /// Those who have a ``ContactState`` for `user`, with an id above `after` (nil: from the first), ascending.
     func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact]
 
+    /// Those among `users` who block `user`.
+    func blockers(of user: UserID, among users: [UserID]) async throws(HermesError) -> Set<UserID>
+
     /// A group with its members; nil if there is none.
     func group(_ id: GroupID) async throws(HermesError) -> Group?
 

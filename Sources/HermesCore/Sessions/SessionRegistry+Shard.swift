@@ -195,6 +195,10 @@ extension SessionRegistry {
             }
         }
 
+        func watches(_ user: UserID, _ attachment: any Attachment) -> Bool {
+            state.withLock { $0.watched[ObjectIdentifier(attachment)]?.contains(user) ?? false }
+        }
+
         func removeWatched(_ users: [UserID], by attachment: any Attachment) {
             state.withLock { $0.watched[ObjectIdentifier(attachment)]?.subtract(users) }
         }

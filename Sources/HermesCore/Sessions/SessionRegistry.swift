@@ -150,6 +150,14 @@ package final class SessionRegistry: Sendable {
         for user in users { shard(of: user).removeWatcher(attachment, of: user) }
     }
 
+    /// Another is not told of the user's presence any more; what it saw last is that the user went.
+    package func hide(_ user: UserID, from viewer: UserID) {
+        for attachment in attachments(of: viewer) where shard(of: viewer).watches(user, attachment) {
+            unwatch([user], by: attachment)
+            attachment.ephemeralArrived(.presence(user, isOnline: false, lastSeen: nil))
+        }
+    }
+
     private func unwatchAll(_ attachment: any Attachment) {
         for user in shard(of: attachment.principal.user).takeWatched(by: attachment) {
             shard(of: user).removeWatcher(attachment, of: user)

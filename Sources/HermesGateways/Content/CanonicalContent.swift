@@ -14,8 +14,16 @@ enum CanonicalContent {
     /// All attributes together.
     static let maxAttributeBytes = 4_096
 
+    /// Custom types that begin with it are the server's: contents of a protocol that nothing else can name.
+    static let ownTypePrefix = "impb/"
+
     /// Checks content that a client sends and encodes it.
-    static func validated(_ content: Hermes_V1_Content) -> Result<MessageContent, HermesError> {
+    ///
+    /// - Parameter isTranslated: whether the server itself may have given the content one of its own types.
+    static func validated(
+        _ content: Hermes_V1_Content,
+        isTranslated: Bool = false
+    ) -> Result<MessageContent, HermesError> {
         guard content.kind != nil || !content.unknownFields.data.isEmpty else {
             return .failure(HermesError(.invalidArgument, "the content is empty"))
         }
@@ -24,6 +32,10 @@ enum CanonicalContent {
         }
         if case .custom(let custom) = content.kind, custom.type.utf8.count > 64 {
             return .failure(HermesError(.tooLarge, "custom.type is at most 64 bytes"))
+        }
+        if !isTranslated, case .custom(let custom) = content.kind, custom.type.hasPrefix(ownTypePrefix) {
+            let message = "custom types that begin with \(ownTypePrefix) are the server's own; choose another"
+            return .failure(HermesError(.invalidArgument, message))
         }
         if !content.attributes.isEmpty {
             let bytes = content.attributes.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }

@@ -13,6 +13,8 @@ struct DelimitedRooms {
     struct Membership {
         let subscription: TopicSubscription
         let user: LiveRoom_UserInfo
+        /// Whether the others were told that it came; then they are told that it goes.
+        let isAnnounced: Bool
     }
 
     var memberships: [RoomName: Membership] = [:]
@@ -21,12 +23,21 @@ struct DelimitedRooms {
     mutating func leaveAll(on topics: TopicShard, as sender: UserID?, isAnnounced: Bool) {
         for membership in memberships.values { topics.unsubscribe(membership.subscription) }
         for (room, membership) in memberships where isAnnounced {
-            // Cannot fail: all required fields are set. Then the others see a name too many.
-            guard let body = try? membership.user.wireBuffer() else { continue }
-            let leave = LiveRoomTranslation.publication(of: body, type: .leave, to: room.topic, sender: sender)
-            topics.publish(leave)
+            Self.announceLeave(of: membership, from: room, on: topics, as: sender)
         }
         memberships = [:]
+    }
+
+    /// Tells the others that somebody is gone whom they were told of.
+    static func announceLeave(
+        of membership: Membership,
+        from room: RoomName,
+        on topics: TopicShard,
+        as sender: UserID?
+    ) {
+        // Cannot fail: all required fields are set. Then the others see a name too many.
+        guard membership.isAnnounced, let body = try? membership.user.wireBuffer() else { return }
+        topics.publish(LiveRoomTranslation.publication(of: body, type: .leave, to: room.topic, sender: sender))
     }
 }
 
@@ -41,11 +52,11 @@ extension DelimitedSession: TopicSubscriber {
             return fail(id, HermesError(.forbidden, "enter the room first"))
         }
         do {
+            let isLeaving = if case .leave = request.request { true } else { false }
+            guard isLeaving || may(.publish, room) else { throw BoundTopicRules.refusal(.publish, room) }
             switch request.request {
             case .leave:
-                connection.loop.topics.unsubscribe(membership.subscription)
-                rooms?.memberships[room] = nil
-                try publish(.leave, membership.user, to: room, from: sender)
+                leave(room, membership)
             case .text(let text):
                 guard text.text.utf8.count <= 4_096 else {
                     throw HermesError(.tooLarge, "a room text is at most 4 KiB")
@@ -82,18 +93,31 @@ extension DelimitedSession: TopicSubscriber {
 
     package func removed(_ account: Account, from room: RoomName) -> Bool {
         guard let user, user == account.id, let membership = rooms?.memberships[room] else { return false }
-        connection.loop.topics.unsubscribe(membership.subscription)
-        rooms?.memberships[room] = nil
-        // Cannot fail: all required fields are set.
-        guard let body = try? membership.user.wireBuffer() else { return true }
-        let leave = LiveRoomTranslation.publication(of: body, type: .leave, to: room.topic, sender: user)
-        connection.loop.topics.publish(leave)
+        remove(membership, from: room, "removed from the room")
+        return true
+    }
+
+    /// Whoever may not be in a room by the new rules goes, and is told.
+    package func accessChanged() {
+        for (room, membership) in rooms?.memberships ?? [:] where !may(.subscribe, room) {
+            remove(membership, from: room, BoundTopicRules.refusal(.subscribe, room).message)
+        }
+    }
+
+    private func remove(_ membership: DelimitedRooms.Membership, from room: RoomName, _ reason: String) {
+        leave(room, membership)
         // It does not hear the room any more, and is told by itself.
         var packet = Hermes_V1_Packet()
         packet.ephemeral.room.room = room.rawValue
-        packet.ephemeral.room.kicked.reason = "removed from the room"
+        packet.ephemeral.room.kicked.reason = reason
         write(packet)
-        return true
+    }
+
+    private func leave(_ room: RoomName, _ membership: DelimitedRooms.Membership) {
+        let topics = connection.loop.topics
+        topics.unsubscribe(membership.subscription)
+        rooms?.memberships[room] = nil
+        DelimitedRooms.announceLeave(of: membership, from: room, on: topics, as: user)
     }
 
     private func enter(_ room: RoomName, as user: Hermes_V1_RoomUser, id: UInt64, from sender: Sender) {
@@ -104,16 +128,23 @@ extension DelimitedSession: TopicSubscriber {
         guard info.name.utf8.count <= 256, info.iconURL.utf8.count <= 1_024 else {
             return fail(id, HermesError(.tooLarge, "user.name is at most 256 bytes, user.icon_url 1,024"))
         }
+        guard may(.subscribe, room) else { return fail(id, BoundTopicRules.refusal(.subscribe, room)) }
         var rooms = rooms ?? DelimitedRooms()
         guard rooms.memberships[room] == nil else { return fail(id, HermesError(.forbidden, "already in this room")) }
         guard rooms.memberships.count < DelimitedRooms.limit else {
             return fail(id, HermesError(.forbidden, "a connection can be in \(DelimitedRooms.limit) rooms at once"))
         }
         let subscription = connection.loop.topics.subscribe(self, to: room.topic)
-        rooms.memberships[room] = DelimitedRooms.Membership(subscription: subscription, user: info)
+        // Who may only listen comes and goes unseen: its name would be something said.
+        let isAnnounced = may(.publish, room)
+        rooms.memberships[room] = DelimitedRooms.Membership(
+            subscription: subscription,
+            user: info,
+            isAnnounced: isAnnounced
+        )
         self.rooms = rooms
         do {
-            try publish(.join, info, to: room, from: sender)
+            if isAnnounced { try publish(.join, info, to: room, from: sender) }
         } catch {
             return fail(id, HermesError(.invalidArgument, "the join cannot be passed on", cause: error))
         }

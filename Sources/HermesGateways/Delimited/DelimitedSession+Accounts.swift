@@ -118,6 +118,7 @@ extension DelimitedSession {
 
     func account(_ request: Hermes_V1_AccountRequest, id: UInt64, from sender: Sender) {
         let accounts = messenger.accounts
+        let contacts = messenger.contacts
         let principal = sender.principal
         switch request.request {
         case .get(let selector):
@@ -128,18 +129,19 @@ extension DelimitedSession {
                 guard let account = try await accounts.account(key) else {
                     throw HermesError(.notFound, "there is no such account")
                 }
-                return account
-            } then: { [self] result in
+                return (account, try await !contacts.online(among: [account.id], for: principal.user).isEmpty)
+            } then: { [self] (result: Result<(account: Account, isOnline: Bool), HermesError>) in
                 answer(id, result, own: principal.user)
             }
         case .changeProfile(let change):
             connection.ask { () async throws(HermesError) in
-                try await accounts.changeProfile(
+                let account = try await accounts.changeProfile(
                     of: principal.user,
                     nickName: change.hasNickName ? change.nickName : nil,
                     avatarURL: change.hasAvatarURL ? change.avatarURL : nil
                 )
-            } then: { [self] result in
+                return (account, true)
+            } then: { [self] (result: Result<(account: Account, isOnline: Bool), HermesError>) in
                 answer(id, result, own: principal.user)
             }
         case .changePassword(let change):
@@ -158,11 +160,14 @@ extension DelimitedSession {
         }
     }
 
-    private func answer(_ id: UInt64, _ result: Result<Account, HermesError>, own: UserID) {
+    private func answer(
+        _ id: UInt64,
+        _ result: Result<(account: Account, isOnline: Bool), HermesError>,
+        own: UserID
+    ) {
         switch result {
         case .failure(let error): fail(id, error)
-        case .success(let account):
-            let isOnline = messenger.sessions.isOnline(account.id)
+        case .success(let (account, isOnline)):
             succeed(id, .account(DelimitedTranslation.account(account, isOnline: isOnline, isOwn: account.id == own)))
         }
     }

@@ -48,15 +48,16 @@ extension DelimitedSession {
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
             // One more than asked for, to know whether there is more.
-            try await contacts.contacts(of: user, after: UserID(request.afterUid), limit: limit + 1)
-        } then: { [self] result in
+            let found = try await contacts.contacts(of: user, after: UserID(request.afterUid), limit: limit + 1)
+            return (found, try await contacts.online(among: found.map(\.account.id), for: user))
+        } then: { [self] (result: Result<(found: [Contact], online: Set<UserID>), HermesError>) in
             switch result {
             case .failure(let error): fail(id, error)
-            case .success(let found):
+            case .success(let (found, online)):
                 connection.charge(.page(entries: found.count))
                 var list = Hermes_V1_ContactList()
                 list.contacts = found.prefix(limit).map { contact in
-                    DelimitedTranslation.contact(contact, isOnline: messenger.sessions.isOnline(contact.account.id))
+                    DelimitedTranslation.contact(contact, isOnline: online.contains(contact.account.id))
                 }
                 list.more = found.count > limit
                 succeed(id, .contacts(list))

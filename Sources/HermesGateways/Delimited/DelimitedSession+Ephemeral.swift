@@ -63,16 +63,26 @@ extension DelimitedSession {
             case .unspecified, .UNRECOGNIZED: break
             }
         }
-        if !unwatched.isEmpty { sessions.unwatch(unwatched, by: sender.link.attachment) }
-        if !watched.isEmpty { sessions.watch(watched, by: sender.link.attachment) }
-        var list = Hermes_V1_PresenceList()
-        list.presences = watched.map { user in
-            var presence = Hermes_V1_Presence()
-            presence.uid = UInt32(user.rawValue)
-            presence.isOnline = sessions.isOnline(user)
-            return presence
+        let attachment = sender.link.attachment
+        if !unwatched.isEmpty { sessions.unwatch(unwatched, by: attachment) }
+        guard !watched.isEmpty else { return succeed(id, .presence(Hermes_V1_PresenceList())) }
+        let contacts = messenger.contacts
+        connection.ask { () async throws(HermesError) in
+            try await contacts.watch(watched, by: attachment)
+        } then: { [self] result in
+            switch result {
+            case .failure(let error): fail(id, error)
+            case .success(let online):
+                var list = Hermes_V1_PresenceList()
+                list.presences = watched.map { user in
+                    var presence = Hermes_V1_Presence()
+                    presence.uid = UInt32(user.rawValue)
+                    presence.isOnline = online.contains(user)
+                    return presence
+                }
+                succeed(id, .presence(list))
+            }
         }
-        succeed(id, .presence(list))
     }
 
     func signal(_ request: Hermes_V1_Signal, id: UInt64, from sender: Sender) {
@@ -96,7 +106,7 @@ extension DelimitedSession {
         let event = EphemeralEvent.signal(from: principal.user, device: principal.device, payload: payload)
         let messenger = messenger
         connection.ask { () async throws(HermesError) in
-            try await messenger.tell(peer, event, from: principal.user)
+            try await messenger.tellContact(peer, event, from: principal.user)
         } then: { [self] result in
             switch result {
             case .failure(let error): fail(id, error)

@@ -20,8 +20,8 @@ package final class DelimitedSession: GatewaySession {
     var lastReport: Duration?
 
     /// Where packets go instead of into frames of their own: another protocol carries them.
-    typealias Carrier = (Hermes_V1_Packet, Publication.DropClass) -> Carriage
     private let carrier: Carrier?
+    private var access = ClientAccess()
 
     /// What became of a packet that another protocol carries.
     enum Carriage {
@@ -30,11 +30,14 @@ package final class DelimitedSession: GatewaySession {
         case leftOut
     }
 
-    init(
-        connection: Connection,
-        environment: GatewayEnvironment,
-        carrier: Carrier? = nil
-    ) {
+    /// Another protocol that carries the packets.
+    struct Carrier {
+        let write: (Hermes_V1_Packet, Publication.DropClass) -> Carriage
+        /// What its client may do; a token may narrow it.
+        let rules: () -> BoundTopicRules?
+    }
+
+    init(connection: Connection, environment: GatewayEnvironment, carrier: Carrier? = nil) {
         self.connection = connection
         self.environment = environment
         self.carrier = carrier
@@ -81,6 +84,13 @@ package final class DelimitedSession: GatewaySession {
     var user: UserID? { sender?.principal.user }
 
     var principal: Principal? { sender?.principal }
+
+    /// Whether the connection may do something in a room, by the rules in force.
+    func may(_ action: TopicAction, _ room: RoomName) -> Bool {
+        if let carrier { return carrier.rules()?.may(action, room) ?? false }
+        guard let principal else { return false }
+        return access.may(action, room, ClientIdentity(principal), by: environment.access)
+    }
 
     private func receivedFromStranger(_ packet: Hermes_V1_Packet) {
         switch packet.body {
@@ -134,7 +144,7 @@ package final class DelimitedSession: GatewaySession {
 
     func write(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass = .control) {
         if let carrier {
-            switch carrier(packet, kind) {
+            switch carrier.write(packet, kind) {
             case .carried: break
             case .leftOut: if case .event = packet.body { sender?.link.leftOut() }
             }

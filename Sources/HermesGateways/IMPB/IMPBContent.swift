@@ -8,7 +8,7 @@ import SwiftProtobuf
 /// IMPB's contents as canonical ones, and back. What IMPB cannot name travels as custom content; its own kinds that have
 /// no canonical form travel under a type that begins with `impb/` and come out unchanged.
 enum IMPBContent {
-    private static let opaquePrefix = "impb/"
+    private static let opaquePrefix = CanonicalContent.ownTypePrefix
 
     // MARK: From IMPB
 
@@ -23,7 +23,11 @@ enum IMPBContent {
             return .failure(HermesError(.tooLarge, "ext has at most 32 pairs"))
         }
         for pair in message.ext { content.attributes[pair.key] = pair.value }
-        return CanonicalContent.validated(content)
+        if message.type == .custom, case .custom(let custom) = content.kind, custom.type.hasPrefix(opaquePrefix) {
+            let message = "keys that begin with \(opaquePrefix) are the server's own; choose another"
+            return .failure(HermesError(.invalidArgument, message))
+        }
+        return CanonicalContent.validated(content, isTranslated: true)
     }
 
     private static func kind(
@@ -32,13 +36,13 @@ enum IMPBContent {
     ) throws -> Hermes_V1_Content.OneOf_Kind {
         switch type {
         case .text:
-            return .text(try IMPB_msg_text_content(wire: bytes).text)
+            return .text(try body(IMPB_msg_text_content.self, bytes).text)
         case .image:
             var image = Hermes_V1_Content.Image()
-            image.url = try IMPB_msg_img_content(wire: bytes).imgURL
+            image.url = try body(IMPB_msg_img_content.self, bytes).imgURL
             return .image(image)
         case .sound:
-            let content = try IMPB_msg_sound_content(wire: bytes)
+            let content = try body(IMPB_msg_sound_content.self, bytes)
             var sound = Hermes_V1_Content.Sound()
             sound.durationSeconds = content.soundDuration
             sound.sourceURL = content.sourceURL
@@ -46,19 +50,19 @@ enum IMPBContent {
             sound.fileName = content.fildNme
             return .sound(sound)
         case .location:
-            let content = try IMPB_msg_location_content(wire: bytes).location
+            let content = try body(IMPB_msg_location_content.self, bytes).location
             var location = Hermes_V1_Content.Location()
             location.latitude = content.lat
             location.longitude = content.lon
             return .location(location)
         case .expression:
-            let content = try IMPB_msg_expression_content(wire: bytes)
+            let content = try body(IMPB_msg_expression_content.self, bytes)
             var expression = Hermes_V1_Content.Expression()
             expression.id = content.eid
             expression.name = content.name
             return .expression(expression)
         case .custom:
-            let info = try IMPB_msg_cumstom_content(wire: bytes).info
+            let info = try body(IMPB_msg_cumstom_content.self, bytes).info
             var custom = Hermes_V1_Content.Custom()
             custom.type = info.key
             custom.data = protobufBytes(info.value.utf8)
@@ -72,11 +76,44 @@ enum IMPBContent {
         }
     }
 
+    /// Parses bytes as what their type says.
+    ///
+    /// - Throws: also if nothing of them is: any text may parse as fields that nobody knows, and what the sender meant
+    ///   would arrive empty.
+    private static func body<Body: WireMessage>(_ type: Body.Type, _ bytes: [UInt8]) throws(WireError) -> Body {
+        let body = try Body(wire: bytes)
+        guard !body.unknownFields.data.isEmpty else { return body }
+        var known = body
+        known.unknownFields = UnknownStorage()
+        guard try !known.wireBytes(as: [UInt8].self).isEmpty else {
+            throw WireError(.badBody, "the body has no field of a \(Body.protoMessageName)")
+        }
+        return body
+    }
+
+    /// The type that a custom content of the server's own stands for; nil for everybody else's.
+    ///
+    /// Whatever is stored: no number that does not fit into 32 bits becomes an enum, for writing one destroys memory, and
+    /// none of a kind whose body has a form.
+    private static func opaqueType(_ type: String) -> IMPB_Content_type? {
+        let digits = type.dropFirst(opaquePrefix.count)
+        guard type.hasPrefix(opaquePrefix), let number = Int32(digits), String(number) == digits else { return nil }
+        switch IMPB_Content_type(rawValue: Int(number)) {
+        case .video: return .video
+        case .UNRECOGNIZED(let number): return .UNRECOGNIZED(number)
+        case .text, .image, .sound, .location, .expression, .custom, nil: return nil
+        }
+    }
+
     // MARK: To IMPB
 
     /// Puts content into a message.
     static func fill(_ message: inout some IMPBChatMessage, with content: MessageContent) {
-        let content = CanonicalContent.parsed(content)
+        fill(&message, with: CanonicalContent.parsed(content))
+    }
+
+    /// Puts content into a message.
+    static func fill(_ message: inout some IMPBChatMessage, with content: Hermes_V1_Content) {
         // Cannot fail: none of these messages has a required field.
         if let (type, bytes) = try? encoded(content.kind) {
             message.type = type
@@ -117,11 +154,7 @@ enum IMPBContent {
             content.name = expression.name
             return (.expression, try content.wireBytes())
         case .custom(let custom):
-            if custom.type.hasPrefix(opaquePrefix), let number = Int(custom.type.dropFirst(opaquePrefix.count)),
-                let type = IMPB_Content_type(rawValue: number)
-            {
-                return (type, protobufBytes(custom.data))
-            }
+            if let type = opaqueType(custom.type) { return (type, protobufBytes(custom.data)) }
             var content = IMPB_msg_cumstom_content()
             content.info.key = custom.type
             content.info.value = String(decoding: custom.data, as: UTF8.self)

@@ -19,7 +19,7 @@ extension IMPBSession {
             friends(request, seq: seq, from: sender)
         case .userInfoByID:
             guard let request: IMPB_get_user_info_by_id = parse(message.body, seq) else { return }
-            userInfo(request, seq: seq)
+            userInfo(request, seq: seq, from: sender)
         case .removeFriend:
             friend(.remove, message, seq: seq, from: sender)
         case .block:
@@ -66,16 +66,18 @@ extension IMPBSession {
         return account
     }
 
-    private func userInfo(_ request: IMPB_get_user_info_by_id, seq: UInt32) {
+    private func userInfo(_ request: IMPB_get_user_info_by_id, seq: UInt32, from sender: Sender) {
         let messenger = messenger
+        let viewer = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            try await Self.account(request.targetID, messenger)
-        } then: { [self] result in
+            let account = try await Self.account(request.targetID, messenger)
+            return (account, try await !messenger.contacts.online(among: [account.id], for: viewer).isEmpty)
+        } then: { [self] (result: Result<(account: Account, isOnline: Bool), HermesError>) in
             switch result {
             case .failure(let error): fail(seq, error)
-            case .success(let account):
+            case .success(let (account, isOnline)):
                 var answer = IMPB_user_info_res()
-                answer.userInfo = IMPBTranslation.userInfo(account, isOnline: messenger.sessions.isOnline(account.id))
+                answer.userInfo = IMPBTranslation.userInfo(account, isOnline: isOnline)
                 succeed(seq, answer)
             }
         }
@@ -90,13 +92,13 @@ extension IMPBSession {
         let contacts = messenger.contacts
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            try await contacts.accepted(of: user, skipped: skipped, limit: limit)
-        } then: { [self] result in
+            let found = try await contacts.accepted(of: user, skipped: skipped, limit: limit)
+            return (found, try await contacts.online(among: found.map(\.account.id), for: user))
+        } then: { [self] (result: Result<(found: [Contact], online: Set<UserID>), HermesError>) in
             switch result {
             case .failure(let error): fail(seq, error)
-            case .success(let found):
-                let sessions = messenger.sessions
-                guard let list = IMPBTranslation.userList(found, isOnline: { sessions.isOnline($0) }) else {
+            case .success(let (found, online)):
+                guard let list = IMPBTranslation.userList(found, isOnline: { online.contains($0) }) else {
                     return fail(seq, HermesError(.tooLarge, "the page does not fit into a frame; ask for fewer a page"))
                 }
                 succeed(seq, list)

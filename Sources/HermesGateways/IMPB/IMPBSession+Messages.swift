@@ -108,8 +108,10 @@ extension IMPBSession {
         } then: { [self] (result: Result<InboxPage, HermesError>) in
             switch result {
             case .failure(let error): fail(seq, error)
-            case .success(let page):
+            case .success(var page):
                 connection.charge(.page(entries: page.entries.count))
+                // What does not fit into the queue would end the connection; the client pulls on from where this ends.
+                page = DelimitedTranslation.cut(page, toBytes: environment.settings.limits.outboundQueueBytes / 2)
                 var answer = IMPB_pull_response()
                 answer.epoch = page.position.epoch
                 answer.headSeq = page.position.head

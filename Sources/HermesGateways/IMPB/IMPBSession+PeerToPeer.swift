@@ -27,34 +27,24 @@ extension IMPBSession {
         let messenger = messenger
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            let exists = try await messenger.accounts.account(.id(target)) != nil
-            return (exists, try await messenger.contacts.isBlocked(user, by: target))
-        } then: { [self] (result: Result<(exists: Bool, isBlocked: Bool), HermesError>) in
+            try await messenger.checkLink(user, target)
+            return try await messenger.accounts.account(.id(target)) != nil
+        } then: { [self] result in
             switch result {
             case .failure(let error): fail(seq, error)
-            case .success(let found):
-                // To whom it blocks it is never there.
-                let attachments = found.isBlocked ? [] : messenger.sessions.attachments(of: target)
-                answerLink(to: target, attachments, exists: found.exists, seq: seq, from: sender)
+            case .success(let exists): answerLink(to: target, exists: exists, seq: seq, from: sender)
             }
         }
     }
 
-    private func answerLink(
-        to target: UserID,
-        _ attachments: [any Attachment],
-        exists: Bool,
-        seq: UInt32,
-        from sender: Sender
-    ) {
+    /// The target is told the sponsor's addresses, for it is the sponsor that asks. The target's own the sponsor gets once
+    /// the target has agreed, which it does by posting them.
+    private func answerLink(to target: UserID, exists: Bool, seq: UInt32, from sender: Sender) {
         let own = sender.link.attachment.directAddress ?? DirectAddress()
         var answer = IMPB_p2pconnect_response()
         answer.isExit = exists
-        answer.isOnline = exists && !attachments.isEmpty
+        answer.isOnline = exists && messenger.sessions.isOnline(target)
         answer.sponsorIpInfo = IMPBTranslation.addresses(own)
-        for case let attachment as SessionAttachment in attachments {
-            if let address = attachment.directAddress { answer.targetIpInfo = IMPBTranslation.addresses(address) }
-        }
         succeed(seq, answer)
         guard answer.isOnline else { return }
         let request = IMPBTranslation.signal(from: sender.principal.user, to: target, own, isReady: false)
@@ -77,7 +67,7 @@ extension IMPBSession {
         let messenger = messenger
         connection.ask { () async throws(HermesError) in
             guard let event else { return 0 }
-            return try await messenger.tell(sponsor, event, from: user)
+            return try await messenger.tellContact(sponsor, event, from: user)
         } then: { [self] result in
             switch result {
             case .failure(let error): fail(seq, error)

@@ -130,15 +130,16 @@ extension IMPBSession {
         guard let user = UserID(request.uid) else {
             return fail(seq, HermesError(.invalidArgument, "a uid is 1 to 2^31-1"))
         }
-        let accounts = messenger.accounts
+        let messenger = messenger
+        let viewer = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            try await accounts.account(.id(user))
-        } then: { [self] result in
+            let account = try await messenger.accounts.account(.id(user))
+            return (account, try await !messenger.contacts.online(among: [user], for: viewer).isEmpty)
+        } then: { [self] (result: Result<(account: Account?, isOnline: Bool), HermesError>) in
             switch result {
             case .failure(let error): fail(seq, error)
-            case .success(nil): fail(seq, HermesError(.notFound, "there is no account \(user)"))
-            case .success(let account?):
-                let isOnline = messenger.sessions.isOnline(user)
+            case .success((nil, _)): fail(seq, HermesError(.notFound, "there is no account \(user)"))
+            case .success(let (account?, isOnline)):
                 var answer = IMPB_User_info_response()
                 answer.userInfo = IMPBTranslation.userInfo(account, isOnline: isOnline)
                 if user == sender.principal.user, let address = sender.link.attachment.directAddress {

@@ -6,9 +6,6 @@ import HermesWire
 
 /// The core's words as IMPB's.
 enum IMPBTranslation {
-    /// Room for a frame's other fields beside a text that was cut.
-    private static let maxCutTextBytes = 60_000
-
     // MARK: Errors
 
     static func error(_ error: HermesError) -> IMPB_ErrorMsg {
@@ -143,7 +140,7 @@ enum IMPBTranslation {
         return notification(.recalled, for: reader, body)
     }
 
-    /// A message as a frame's body; a text that does not fit into a frame is cut, and says so in `ext`.
+    /// A message as a frame's body; a ``StandIn`` where the content does not fit into a frame.
     static func base(_ message: Message, seq: UInt64, reader: Principal) -> IMPB_base_msg {
         switch message.conversation {
         case .group(let group):
@@ -178,14 +175,8 @@ enum IMPBTranslation {
         if !message.isRecalled { IMPBContent.fill(&body, with: message.content) }
         var base = base(type, body)
         if base.body.count > IMPBFrame.maxBodyBytes - 16 {
-            var text = ""
-            if case .text(let whole) = CanonicalContent.parsed(message.content).kind { text = cut(whole) }
-            var mark = IMPB_ext_key_info()
-            mark.key = "truncated"
-            mark.value = "1"
-            body.ext = [mark]
-            body.type = .text
-            body.content = (try? IMPBContent.text(text)).map { protobufBytes($0) } ?? body.content
+            let standIn = StandIn(for: CanonicalContent.parsed(message.content), bytes: message.content.bytes.count)
+            IMPBContent.fill(&body, with: standIn.content)
             base = self.base(type, body)
         }
         return base
@@ -197,14 +188,6 @@ enum IMPBTranslation {
         // Cannot fail: the message has no required fields.
         if let bytes: [UInt8] = try? body.wireBytes() { base.body = protobufBytes(bytes) }
         return base
-    }
-
-    private static func cut(_ text: String) -> String {
-        var end = text.utf8.index(text.startIndex, offsetBy: maxCutTextBytes, limitedBy: text.endIndex) ?? text.endIndex
-        while end > text.startIndex, end.samePosition(in: text.unicodeScalars) == nil {
-            end = text.utf8.index(before: end)
-        }
-        return String(text[..<end])
     }
 
     /// The newest of `found` that fit into a frame.

@@ -14,6 +14,7 @@ struct LiveRoomMetrics: Sendable {
     private let serverType = counter("server_type")
     private let unknownType = counter("unknown_type")
     private let applicationType = counter("application_type")
+    private let forbidden = counter("forbidden")
 
     func ignored(_ reason: LiveRoomSession.Ignored) {
         switch reason {
@@ -23,6 +24,7 @@ struct LiveRoomMetrics: Sendable {
         case .serverType: serverType.increment()
         case .unknownType: unknownType.increment()
         case .applicationType: applicationType.increment()
+        case .forbidden: forbidden.increment()
         }
     }
 }

@@ -93,6 +93,9 @@ extension LiveRoomSession {
         }
     }
 
+    /// The join that was just received was not passed on.
+    mutating func joinRefused() { joinBody = nil }
+
     // MARK: Going
 
     /// The server wants the viewer gone.

@@ -59,6 +59,8 @@ package struct LiveRoomSession: Sendable {
         case unknownType
         /// The application's own type, which this listener does not forward.
         case applicationType
+        /// The rules for topics do not let this viewer say anything in the room.
+        case forbidden
     }
 
     package let rules: LiveRoomRules
@@ -100,6 +102,11 @@ package struct LiveRoomDeparture: Hashable, Sendable {
     package init(room: RoomName, announcement: ByteBuffer?) {
         self.room = room
         self.announcement = announcement
+    }
+
+    /// The same, silent where the viewer may not say anything.
+    func said(if isAllowed: Bool) -> LiveRoomDeparture {
+        isAllowed ? self : LiveRoomDeparture(room: room, announcement: nil)
     }
 }
 

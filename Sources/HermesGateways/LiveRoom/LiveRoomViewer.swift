@@ -23,6 +23,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private var topic: TopicName
     private var subscription: TopicSubscription?
     private var attachment: SessionAttachment?
+    private var access = ClientAccess()
     private var isServerStopping = false
 
     init(connection: Connection, gateway: LiveRoomGateway) {
@@ -44,8 +45,10 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     // MARK: What the connection says
 
     package func opened() {
-        // Without an account there is nothing to wait for; where one is needed, the deadline holds until it is bound.
-        if !session.rules.requiresAccount { connection.authenticated() }
+        // Where an account is needed, by the listener or by the rules, the deadline holds until one is bound.
+        guard !session.rules.requiresAccount, may(.subscribe, session.room) else { return }
+        // Without one there is nothing to wait for.
+        connection.authenticated()
         perform(session.accepted())
     }
 
@@ -83,6 +86,23 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         return true
     }
 
+    package func accessChanged() {
+        guard subscription != nil, !may(.subscribe, session.room) else { return }
+        let refusal = BoundTopicRules.refusal(.subscribe, session.room)
+        perform(session.removalDecided(LiveRoomTranslation.kick(for: refusal)))
+    }
+
+    /// Whether the viewer may do something in a room, by the rules in force.
+    private func may(_ action: TopicAction, _ room: RoomName) -> Bool {
+        let principal = session.principal
+        return access.may(
+            action,
+            room,
+            principal.map { ClientIdentity($0) } ?? ClientIdentity(clientID: ""),
+            by: gateway.environment.access
+        )
+    }
+
     // MARK: Actions
 
     private func perform(_ action: LiveRoomSession.Action, frame: LiveRoomFrame? = nil) {
@@ -94,14 +114,24 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         case .enter(let room):
             enter(room)
         case .publish:
+            guard may(.publish, session.room) else {
+                // The others were told nothing, and are told of no leave.
+                if frame?.type == .join { session.joinRefused() }
+                return gateway.metrics.ignored(.forbidden)
+            }
             if let frame { publish(frame) }
         case .checkToken(let entry):
             check(entry)
         case .move(let departure, let room):
             if let departure { depart(departure) }
+            guard may(.subscribe, room) else {
+                let kick = LiveRoomTranslation.kick(for: BoundTopicRules.refusal(.subscribe, room))
+                return perform(session.removalDecided(kick))
+            }
+            connection.authenticated()
             if subscription == nil { enter(room) }
         case .leave(let departure):
-            depart(departure)
+            depart(departure.map { $0.said(if: may(.publish, $0.room)) })
             connection.end(.finished)
         case .kick(let kick, let departure):
             depart(departure)
@@ -156,6 +186,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
             switch result {
             case .success(let principal):
                 let action = session.entryAccepted(principal)
+                access.forget()
                 if session.principal != nil { attach(principal) }
                 perform(action)
             case .failure(let error):

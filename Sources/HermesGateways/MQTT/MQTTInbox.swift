@@ -136,11 +136,8 @@ final class MQTTInbox {
     }
 
     /// A packet as the client wrote it.
-    static func packet(from payload: ByteBuffer, isJSON: Bool) throws -> Hermes_V1_Packet {
-        guard isJSON else { return try Hermes_V1_Packet(wire: payload) }
-        var options = JSONDecodingOptions()
-        options.messageDepthLimit = 32
-        return try Hermes_V1_Packet(jsonUTF8Bytes: Array(payload.readableBytesView), options: options)
+    static func packet(from payload: ByteBuffer, isJSON: Bool) throws(WireError) -> Hermes_V1_Packet {
+        isJSON ? try Hermes_V1_Packet(wireJSON: payload) : try Hermes_V1_Packet(wire: payload)
     }
 }
 

@@ -89,7 +89,9 @@ extension MQTTSession {
 
     /// Subscriptions stay as they are; what they match is delivered only as far as the new rules allow.
     package func accessChanged() {
-        if let client { refilter(client) }
+        guard let client else { return }
+        refilter(client)
+        client.inbox?.packets.accessChanged()
     }
 
     /// Looks anew at what each subscription may not have of what it matches.

@@ -41,10 +41,11 @@ extension MQTTSession {
         account.inbox = inbox
         inbox.change(to: form)
         guard inbox.packets == nil else { return }
-        let packets = DelimitedSession(connection: connection, environment: environment) {
-            [unowned self] packet, kind in
-            writeDown(packet, kind)
-        }
+        let carrier = DelimitedSession.Carrier(
+            write: { [unowned self] packet, kind in writeDown(packet, kind) },
+            rules: { [unowned self] in self.client?.access(environment.access) }
+        )
+        let packets = DelimitedSession(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
         packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
         // Now there is a way to warn.

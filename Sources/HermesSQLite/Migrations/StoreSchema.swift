@@ -20,6 +20,7 @@ enum StoreSchema {
         ("008 what waits, by sender", addEntryWeights),
         ("009 shared subscriptions of queued publications", addShares),
         ("010 where logins come from", addLoginTables),
+        ("011 read marks", createReadMarks),
     ]
 
     static var version: Int { migrations.count }

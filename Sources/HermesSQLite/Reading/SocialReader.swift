@@ -63,6 +63,17 @@ struct SocialReader {
         return contacts
     }
 
+    func blockers(of user: UserID, among users: [UserID]) throws -> Set<UserID> {
+        let query = try PreparedStatement(db, "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND blocks = 1")
+        query.bind(user, at: 2)
+        var blockers: Set<UserID> = []
+        for other in users {
+            query.bind(other, at: 1)
+            if try query.first({ _ in true }) == true { blockers.insert(other) }
+        }
+        return blockers
+    }
+
     func group(_ id: GroupID) throws -> Group? {
         let members = try members(of: id)
         let query = try PreparedStatement(

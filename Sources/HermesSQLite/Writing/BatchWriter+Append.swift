@@ -225,6 +225,19 @@ extension BatchWriter {
         return outcome
     }
 
+    /// - Returns: nil where nothing was ever said.
+    mutating func knownConversation(_ id: ConversationID) throws -> WriterCache.Conversation? {
+        if let known = cache.conversations[id] { return known }
+        let columns = ConversationColumns(id)
+        let statement = statements.selectConversation
+        statement.bind(columns.kind, at: 1)
+        statement.bind(columns.a, at: 2)
+        statement.bind(columns.b, at: 3)
+        let found = try statement.first { WriterCache.Conversation(key: $0.integer(0), lastSeq: $0.unsigned(1)) }
+        if let found { cache.conversations[id] = found }
+        return found
+    }
+
     private mutating func loadConversation(_ id: ConversationID) throws -> WriterCache.Conversation {
         if let known = cache.conversations[id] { return known }
         let columns = ConversationColumns(id)

@@ -8,7 +8,7 @@ import HermesCore
 extension BatchWriter {
     /// What an account alone has rows in, by "user". Its inbox may be long: purge deletes that.
     private static let tables = [
-        "token", "push_token", "device", "known_network", "push_collapse", "webhook_mark", "inbox_head",
+        "token", "push_token", "device", "known_network", "push_collapse", "webhook_mark", "read_mark", "inbox_head",
     ]
 
     mutating func deleteAccount(_ user: UserID) throws -> WriteOutcome {

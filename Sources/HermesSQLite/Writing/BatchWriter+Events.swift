@@ -9,9 +9,6 @@ extension BatchWriter {
         // Pushes have a way of their own.
         if case .push = event { return .refused(Refusals.notAnEvent) }
         guard let (kind, payload) = EventCoding.encode(event) else { return .refused(Refusals.notAnEvent) }
-        if case .readMark(let conversation, let user, _) = event, try !isMember(user, of: conversation) {
-            return .refused(Group.notAMember)
-        }
         if let refusal = try refusal(of: recipients) { return .refused(refusal) }
         let statement = statements.insertEvent
         var deliveries: [InboxDelivery] = []
@@ -32,6 +29,30 @@ extension BatchWriter {
             deliveries.append(InboxDelivery(user: user, entry: entry))
         }
         return .eventAppended(deliveries)
+    }
+
+    mutating func markRead(
+        _ conversation: ConversationID,
+        by reader: UserID,
+        upTo seq: UInt64
+    ) throws -> WriteOutcome {
+        guard try loadInbox(of: reader) else { return .refused(Refusals.noSuchAccount) }
+        let peer = try conversation.reader(reader)
+        guard try isMember(reader, of: conversation) else { return .refused(Group.notAMember) }
+        guard let known = try knownConversation(conversation) else { return .eventAppended([]) }
+        let mark = min(seq, known.lastSeq)
+        // The mark counts where it is ahead of the last; one statement finds that out and notes it.
+        statements.moveReadMark.bind(reader, at: 1)
+        statements.moveReadMark.bind(known.key, at: 2)
+        statements.moveReadMark.bind(mark, at: 3)
+        guard try statements.moveReadMark.first({ _ in true }) == true else { return .eventAppended([]) }
+        var recipients = [reader]
+        if let peer, try loadInbox(of: peer), cache.inboxes[peer]?.blocked.contains(reader) != true,
+            cache.inboxes[reader]?.blocked.contains(peer) != true
+        {
+            recipients.append(peer)
+        }
+        return try appendEvent(.readMark(conversation, by: reader, upTo: mark), to: recipients)
     }
 
     mutating func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) throws -> WriteOutcome {

@@ -59,8 +59,8 @@ struct BatchWriter {
         switch operation {
         case .append(let append):
             try self.append(append)
-        case .appendEvent(let event, let recipients):
-            try appendEvent(event, to: recipients)
+        case .markRead(let conversation, let user, let seq):
+            try markRead(conversation, by: user, upTo: seq)
         case .acknowledge(let user, let device, let seq):
             try acknowledge(user, device, upTo: seq)
         case .recall(let id, let conversation, let user, let notBefore):

@@ -19,6 +19,7 @@ struct Statements {
     let insertClientID: PreparedStatement
     let selectCursors: PreparedStatement
     let updateCursor: PreparedStatement
+    let moveReadMark: PreparedStatement
 
     init(_ db: Database) throws {
         selectInbox = try PreparedStatement(db, SQL.selectInbox)
@@ -35,6 +36,7 @@ struct Statements {
         insertClientID = try PreparedStatement(db, SQL.insertClientID)
         selectCursors = try PreparedStatement(db, SQL.selectCursors)
         updateCursor = try PreparedStatement(db, SQL.updateCursor)
+        moveReadMark = try PreparedStatement(db, SQL.moveReadMark)
     }
 
     /// Their texts; parameters are bound by position.
@@ -74,5 +76,9 @@ struct Statements {
         static let insertClientID = "INSERT INTO client_id_fresh (sender, client_id, message) VALUES (?, ?, ?)"
         static let selectCursors = "SELECT device_id, cursor FROM device WHERE user = ?"
         static let updateCursor = "UPDATE device SET cursor = ? WHERE user = ? AND device_id = ?"
+        static let moveReadMark = """
+            INSERT INTO read_mark (user, conversation, seq) SELECT ?1, ?2, ?3 WHERE ?3 > 0 \
+            ON CONFLICT DO UPDATE SET seq = excluded.seq WHERE excluded.seq > read_mark.seq RETURNING 1
+            """
     }
 }

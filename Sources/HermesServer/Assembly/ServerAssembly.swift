@@ -159,7 +159,12 @@ package final class ServerAssembly: Sendable {
                     api: settings.api.isEnabled
                         ? API(
                             settings.api,
-                            core: APICore(messenger: messenger, keys: keys, loops: environment.loops),
+                            core: APICore(
+                                messenger: messenger,
+                                keys: keys,
+                                loops: environment.loops,
+                                access: environment.access
+                            ),
                             logger: logger
                         ) : nil,
                     outbound: outbound,

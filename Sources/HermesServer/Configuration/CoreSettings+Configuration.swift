@@ -27,7 +27,9 @@ extension MessageSettings {
         self.init(
             maxContentBytes: settings.maxMessageBytes,
             retention: settings.retention,
-            recallWindow: settings.recallWindow
+            recallWindow: settings.recallWindow,
+            contactRequestsPerHour: settings.contactRequestsPerHour,
+            groupEntriesPerHour: settings.groupEntriesPerHour
         )
     }
 }

@@ -64,6 +64,18 @@ extension ServerSettings {
         in: .seconds(0) ... .seconds(365 * 86_400),
         "How long after it was sent a message can be taken back."
     )
+    private static let contactRequests = Setting.number(
+        "limits.contactRequestsPerHour",
+        default: 200,
+        in: 1...1_000_000,
+        "How many others one account may ask to be contacts in an hour."
+    )
+    private static let groupEntries = Setting.number(
+        "limits.groupEntriesPerHour",
+        default: 20_000,
+        in: 1...100_000_000,
+        "Entries of inboxes that one account may cause in an hour by creating and changing groups."
+    )
     private static let maxDevices = Setting.number(
         "accounts.devices",
         default: 50,
@@ -160,7 +172,8 @@ extension ServerSettings {
         + GatewaySettings.settings.filter { $0.key.hasPrefix("limits.") } + [
             messageBytes.descriptor, inboxBytes.descriptor, inboxEntries.descriptor, unreadBytes.descriptor,
             loginFailures.descriptor, registrationsPerAddress.descriptor,
-            registrationsPerHour.descriptor, recallWindow.descriptor,
+            registrationsPerHour.descriptor, contactRequests.descriptor, groupEntries.descriptor,
+            recallWindow.descriptor,
         ]
         + GatewaySettings.settings.filter { setting in
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
@@ -184,6 +197,8 @@ extension ServerSettings {
             ),
             maxUnreadBytes: try values.value(of: Self.unreadBytes),
             recallWindow: try values.value(of: Self.recallWindow),
+            contactRequestsPerHour: try values.value(of: Self.contactRequests),
+            groupEntriesPerHour: try values.value(of: Self.groupEntries),
             registration: try values.value(of: Self.registration),
             registrationsPerAddress: try values.value(of: Self.registrationsPerAddress),
             registrationsPerHour: try values.value(of: Self.registrationsPerHour),

@@ -54,6 +54,10 @@ package struct ServerSettings: Sendable {
     package var registrationsPerAddress: Int
     /// Accounts that all may make in an hour; 0: any number.
     package var registrationsPerHour: Int
+    /// How many accounts one account may ask to be contacts in an hour.
+    package var contactRequestsPerHour: Int
+    /// How many entries of inboxes one account may cause by groups in an hour.
+    package var groupEntriesPerHour: Int
     package var maxDevices: Int
     /// No setting: what a new password hash costs, lowered by tests alone.
     package var passwordCost = PasswordHasher.Parameters.standard

@@ -68,10 +68,7 @@ package enum MessageStoreConformance {
                 [
                     .append(world.message("a", from: 0, to: 1)),
                     .append(toStranger),
-                    .appendEvent(
-                        .readMark(world.conversation(0, 1), by: stranger, upTo: 1),
-                        recipients: [world[0].user, stranger]
-                    ),
+                    .markRead(.direct(between: world[0].user, and: stranger), by: stranger, upTo: 1),
                     .acknowledge(stranger, StoreWorld.phone, upTo: 1),
                     .append(world.message("b", from: 0, to: 1)),
                 ],
@@ -191,23 +188,18 @@ package enum MessageStoreConformance {
             }
             try expectEqual(message.conversation, .group(group))
         },
-        ConformanceCase("Events stand in inboxes; messages and holes are not events") { makeStore in
+        ConformanceCase("A read mark stands in the inboxes of both, the reader's first") { makeStore in
             let world = try await StoreWorld(makeStore)
             try world.send("a", from: 0, to: 1)
-            let mark = InboxEvent.readMark(world.conversation(0, 1), by: world[1].user, upTo: 1)
-            let both = [world[1].user, world[0].user]
-            guard case .eventAppended(let deliveries) = try world.commit(.appendEvent(mark, recipients: both)) else {
+            let mark = WriteOperation.markRead(world.conversation(0, 1), by: world[1].user, upTo: 1)
+            guard case .eventAppended(let deliveries) = try world.commit(mark) else {
                 throw ConformanceFailure(description: "not appended")
             }
-            try expectEqual(deliveries.map(\.user), both)
+            try expectEqual(deliveries.map(\.user), [world[1].user, world[0].user])
             let page = try await world.store.entries(of: world[0].user, after: 1, limit: 10)
             try expectEqual(page.entries, [deliveries[1].entry])
-            try expectEqual(page.entries.first?.event, mark)
-            try expectEqual(
-                try world.refusal(.appendEvent(.expired(through: 3), recipients: both)),
-                .invalidArgument
-            )
-            try expectEqual(try world.refusal(.appendEvent(mark, recipients: [])), .invalidArgument)
+            let event = InboxEvent.readMark(world.conversation(0, 1), by: world[1].user, upTo: 1)
+            try expectEqual(page.entries.first?.event, event)
         },
         ConformanceCase("An empty batch and empty contents are fine") { makeStore in
             let world = try await StoreWorld(makeStore)

@@ -52,6 +52,50 @@ package enum SocialStoreConformance {
             try expectEqual(try await world.inbox(1), ["1:a", "2:c", "3:d", "4:f"])
             try expectEqual(try await world.contacts(1), [])
         },
+        ConformanceCase("Who blocks somebody is found among many") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 4)
+            try world.contact(.block, 1, 0)
+            try world.contact(.block, 3, 0)
+            try world.contact(.block, 0, 2)
+            let all = world.people.map(\.user)
+            let blockers = try await world.store.blockers(of: world[0].user, among: all)
+            try expectEqual(blockers, [world[1].user, world[3].user])
+            try expectEqual(try await world.store.blockers(of: world[0].user, among: [world[2].user]), [])
+            try world.contact(.unblock, 1, 0)
+            try expectEqual(try await world.store.blockers(of: world[0].user, among: all), [world[3].user])
+        },
+        ConformanceCase("Read marks move ahead, no further than the last message, and between the two who may talk") {
+            makeStore in
+            let world = try await StoreWorld(makeStore, people: 3)
+            func mark(_ reader: Int, _ other: Int, _ seq: UInt64) throws -> WriteOutcome {
+                try world.commit(.markRead(world.conversation(reader, other), by: world[reader].user, upTo: seq))
+            }
+            _ = try mark(0, 1, 5)
+            try expectEqual(try await world.inbox(1), [], "nothing was said")
+            for text in ["a", "b", "c"] { try world.send(text, from: 1, to: 0) }
+            for seq: UInt64 in [2, 2, 1, 9, 3, .max / 2] { _ = try mark(0, 1, seq) }
+            try expectEqual(try await world.inbox(1, after: 3), ["4:read 2", "5:read 3"])
+            try expectEqual(try await world.inbox(0, after: 3), ["4:read 2", "5:read 3"])
+            // The other's marks are its own.
+            _ = try mark(1, 0, 1)
+            try expectEqual(try await world.inbox(0, after: 5), ["6:read 1"])
+            // Neither a blocked reader's marks nor the marks of one who blocks are told; the reader's devices are.
+            try world.send("d", from: 1, to: 0)
+            try world.contact(.block, 1, 0)
+            _ = try mark(0, 1, 4)
+            _ = try mark(1, 0, 4)
+            try expectEqual(try await world.inbox(0, after: 6), ["7:d", "8:read 4"])
+            try expectEqual(try await world.inbox(1, after: 6), ["7:d", "8:read 4"])
+            guard let stranger = UserID(rawValue: 77) else { return }
+            let conversation = world.conversation(0, 1)
+            try expectEqual(try world.refusal(.markRead(conversation, by: world[2].user, upTo: 1)), .forbidden)
+            try expectEqual(try world.refusal(.markRead(conversation, by: stranger, upTo: 1)), .notFound)
+            // Of who is gone, nobody is told but oneself.
+            _ = try world.commit(.deleteAccount(world[1].user))
+            try world.send("to myself", from: 0, to: 0)
+            _ = try mark(0, 0, 1)
+            try expectEqual(try await world.inbox(0, after: 8), ["9:to myself", "10:read 1"])
+        },
         ConformanceCase("Within one batch a block counts from its place on") { makeStore in
             let world = try await StoreWorld(makeStore)
             let outcomes = try world.store.commit(
@@ -221,8 +265,8 @@ package enum SocialStoreConformance {
             }
             try expectEqual(try await world.inbox(1, after: 1), ["2:a", "3:membersRemoved by 1 2"])
             try expectEqual(try await world.inbox(2, after: 1), ["2:a", "3:membersRemoved by 1 2", "4:c"])
-            let mark = InboxEvent.readMark(.group(group), by: world[1].user, upTo: 1)
-            try expectEqual(try world.refusal(.appendEvent(mark, recipients: [world[1].user])), .forbidden)
+            let mark = WriteOperation.markRead(.group(group), by: world[1].user, upTo: 1)
+            try expectEqual(try world.refusal(mark), .forbidden)
             guard case .appended(let receipt, _) = outcomes[0] else { return }
             try expectEqual(
                 try world.refusal(
@@ -253,7 +297,7 @@ package enum SocialStoreConformance {
 }
 
 extension StoreWorld {
-    fileprivate func contactOperation(
+    func contactOperation(
         _ command: ContactCommand,
         _ one: Int,
         _ other: Int,
@@ -262,7 +306,7 @@ extension StoreWorld {
         .contact(command, by: people[one], peer: people[other].user, message: message)
     }
 
-    fileprivate func contact(_ command: ContactCommand, _ one: Int, _ other: Int, message: String = "") throws {
+    func contact(_ command: ContactCommand, _ one: Int, _ other: Int, message: String = "") throws {
         let outcome = try commit(contactOperation(command, one, other, message: message))
         guard case .eventAppended = outcome else { throw ConformanceFailure(description: "refused: \(outcome)") }
     }
@@ -274,7 +318,7 @@ extension StoreWorld {
     }
 
     /// A group of the first person and these.
-    fileprivate func create(_ others: [Int]) throws -> GroupID {
+    func create(_ others: [Int]) throws -> GroupID {
         try group(.create(name: "group", members: others.map { people[$0].user })).id
     }
 
@@ -287,7 +331,7 @@ extension StoreWorld {
     }
 
     /// A message to a group.
-    fileprivate func talk(_ text: String, _ person: Int, _ group: GroupID) -> WriteOperation {
+    func talk(_ text: String, _ person: Int, _ group: GroupID) -> WriteOperation {
         .append(
             MessageAppend(
                 id: Self.nextID(),

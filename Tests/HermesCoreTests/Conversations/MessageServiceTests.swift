@@ -150,9 +150,15 @@ import Testing
                 messenger.messages.markRead(conversation, upTo: seq, by: caller) { continuation.resume(returning: $0) }
             }.get()
         }
+        // Nothing was said: nothing is read.
         try await mark(.max, by: principal(2))
-        let expected = InboxEvent.readMark(conversation, by: try user(2), upTo: UInt64(Int64.max))
-        for number in [1, 2] as [Int32] { #expect(try await entries(of: number).map(\.event) == [expected]) }
+        for number in [1, 2] as [Int32] { #expect(try await entries(of: number).isEmpty) }
+        _ = try await send(draft(), from: principal(1))
+        for seq in [.max, 1, .max] as [UInt64] { try await mark(seq, by: principal(2)) }
+        let expected = InboxEvent.readMark(conversation, by: try user(2), upTo: 1)
+        for number in [1, 2] as [Int32] {
+            #expect(try await entries(of: number).dropFirst().map(\.event) == [expected])
+        }
         #expect(await code { try await mark(0, by: principal(2)) } == .invalidArgument)
         #expect(await code { try await mark(1, by: principal(3)) } == .forbidden)
         await messenger.shutdown()

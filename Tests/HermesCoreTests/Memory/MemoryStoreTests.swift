@@ -14,6 +14,11 @@ struct MemoryStoreTests {
         try await conformanceCase.run(Self.makeStore)
     }
 
+    @Test(arguments: InboxRuleConformance.cases)
+    func inboxesOfOthers(_ conformanceCase: ConformanceCase) async throws {
+        try await conformanceCase.run(Self.makeStore)
+    }
+
     @Test(arguments: SocialStoreConformance.cases)
     func social(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)

@@ -90,6 +90,7 @@ struct DelimitedConversationTests {
             #expect(typing.uid == annUID)
             #expect(typing.conversation.uid == annUID)
 
+            try await server.befriend(annUID, bobUID)
             try await ann.ask(
                 3,
                 .signal(

@@ -67,15 +67,20 @@ struct DelimitedSocialTests {
             }
             #expect(try await !ann.ask(2, .typing(typing)).hasError)
             #expect(try await bob.ephemeral().typing.uid == annUID)
-            #expect(try await !ann.ask(3, .signal(signal("before"))).hasError)
+            let forbidden = HermesError.Code.forbidden.rawValue
+            #expect(try await ann.ask(3, .signal(signal("a stranger's"))).error.code == forbidden)
+            try await server.befriend(annUID, bobUID)
+            #expect(try await !ann.ask(4, .signal(signal("before"))).hasError)
             #expect(try await bob.ephemeral().signal.signal.sessionID == "before")
 
             #expect(try await !bob.contact(2, .block(.with { $0.uid = annUID })).hasError)
-            // As if bob did not look, and were not there.
-            #expect(try await !ann.ask(4, .typing(typing)).hasError)
-            #expect(try await ann.ask(5, .signal(signal("blocked"))).error.code == HermesError.Code.notFound.rawValue)
+            // As if bob did not look.
+            #expect(try await !ann.ask(5, .typing(typing)).hasError)
+            #expect(try await ann.ask(6, .signal(signal("blocked"))).error.code == forbidden)
             #expect(try await !bob.contact(3, .unblock(.with { $0.uid = annUID })).hasError)
-            #expect(try await !ann.ask(6, .signal(signal("after"))).hasError)
+            #expect(try await ann.ask(7, .signal(signal("no contact any more"))).error.code == forbidden)
+            try await server.befriend(annUID, bobUID)
+            #expect(try await !ann.ask(8, .signal(signal("after"))).hasError)
             #expect(try await bob.ephemeral().signal.signal.sessionID == "after")
         }
     }

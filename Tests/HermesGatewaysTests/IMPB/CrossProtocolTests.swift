@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesCore
 import HermesWire
 import SwiftProtobuf
 import Testing
@@ -80,12 +81,76 @@ struct CrossProtocolTests {
             #expect(image.type == .image)
             #expect(try IMPB_msg_img_content(wire: image.content).imgURL == "https://example.org/a.png")
             #expect(image.ext.map(\.key) == ["caption"])
+        }
+    }
 
-            // Longer than a frame of IMPB: cut, and it says so.
-            try await desk.send(String(repeating: "é", count: 32_760), to: annUID, id: 6)
-            let long = try await tablet.message()
-            #expect(long.text.utf8.count == 60_000)
-            #expect(long.ext.map(\.key) == ["truncated"])
+    @Test("what IMPB cannot carry arrives whole elsewhere, and over IMPB something stands in for it")
+    func standIn() async throws {
+        try await GatewayTestServer.with { server in
+            let desk = try await server.delimited()
+            let annUID = try await desk.register("ann", device: "desk").uid
+            let tablet = try await server.impb()
+            _ = try await tablet.logIn("ann", device: "tablet")
+            let bob = try await server.delimited()
+            _ = try await bob.register("bob")
+
+            let text = String(repeating: "é", count: 32_760)
+            try await bob.send(text, to: annUID, id: 6)
+            let id = try await bob.receipt(6).messageID
+            #expect(try await desk.event().message.content.text == text)
+            let stoodIn = try await tablet.message()
+            #expect(stoodIn.messageID == id)
+            #expect(stoodIn.text == "[text of 65524 bytes, too large for this client; another one shows it]")
+            #expect(stoodIn.ext.map(\.key) == ["stand_in", "stand_in_bytes"])
+            #expect(stoodIn.ext.map(\.value) == ["text", "65524"])
+
+            var send = Hermes_V1_Send()
+            send.to.uid = annUID
+            send.content.custom.type = "drawing"
+            send.content.custom.data = Data(repeating: 7, count: 65_490)
+            try await bob.write(7, .send(send))
+            #expect(try await desk.event().message.content == send.content)
+            let drawing = try await tablet.message()
+            #expect(drawing.ext.map(\.value) == ["custom", "65507"])
+
+            // The longest that fits is carried whole.
+            let fitting = String(repeating: "x", count: 65_000)
+            try await bob.send(fitting, to: annUID, id: 8)
+            #expect(try await tablet.message().text == fitting)
+        }
+    }
+
+    @Test func typesOfTheServersOwnAreRefusedAndWhatIsStoredHurtsNobody() async throws {
+        try await GatewayTestServer.with { server in
+            let phone = try await server.impb()
+            let annUID = try await phone.register("ann").uid
+            _ = try await phone.logIn("ann")
+            let bob = try await server.delimited()
+            let bobUID = try await bob.register("bob").uid
+            var send = Hermes_V1_Send()
+            send.to.uid = annUID
+            send.content.custom.type = "impb/9223372032559808512"
+            send.content.custom.data = Data([1])
+            let refused = try await bob.ask(3, .send(send))
+            #expect(refused.error.code == HermesError.Code.invalidArgument.rawValue)
+
+            // Stored by a server before it refused them.
+            let ann = try #require(UserID(annUID))
+            let sender = Principal(
+                user: try #require(UserID(bobUID)),
+                nickName: try NickName("bob"),
+                device: try #require(DeviceID("one"))
+            )
+            let draft = MessageDraft(
+                conversation: .direct(between: ann, and: sender.user),
+                clientID: nil,
+                content: MessageContent(bytes: Array(try send.content.serializedData()))
+            )
+            server.messenger.messages.send(draft, from: sender) { _ in }
+            let arrived = try await phone.message()
+            #expect(arrived.type == .custom)
+            #expect(try IMPB_msg_cumstom_content(wire: arrived.content).info.key == "impb/9223372032559808512")
+            try await phone.ping()
         }
     }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesGateways
 import HermesWire
 import NIOCore
 import SwiftProtobuf
@@ -155,6 +156,39 @@ struct IMPBGatewayTests {
         }
     }
 
+    @Test func aPullIsCutToWhatTheConnectionHolds() async throws {
+        var settings = GatewaySettings()
+        settings.limits.outboundQueueBytes = 64 << 10
+        try await GatewayTestServer.with(settings: settings) { server in
+            let ann = try await server.impb()
+            let annUID = try await ann.register("ann").uid
+            _ = try await ann.logIn("ann")
+            let desk = try await server.delimited()
+            _ = try await desk.register("bob")
+            for index in 1...10 {
+                let text = String(repeating: "x", count: 10_000)
+                try await desk.send(text, to: annUID, id: UInt64(index))
+                #expect(try await ann.message().seq == UInt64(index))
+            }
+            var last: UInt64 = 0
+            var counts: [UInt32] = []
+            while last < 10 {
+                let request = IMPB_pull_request.with {
+                    $0.afterSeq = last
+                    $0.limit = 1_000
+                }
+                let pulled = try IMPB_pull_response(wire: await ann.ask(3, .pull, request).respon)
+                counts.append(pulled.count)
+                for _ in 0..<pulled.count {
+                    let seq = try await ann.message().seq
+                    #expect(seq == last + 1)
+                    last = seq
+                }
+            }
+            #expect(counts == [3, 3, 3, 1])
+        }
+    }
+
     @Test func readRecallAndHistory() async throws {
         try await GatewayTestServer.with { server in
             let ann = try await server.impb()
@@ -200,6 +234,9 @@ struct IMPBGatewayTests {
 
             var request = IMPB_p2pconnect_request()
             request.targetUid = bobUID
+            // A stranger learns nothing, not even whether somebody is there.
+            #expect(try await ann.ask(3, .connectRequest, request).error.code == HermesError.Code.forbidden.rawValue)
+            try await server.befriend(annUID, bobUID)
             let offline = try IMPB_p2pconnect_response(wire: await ann.ask(3, .connectRequest, request).respon)
             #expect(offline.isExit)
             #expect(!offline.isOnline)
@@ -209,10 +246,10 @@ struct IMPBGatewayTests {
             #expect(online.isOnline)
             #expect(online.sponsorIpInfo.ip == "10.0.0.7")
             #expect(online.sponsorIpInfo.sockIp == "127.0.0.1")
-            #expect(online.targetIpInfo.port == 8)
+            // Bob has not agreed yet.
+            #expect(online.targetIpInfo == IMPB_Ip_info())
 
-            let asked = try await bob.notification()
-            #expect(asked.type == .p2PReceiveConnectReq)
+            let asked = try await bob.notification(.p2PReceiveConnectReq)
             let body = try IMPB_p2p_receive_connect_notification(wire: asked.body)
             #expect(body.sponsorUid == annUID)
             #expect(body.sponsorIpInfo.port == 7)
@@ -224,23 +261,18 @@ struct IMPBGatewayTests {
             post.ipInfo.port = 4_000
             post.isReady = true
             #expect(try IMPB_p2p_post_ip_response(wire: await bob.ask(5, .postIp, post).respon).isSuc)
-            let ready = try await ann.notification()
-            #expect(ready.type == .p2PConnectReady)
+            let ready = try await ann.notification(.p2PConnectReady)
             let address = try IMPB_p2p_connect_ready_notification(wire: ready.body)
             #expect(address.uid == bobUID)
             // Both are seen with the same address, so the private one is the way.
             #expect(address.ip == "10.0.0.8")
             #expect(address.port == 4_000)
 
-            // Whom one blocks learns no address.
-            let id = try #require(UserID(bobUID))
-            let account = try #require(try await server.messenger.accounts.account(.id(id)))
-            let principal = Principal(user: id, nickName: account.nickName, device: try #require(DeviceID("phone")))
-            try await server.messenger.contacts.apply(.block, to: try #require(UserID(annUID)), by: principal)
-            let blocked = try IMPB_p2pconnect_response(wire: await ann.ask(6, .connectRequest, request).respon)
-            #expect(blocked.isExit && !blocked.isOnline && blocked.targetIpInfo.port == 0)
+            // Whom one blocks is no contact any more: no address, no word of who is there.
+            try await server.contact(.block, by: bobUID, annUID)
+            #expect(try await ann.ask(6, .connectRequest, request).error.code == HermesError.Code.forbidden.rawValue)
             post.sponsorUid = bobUID
-            #expect(try IMPB_p2p_post_ip_response(wire: await ann.ask(7, .postIp, post).respon).isSuc == false)
+            #expect(try await ann.ask(7, .postIp, post).error.code == HermesError.Code.forbidden.rawValue)
         }
     }
 }

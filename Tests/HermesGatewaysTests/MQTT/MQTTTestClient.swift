@@ -24,6 +24,11 @@ final class MQTTTestClient: Sendable {
         MQTTTestClient(try await .connect(port: harness.listener.port), version, "")
     }
 
+    /// A connection to any server.
+    static func open(port: Int, _ version: MQTTVersion = .v5) async throws -> MQTTTestClient {
+        MQTTTestClient(try await .connect(port: port), version, "")
+    }
+
     /// A connection over TLS.
     static func open(
         _ harness: GatewayHarness,

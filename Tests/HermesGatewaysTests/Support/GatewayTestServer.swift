@@ -19,9 +19,11 @@ struct GatewayTestServer {
         settings: GatewaySettings = GatewaySettings(),
         tls: TLSSettings? = nil,
         store: MemoryStore = MemoryStore(settings: StoreSettings(historyPeriod: .seconds(3600))),
+        access: TopicAccess = TopicAccess(),
+        loops: Int = 2,
         _ body: (GatewayTestServer) async throws -> Void
     ) async throws {
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
         let messenger = Messenger(
             accountStore: store,
             messageStore: store,
@@ -34,6 +36,7 @@ struct GatewayTestServer {
             messenger: messenger,
             loops: LoopContexts(group),
             settings: settings,
+            access: access,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         )
         var listeners: [String: Listener] = [:]
@@ -58,6 +61,26 @@ struct GatewayTestServer {
         await messenger.shutdown()
         try await group.shutdownGracefully()
         try result.get()
+    }
+
+    /// Somebody as the core sees it, without a connection.
+    func principal(_ uid: UInt32, device: String = "core") async throws -> Principal {
+        guard let user = UserID(uid), let device = DeviceID(device),
+            let account = try await messenger.accounts.account(.id(user))
+        else { throw Unexpected("there is no account \(uid)") }
+        return Principal(user: user, nickName: account.nickName, device: device)
+    }
+
+    /// Has one account do something about another.
+    func contact(_ command: ContactCommand, by uid: UInt32, _ other: UInt32) async throws {
+        let peer = try await principal(other).user
+        try await messenger.contacts.apply(command, to: peer, by: principal(uid))
+    }
+
+    /// Makes two accounts contacts; the inbox of each has an entry that says so.
+    func befriend(_ one: UInt32, _ other: UInt32) async throws {
+        try await contact(.request, by: one, other)
+        try await contact(.accept, by: other, one)
     }
 
     func port(_ name: String) -> Int { listeners[name]?.port ?? 0 }

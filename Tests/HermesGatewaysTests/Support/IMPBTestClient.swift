@@ -48,6 +48,14 @@ final class IMPBTestClient: Sendable {
         }
     }
 
+    /// Skips what comes before the next notification of this kind.
+    func notification(_ type: IMPB_Notification_msg.TypeEnum) async throws -> IMPB_Notification_msg {
+        while true {
+            let notification = try await notification()
+            if notification.type == type { return notification }
+        }
+    }
+
     /// A ping and its echo: everything before it was handled.
     func ping(_ seq: UInt32 = 7) async throws {
         try await wire.write(IMPBFrame(seq: seq, type: .ping))

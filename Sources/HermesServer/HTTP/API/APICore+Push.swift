@@ -217,6 +217,7 @@ extension APICore {
         let push = try pushDraft(call)
         let title = push.content.title.isEmpty ? "" : "[\(push.content.title)] "
         let text = try RoomAnnouncement.checked(title + push.content.body)
+        try check(call, may: .publish, room.topic)
         let members = await topics.subscriberCount(of: room.topic)
         let answer: JSON = ["id": .string(push.id.description), "recipients": .integer(members)]
         return try await once(call, answer) { _ in try await publisher.announce(text, in: room) }
@@ -226,6 +227,7 @@ extension APICore {
         guard let topic = target["name"]?.string.flatMap({ TopicName($0) }) else {
             throw APIProblem(.unprocessableContent, .invalidArgument, "to.topic.name is missing.")
         }
+        try check(call, may: .publish, topic)
         let push = try pushDraft(call)
         let answer: JSON = ["id": .string(push.id.description)]
         return try await once(call, answer) { id in

@@ -95,6 +95,7 @@ extension APICore {
 
     private func sayInRoom(_ call: APICall) async throws -> APIAnswer {
         let room = try room(of: call)
+        try check(call, may: .publish, room.topic)
         let text = call.body["text"]?.string ?? ""
         let publication =
             if let name = call.body["name"]?.string {

@@ -96,6 +96,7 @@ extension APICore {
         else {
             throw APIProblem(.unprocessableContent, .invalidArgument, "topic or payload is missing.")
         }
+        try check(call, may: .publish, topic)
         let bytes =
             if let text = payload["text"]?.string {
                 ByteBuffer(string: text)
@@ -123,6 +124,7 @@ extension APICore {
     }
 
     private func getRetained(_ call: APICall) async throws -> APIAnswer {
+        if let topic = call.query["topic"].flatMap({ TopicName($0) }) { try check(call, may: .subscribe, topic) }
         guard let topic = call.query["topic"].flatMap({ TopicName($0) }),
             let found = messenger.retained.publication(of: topic), !found.hasExpired(at: messenger.time.now())
         else { throw APIProblem(.notFound, .notFound, "Nothing is retained for this topic.") }
@@ -142,6 +144,7 @@ extension APICore {
         guard let topic = call.query["topic"].flatMap({ TopicName($0) }) else {
             throw APIProblem(.badRequest, .invalidArgument, "The query parameter topic is missing.")
         }
+        try check(call, may: .publish, topic)
         let empty = StoredPublication.removal(of: topic, at: messenger.time.now())
         let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
             messenger.durable.publish(empty, targets: [], retains: true) { continuation.resume(returning: $0) }

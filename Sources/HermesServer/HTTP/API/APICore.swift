@@ -17,10 +17,12 @@ struct APICore: Sendable {
     let topics: TopicPlane
     let publisher: TopicPublisher
     let loops: LoopContexts
+    let access: TopicAccess
 
-    init(messenger: Messenger, keys: APIKeyService, loops: LoopContexts) {
+    init(messenger: Messenger, keys: APIKeyService, loops: LoopContexts, access: TopicAccess) {
         self.messenger = messenger
         self.keys = keys
+        self.access = access
         self.loops = loops
         topics = loops.topicPlane
         publisher = TopicPublisher(plane: loops.topicPlane, durable: messenger.durable, time: messenger.time)
@@ -42,6 +44,24 @@ struct APICore: Sendable {
             throw Self.noSuchAccount(selector.text)
         }
         return account
+    }
+
+    /// Checks that the rules for topics let the key do something with a topic, which may be a room's.
+    /// - Throws: ``APIProblem`` 403.
+    func check(_ call: APICall, may action: TopicAction, _ topic: TopicName) throws(APIProblem) {
+        guard let key = call.key else { return }
+        let identity = ClientIdentity(clientID: "", apiKey: key.name)
+        guard !access.current.allows(action, topic.rawValue, for: identity) else { return }
+        let verb =
+            switch action {
+            case .publish: "write to"
+            case .subscribe: "read"
+            }
+        throw APIProblem(
+            .forbidden,
+            .forbidden,
+            "A rule for the key \"\(key.name)\" does not let it \(verb) \"\(topic.rawValue)\" (access.rules)."
+        )
     }
 
     /// The account that the path names.

@@ -1904,7 +1904,7 @@ package nonisolated struct IMPB_p2pconnect_response: Sendable {
   /// Clears the value of `sponsorIpInfo`. Subsequent reads from it will return its default value.
   package mutating func clearSponsorIpInfo() {self._sponsorIpInfo = nil}
 
-  /// The other's addresses.
+  /// Empty: the other's addresses come once it has agreed, as p2p_connect_ready_notification.
   package var targetIpInfo: IMPB_Ip_info {
     get {_targetIpInfo ?? IMPB_Ip_info()}
     set {_targetIpInfo = newValue}

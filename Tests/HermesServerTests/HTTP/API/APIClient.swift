@@ -20,6 +20,8 @@ struct APIClient {
     let port: Int
     let routes: [APIRoute]
     var key: String
+    /// What the key is called.
+    let keyName: String
 
     /// - Parameter scopes: what the key may do.
     init(_ server: TestServer, scopes: Set<APIScope> = Set(APIScope.allCases)) async throws {
@@ -27,8 +29,8 @@ struct APIClient {
         let api = try #require(assembly.api)
         port = server.port("http")
         routes = api.routes
-        let name = "test\(UInt32.random(in: 0 ... .max))"
-        key = try await api.core.keys.create(name: name, scopes: scopes).secret
+        keyName = "test\(UInt32.random(in: 0 ... .max))"
+        key = try await api.core.keys.create(name: keyName, scopes: scopes).secret
     }
 
     @discardableResult

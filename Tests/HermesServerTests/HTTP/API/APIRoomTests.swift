@@ -106,6 +106,41 @@ struct APIRoomTests {
         }
     }
 
+    @Test("A rule that names a key narrows what its scopes give; no other rule concerns keys")
+    func rulesForKeys() async throws {
+        try await withServer { server in
+            let api = try await APIClient(server)
+            let other = try await APIClient(server)
+            let rules = """
+                deny key \(api.keyName) write room/staff
+                deny key \(api.keyName) readwrite news/#
+                deny all readwrite #
+                """
+            try #require(try server.assembly().api).core.access.replace(with: try TopicRules(parsing: rules))
+            func statuses(_ client: APIClient) async throws -> [Int] {
+                [
+                    try await client.send("POST", "/v1/rooms/staff/messages", #"{"text":"hi"}"#).status,
+                    try await client.send("POST", "/v1/rooms/lobby/messages", #"{"text":"hi"}"#).status,
+                    try await client.send("POST", "/v1/push", #"{"to":{"room":"staff"},"body":"hi"}"#).status,
+                    try await client.send(
+                        "POST",
+                        "/v1/push",
+                        #"{"to":{"topic":{"name":"news/1"}},"body":"hi"}"#
+                    ).status,
+                    try await client.send(
+                        "POST",
+                        "/v1/topics/publish",
+                        #"{"topic":"news/1","payload":{"text":"hi"},"retain":true}"#
+                    ).status,
+                    try await client.send("GET", "/v1/topics/retained?topic=news/1").status,
+                    try await client.send("DELETE", "/v1/topics/retained?topic=news/1").status,
+                ]
+            }
+            #expect(try await statuses(api) == [403, 202, 403, 403, 403, 403, 403])
+            #expect(try await statuses(other) == [202, 202, 202, 202, 202, 200, 204])
+        }
+    }
+
     private static func close(_ client: MQTTClient, _ server: TestServer) async throws {
         await client.close()
         let durable = try server.messenger().durable

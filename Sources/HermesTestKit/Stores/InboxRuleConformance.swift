@@ -1,0 +1,107 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// What an account can do to the inbox of another: for each ``InboxRule``, the same thing done five times, by somebody
+/// whom the other does not block and by somebody whom it blocks.
+package enum InboxRuleConformance {
+    /// The scenario of a row. Person 0 acts, the inbox is person 1's, person 2 helps.
+    private struct Scenario {
+        /// Entries of person 1 after five times.
+        let allowed: Int
+        /// The same where person 1 blocks person 0 after the preparation.
+        let blocked: Int
+        /// What must have happened before; tells what is done.
+        let prepare: @Sendable (StoreWorld) throws -> (@Sendable () -> WriteOperation)
+    }
+
+    package static let cases = InboxRule.allCases.flatMap { rule in
+        guard let scenario = scenario(of: rule) else { return [ConformanceCase]() }
+        return [false, true].map { isBlocked in
+            ConformanceCase("\(rule.rawValue), five times, \(isBlocked ? "blocked" : "not blocked")") { makeStore in
+                let world = try await StoreWorld(makeStore, people: 3)
+                let operation = try scenario.prepare(world)
+                if isBlocked { try world.contact(.block, 1, 0) }
+                let before = try await world.store.position(of: world[1].user).head
+                for _ in 1...5 {
+                    let next = operation()
+                    try expect(InboxRule.rows(of: next).contains(rule), "another operation than the row's")
+                    _ = try world.commit(next)
+                }
+                let entries = try await world.store.entries(of: world[1].user, after: before, limit: 100).entries
+                try expectEqual(entries.count, isBlocked ? scenario.blocked : scenario.allowed)
+                try expect(entries.allSatisfy { InboxRule.row(of: $0.event) == rule }, "\(entries)")
+            }
+        }
+    }
+
+    /// Nil for what no account can do.
+    private static func scenario(of rule: InboxRule) -> Scenario? {
+        switch rule {
+        case .message:
+            Scenario(allowed: 5, blocked: 0) { world in { .append(world.message("a", from: 0, to: 1)) } }
+        case .groupMessage:
+            // Whoever does not want to hear it leaves the group.
+            Scenario(allowed: 5, blocked: 5) { world in
+                let group = try world.create([1])
+                return { world.talk("a", 0, group) }
+            }
+        case .readMark:
+            Scenario(allowed: 1, blocked: 0) { world in
+                try world.send("a", from: 1, to: 0)
+                return { .markRead(world.conversation(0, 1), by: world[0].user, upTo: .max / 2) }
+            }
+        case .recalled:
+            // It takes something away.
+            Scenario(allowed: 1, blocked: 1) { world in
+                let id = try world.send("a", from: 0, to: 1).messageID
+                return { .recall(id, world.conversation(0, 1), by: world[0].user, notBefore: StoreWorld.now) }
+            }
+        case .contactRequested:
+            Scenario(allowed: 1, blocked: 0) { world in { world.contactOperation(.request, 0, 1) } }
+        case .contactAccepted:
+            Scenario(allowed: 1, blocked: 0) { world in
+                try world.contact(.request, 1, 0)
+                return { world.contactOperation(.accept, 0, 1) }
+            }
+        case .contactDeclined:
+            Scenario(allowed: 1, blocked: 0) { world in
+                try world.contact(.request, 1, 0)
+                return { world.contactOperation(.decline, 0, 1) }
+            }
+        case .contactRemoved:
+            Scenario(allowed: 1, blocked: 0) { world in
+                try world.contact(.request, 1, 0)
+                try world.contact(.accept, 0, 1)
+                return { world.contactOperation(.remove, 0, 1) }
+            }
+        case .groupCreated:
+            Scenario(allowed: 5, blocked: 0) { world in
+                { .group(.create(name: "g", members: [world[1].user]), by: world[0].user) }
+            }
+        case .groupChanged:
+            Scenario(allowed: 1, blocked: 1) { world in
+                let group = try world.create([1])
+                return { .group(.change(group, GroupChange(name: "another")), by: world[0].user) }
+            }
+        case .groupMembersAdded:
+            Scenario(allowed: 1, blocked: 0) { world in
+                let group = try world.create([2])
+                return { .group(.changeMembers(group, MemberChanges(added: [world[1].user])), by: world[0].user) }
+            }
+        case .groupMembersRemoved:
+            Scenario(allowed: 1, blocked: 1) { world in
+                let group = try world.create([1, 2])
+                return { .group(.changeMembers(group, MemberChanges(removed: [world[1].user])), by: world[0].user) }
+            }
+        case .groupDissolved:
+            Scenario(allowed: 1, blocked: 1) { world in
+                let group = try world.create([1])
+                return { .group(.dissolve(group), by: world[0].user) }
+            }
+        // A back end's, the server's own, and what is never stored.
+        case .push, .expired, .typing, .presence, .signal: nil
+        }
+    }
+}

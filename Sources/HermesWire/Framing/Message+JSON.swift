@@ -1,0 +1,96 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+package import SwiftProtobuf
+
+/// Protobuf's JSON from the network. The only way in: `make lint` looks that nobody else parses it.
+extension SwiftProtobuf.Message {
+    /// Parses a message from all readable bytes of a buffer, which hold its JSON.
+    ///
+    /// SwiftProtobuf's JSON decoder lets enum numbers of 64 bits pass. Its binary encoder sizes an enum as 32 bits and
+    /// writes 64, which is past the end of its buffer, so such a number must not get into a message.
+    ///
+    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, or hold an enum number that does
+    ///   not fit into 32 bits.
+    package init(wireJSON buffer: ByteBuffer) throws(WireError) {
+        var options = JSONDecodingOptions()
+        options.messageDepthLimit = BinaryDecodingOptions.wire.messageDepthLimit
+        do {
+            try self.init(jsonUTF8Bytes: BufferBytes(buffer), options: options)
+        } catch {
+            throw WireError(.badBody, "the body is not the JSON of a \(Self.protoMessageName): \(error)")
+        }
+        guard hasEncodableEnums else {
+            throw WireError(
+                .badBody,
+                "an enum number in the JSON of a \(Self.protoMessageName) is outside -2^31 … 2^31-1"
+            )
+        }
+    }
+
+    /// Whether every enum in the message and in those within it fits into 32 bits, as protobuf says; only then can the
+    /// message be written.
+    package var hasEncodableEnums: Bool {
+        var visitor = EnumRangeVisitor()
+        do {
+            try traverse(visitor: &visitor)
+            return true
+        } catch {
+            return false
+        }
+    }
+}
+
+/// Walks a message and stops at the first enum number that is not of 32 bits.
+private struct EnumRangeVisitor: Visitor {
+    struct OutOfRange: Error {}
+
+    private func check(_ value: some SwiftProtobuf.Enum) throws {
+        guard Int32(exactly: value.rawValue) != nil else { throw OutOfRange() }
+    }
+
+    mutating func visitSingularEnumField<E: SwiftProtobuf.Enum>(value: E, fieldNumber: Int) throws { try check(value) }
+
+    mutating func visitRepeatedEnumField<E: SwiftProtobuf.Enum>(value: [E], fieldNumber: Int) throws {
+        for element in value { try check(element) }
+    }
+
+    mutating func visitPackedEnumField<E: SwiftProtobuf.Enum>(value: [E], fieldNumber: Int) throws {
+        for element in value { try check(element) }
+    }
+
+    mutating func visitMapField<KeyType, ValueType>(
+        fieldType: _ProtobufEnumMap<KeyType, ValueType>.Type,
+        value: _ProtobufEnumMap<KeyType, ValueType>.BaseType,
+        fieldNumber: Int
+    ) throws where ValueType.RawValue == Int {
+        for element in value.values { try check(element) }
+    }
+
+    mutating func visitSingularMessageField<M: SwiftProtobuf.Message>(value: M, fieldNumber: Int) throws {
+        try value.traverse(visitor: &self)
+    }
+
+    mutating func visitMapField<KeyType, ValueType>(
+        fieldType: _ProtobufMessageMap<KeyType, ValueType>.Type,
+        value: _ProtobufMessageMap<KeyType, ValueType>.BaseType,
+        fieldNumber: Int
+    ) throws {
+        for element in value.values { try element.traverse(visitor: &self) }
+    }
+
+    // Nothing else can hold an enum. Where bytes are given, the generic form keeps Foundation's Data out of the imports.
+    mutating func visitSingularDoubleField(value: Double, fieldNumber: Int) {}
+    mutating func visitSingularInt64Field(value: Int64, fieldNumber: Int) {}
+    mutating func visitSingularUInt64Field(value: UInt64, fieldNumber: Int) {}
+    mutating func visitSingularBoolField(value: Bool, fieldNumber: Int) {}
+    mutating func visitSingularStringField(value: String, fieldNumber: Int) {}
+    mutating func visitSingularBytesField<Bytes>(value: Bytes, fieldNumber: Int) {}
+    mutating func visitUnknown<Bytes>(bytes: Bytes) {}
+    mutating func visitMapField<KeyType, ValueType: MapValueType>(
+        fieldType: _ProtobufMap<KeyType, ValueType>.Type,
+        value: _ProtobufMap<KeyType, ValueType>.BaseType,
+        fieldNumber: Int
+    ) {}
+}

@@ -1,0 +1,387 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+import NIOPosix
+import SwiftProtobuf
+import Testing
+
+@testable import HermesGateways
+
+@Suite("The rules for topics hold in rooms, whatever the protocol", .timeLimit(.minutes(1)))
+struct RoomAccessTests {
+    static let rules = """
+        deny user bob readwrite room/closed
+        deny user bob write room/quiet
+        deny user bob read room/blind
+        deny anonymous readwrite room/members
+        """
+
+    /// What bob may: be in the room, and say something there.
+    static let rooms: [(room: String, enters: Bool, talks: Bool)] = [
+        ("open", true, true), ("quiet", true, false), ("closed", false, false), ("members", true, true),
+        // Nobody but MQTT's clients can say something without being there.
+        ("blind", false, true),
+    ]
+
+    @Test("each protocol, each action", arguments: RoomProtocol.allCases, rooms)
+    func table(_ kind: RoomProtocol, _ row: (room: String, enters: Bool, talks: Bool)) async throws {
+        let access = TopicAccess(try TopicRules(parsing: Self.rules))
+        try await GatewayTestServer.with(access: access, loops: 1) { server in
+            let witness = try await server.delimited()
+            _ = try await witness.register("ann")
+            let registration = try await server.delimited()
+            let token = try await registration.register("bob", device: "first").token
+            func said(_ text: String) -> Hermes_V1_Packet.OneOf_Body {
+                .room(
+                    .with {
+                        $0.room = row.room
+                        $0.text.text = text
+                    }
+                )
+            }
+            #expect(
+                try await !witness.ask(
+                    2,
+                    .room(
+                        .with {
+                            $0.room = row.room
+                            $0.enter = .init()
+                        }
+                    )
+                ).hasError
+            )
+
+            let bob = try await kind.connect(to: server, token: token)
+            #expect(try await bob.enter(row.room) == row.enters)
+            try await bob.say("from bob", in: row.room)
+            try await witness.write(3, said("end"))
+            var heard: [String] = []
+            var cameAndWent = 0
+            while heard.last != "end" {
+                switch try await witness.ephemeral().room.event {
+                case .text(let text): heard.append(text.text)
+                case .joined, .left: cameAndWent += 1
+                default: break
+                }
+            }
+            let isHeard = row.talks && (row.enters || kind == .mqtt)
+            #expect(heard == (isHeard ? ["from bob", "end"] : ["end"]))
+            // Ann's own, and bob's where he may say so.
+            if !isHeard { #expect(cameAndWent == 1) }
+            if row.enters { #expect(try await bob.hears("end")) }
+        }
+    }
+
+    @Test("rules that are reloaded remove who may not be there any more", arguments: RoomProtocol.allCases)
+    func reload(_ kind: RoomProtocol) async throws {
+        let access = TopicAccess()
+        try await GatewayTestServer.with(access: access, loops: 1) { server in
+            let registration = try await server.delimited()
+            let token = try await registration.register("bob", device: "first").token
+            let bob = try await kind.connect(to: server, token: token)
+            #expect(try await bob.enter("lobby"))
+            access.replace(with: try TopicRules(parsing: "deny user bob read room/lobby"))
+            if kind != .mqtt { #expect(try await bob.isToldThatItIsOut()) }
+            let ann = try await server.delimited()
+            _ = try await ann.register("ann")
+            try await ann.ask(
+                2,
+                .room(
+                    .with {
+                        $0.room = "lobby"
+                        $0.enter = .init()
+                    }
+                )
+            )
+            try await ann.ask(
+                3,
+                .room(
+                    .with {
+                        $0.room = "lobby"
+                        $0.text.text = "secret"
+                    }
+                )
+            )
+            #expect(try await !bob.hears("secret"))
+        }
+    }
+
+    @Test("a viewer that the rules keep out without an account waits outside until it shows one")
+    func anonymousViewer() async throws {
+        let access = TopicAccess(try TopicRules(parsing: "deny anonymous readwrite room/lobby"))
+        try await GatewayTestServer.with(access: access, loops: 1) { server in
+            let registration = try await server.delimited()
+            let token = try await registration.register("bob", device: "first").token
+            let viewer = try await FramePeer<LiveRoomFrameDecoder>.connect(
+                to: server.port("liveroom"),
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+            // Nobody hears the first, not even the viewer.
+            try await viewer.send(
+                try LiveRoomTestFrames.text("unheard"),
+                try LiveRoomTestFrames.enter(token: token),
+                try LiveRoomTestFrames.text("heard")
+            )
+            #expect(try await viewer.next() == LiveRoomTestFrames.text("heard"))
+            let other = try await FramePeer<LiveRoomFrameDecoder>.connect(
+                to: server.port("liveroom"),
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+            try await other.send(try LiveRoomTestFrames.enter(room: "lobby"))
+            #expect(try await other.next()?.type == .kicked)
+        }
+    }
+
+    @Test("the rules for keys of the HTTP API are those that name one")
+    func keys() throws {
+        let rules = TopicAccess(
+            try TopicRules(parsing: "deny key news write room/staff\ndeny anonymous write room/#\ndeny all readwrite #")
+        )
+        let staff = try #require(RoomName("staff"))
+        let lobby = try #require(RoomName("lobby"))
+        let news = ClientIdentity(clientID: "", apiKey: "news")
+        let other = ClientIdentity(clientID: "", apiKey: "other")
+        #expect(!rules.may(news, .publish, staff))
+        #expect(rules.may(news, .subscribe, staff))
+        #expect(rules.may(news, .publish, lobby))
+        #expect(rules.may(other, .publish, staff))
+        #expect(!rules.may(ClientIdentity(userName: "news", clientID: ""), .publish, lobby))
+        #expect(rules.current.allows(.publish, "user/ann/x", for: news))
+    }
+}
+
+/// The protocols that reach rooms.
+enum RoomProtocol: CaseIterable {
+    case delimited
+    case liveRoom
+    case mqtt
+    case nativeOverMQTT
+
+    /// Bob, connected.
+    func connect(to server: GatewayTestServer, token: String) async throws -> any RoomGuest {
+        switch self {
+        case .delimited:
+            let client = try await server.delimited()
+            _ = try await client.authenticate(token: token, device: "first")
+            return DelimitedGuest(client: client)
+        case .liveRoom:
+            let viewer = try await FramePeer<LiveRoomFrameDecoder>.connect(
+                to: server.port("liveroom"),
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+            return LiveRoomGuest(viewer: viewer, token: token, plane: server.environment.loops.topicPlane)
+        case .mqtt:
+            return MQTTGuest(client: try await Self.mqtt(server))
+        case .nativeOverMQTT:
+            let client = try await Self.mqtt(server)
+            _ = try await client.subscribe("hermes/v1/down", qos: .atMostOnce)
+            return CarriedGuest(client: client)
+        }
+    }
+
+    private static func mqtt(_ server: GatewayTestServer) async throws -> MQTTTestClient {
+        let client = try await MQTTTestClient.open(port: server.port("mqtt"))
+        var connect = MQTTConnect(version: .v5, clientID: "first")
+        connect.userName = "bob"
+        connect.password = ByteBuffer(string: "password of bob")
+        try await client.send(.connect(connect))
+        guard case .connack(let connack) = try await client.next(), connack.reason == .success else {
+            throw Unexpected("not connected")
+        }
+        return client
+    }
+}
+
+/// Somebody in a room, whatever it speaks. For one task at a time.
+protocol RoomGuest: AnyObject {
+    /// - Returns: whether it is in.
+    func enter(_ room: String) async throws -> Bool
+    /// Returns once the server has dealt with it.
+    func say(_ text: String, in room: String) async throws
+    /// Whether the text is among what comes until nothing more comes.
+    func hears(_ text: String) async throws -> Bool
+    func isToldThatItIsOut() async throws -> Bool
+}
+
+private final class DelimitedGuest: RoomGuest {
+    let client: DelimitedTestClient
+    private var heard: [String] = []
+
+    init(client: DelimitedTestClient) { self.client = client }
+
+    /// Keeps what is said meanwhile.
+    private func ask(_ id: UInt64, _ request: Hermes_V1_RoomRequest) async throws -> Hermes_V1_Result {
+        try await client.write(id, .room(request))
+        while true {
+            let packet = try await client.next()
+            if case .ephemeral(let event) = packet.body { heard.append(event.room.text.text) }
+            if case .result(let result) = packet.body, packet.id == id { return result }
+        }
+    }
+
+    func enter(_ room: String) async throws -> Bool {
+        let request = Hermes_V1_RoomRequest.with {
+            $0.room = room
+            $0.enter = .init()
+        }
+        return try await !ask(5, request).hasError
+    }
+
+    func say(_ text: String, in room: String) async throws {
+        let request = Hermes_V1_RoomRequest.with {
+            $0.room = room
+            $0.text.text = text
+        }
+        _ = try await ask(6, request)
+    }
+
+    func hears(_ text: String) async throws -> Bool {
+        // Whatever was published before is written before the answer to this.
+        _ = try await ask(7, .with { $0.room = "nowhere" })
+        return heard.contains(text)
+    }
+
+    func isToldThatItIsOut() async throws -> Bool { try await client.ephemeral().room.isKicked }
+}
+
+private final class LiveRoomGuest: RoomGuest {
+    let viewer: FramePeer<LiveRoomFrameDecoder>
+    let token: String
+    let plane: TopicPlane
+    private var heard: [LiveRoomFrame] = []
+    private var isOut = false
+
+    init(viewer: FramePeer<LiveRoomFrameDecoder>, token: String, plane: TopicPlane) {
+        self.viewer = viewer
+        self.token = token
+        self.plane = plane
+    }
+
+    /// Nothing is answered. A room of one's own tells what was dealt with: what is said there comes back.
+    private func goOutside() async throws {
+        let mark = LiveRoomTestFrames.raw(999)
+        try await viewer.send(try LiveRoomTestFrames.enter(room: "outside", token: token), mark)
+        while let frame = try await viewer.next(), frame != mark { heard.append(frame) }
+    }
+
+    func enter(_ room: String) async throws -> Bool {
+        try await goOutside()
+        guard let inside = RoomName(room)?.topic, let outside = RoomName("outside")?.topic else { return false }
+        let others = await plane.subscriberCount(of: inside)
+        try await viewer.send(try LiveRoomTestFrames.enter(room: room))
+        while await plane.subscriberCount(of: outside) > 0 { await Task.yield() }
+        isOut = await plane.subscriberCount(of: inside) == others
+        return !isOut
+    }
+
+    func say(_ text: String, in room: String) async throws {
+        guard !isOut else { return }
+        try await viewer.send(try LiveRoomTestFrames.join("bob"), try LiveRoomTestFrames.text(text))
+        _ = try await enter(room)
+    }
+
+    func hears(_ text: String) async throws -> Bool {
+        guard !isOut else { return false }
+        try await goOutside()
+        return heard.contains { (try? LiveRoom_ChatMessage(wire: $0.body))?.text == text }
+    }
+
+    func isToldThatItIsOut() async throws -> Bool {
+        while let frame = try await viewer.next(), frame.type != .kicked {}
+        isOut = true
+        return try await viewer.next() == nil
+    }
+}
+
+private final class MQTTGuest: RoomGuest {
+    let client: MQTTTestClient
+
+    init(client: MQTTTestClient) { self.client = client }
+
+    func enter(_ room: String) async throws -> Bool {
+        try await client.subscribe("room/\(room)", qos: .atMostOnce, noLocal: true).reasons.allSatisfy { !$0.isFailure }
+    }
+
+    func say(_ text: String, in room: String) async throws {
+        try await client.publish("room/\(room)", text, qos: .atLeastOnce)
+    }
+
+    func hears(_ text: String) async throws -> Bool {
+        try await client.untilPong().contains { packet in
+            guard case .publish(let publish) = packet else { return false }
+            return (try? LiveRoom_ChatMessage(wire: publish.payload))?.text == text
+        }
+    }
+
+    func isToldThatItIsOut() async throws -> Bool { false }
+}
+
+private final class CarriedGuest: RoomGuest {
+    let client: MQTTTestClient
+    private var heard: [Hermes_V1_Packet] = []
+
+    init(client: MQTTTestClient) { self.client = client }
+
+    private func ask(_ id: UInt64, _ request: Hermes_V1_RoomRequest) async throws -> Hermes_V1_Result {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.room = request
+        let publish = MQTTPublish(
+            topic: "hermes/v1/up",
+            payload: try packet.wireBuffer(),
+            qos: .atMostOnce,
+            packetID: nil,
+            retain: false,
+            properties: []
+        )
+        try await client.send(.publish(publish))
+        while true {
+            let packet = try await next()
+            heard.append(packet)
+            if case .result(let result) = packet.body, packet.id == id { return result }
+        }
+    }
+
+    private func next() async throws -> Hermes_V1_Packet {
+        try Hermes_V1_Packet(wire: await client.publication().payload)
+    }
+
+    func enter(_ room: String) async throws -> Bool {
+        let request = Hermes_V1_RoomRequest.with {
+            $0.room = room
+            $0.enter = .init()
+        }
+        return try await !ask(5, request).hasError
+    }
+
+    func say(_ text: String, in room: String) async throws {
+        let request = Hermes_V1_RoomRequest.with {
+            $0.room = room
+            $0.text.text = text
+        }
+        _ = try await ask(6, request)
+    }
+
+    func hears(_ text: String) async throws -> Bool {
+        _ = try await ask(7, .with { $0.room = "nowhere" })
+        return heard.contains { $0.ephemeral.room.text.text == text }
+    }
+
+    func isToldThatItIsOut() async throws -> Bool {
+        while true {
+            let packet = try await next()
+            heard.append(packet)
+            if packet.ephemeral.room.isKicked { return true }
+        }
+    }
+}
+
+extension Hermes_V1_RoomEvent {
+    fileprivate var isKicked: Bool {
+        guard case .kicked = event else { return false }
+        return true
+    }
+}

@@ -1,0 +1,91 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesWire
+import SwiftProtobuf
+import Testing
+
+@testable import HermesGateways
+
+struct IMPBContentTests {
+    private func custom(_ type: String, _ data: [UInt8] = [1, 2, 3]) throws -> MessageContent {
+        var content = Hermes_V1_Content()
+        content.custom.type = type
+        content.custom.data = Data(data)
+        return try CanonicalContent.encoded(content).get()
+    }
+
+    @Test(arguments: [
+        "impb/9223372032559808512", "impb/2147483648", "impb/-2147483649", "impb/9223372036854775807",
+        "impb/-9223372036854775808", "impb/4294967297", "impb/99999999999999999999", "impb/", "impb/x", "impb/+5",
+        "impb/005", "impb/0", "impb/1", "impb/6", "impb/٣",
+    ])
+    func aStoredTypeThatIsNoneIsAnOrdinaryCustomContent(_ type: String) throws {
+        var message = IMPB_C2C_msg()
+        IMPBContent.fill(&message, with: try custom(type))
+        #expect(message.hasEncodableEnums)
+        #expect(message.type == .custom)
+        #expect(try IMPB_msg_cumstom_content(wire: message.content).info.key == type)
+        #expect(try IMPB_C2C_msg(wire: message.wireBytes(as: [UInt8].self)) == message)
+    }
+
+    @Test(arguments: [5, 77, -1, Int(Int32.max), Int(Int32.min)])
+    func aTypeWithoutAPublishedBodyComesOutAsItWentIn(_ number: Int) throws {
+        var message = IMPB_C2C_msg()
+        message.type = try #require(IMPB_Content_type(rawValue: number))
+        message.content = Data([1, 2, 3, 250])
+        let content = try IMPBContent.canonical(message).get()
+        var arrived = IMPB_C2C_msg()
+        IMPBContent.fill(&arrived, with: content)
+        #expect(arrived.type == message.type)
+        #expect(arrived.content == message.content)
+        #expect(try IMPB_C2C_msg(wire: arrived.wireBytes(as: [UInt8].self)) == arrived)
+    }
+
+    @Test func whateverIsStoredIsWrittenAndReadAgain() throws {
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<2_000 {
+            let number = Int64.random(in: .min ... .max, using: &random) >> Int.random(in: 0..<63, using: &random)
+            var message = IMPB_C2C_msg()
+            IMPBContent.fill(&message, with: try custom("impb/\(number)", [UInt8](repeating: 1, count: 8)))
+            #expect(message.hasEncodableEnums)
+            #expect(try IMPB_C2C_msg(wire: message.wireBytes(as: [UInt8].self)) == message)
+            var content = Hermes_V1_Content()
+            content.custom.type = "impb/\(number)"
+            #expect(throws: HermesError.self) { try CanonicalContent.validated(content).get() }
+        }
+    }
+
+    @Test func onlyTheServerMakesItsOwnTypes() throws {
+        var native = Hermes_V1_Content()
+        native.custom.type = "impb/5"
+        #expect(throws: HermesError.self) { try CanonicalContent.validated(native).get() }
+        var message = IMPB_C2C_msg()
+        message.type = .custom
+        message.content = try IMPB_msg_cumstom_content.with { $0.info.key = "impb/5" }.wireBytes()
+        #expect(throws: HermesError.self) { try IMPBContent.canonical(message).get() }
+        native.custom.type = "impbish/5"
+        #expect(throws: Never.self) { try CanonicalContent.validated(native).get() }
+    }
+
+    @Test(arguments: [IMPB_Content_type.text, .image, .sound, .location, .expression, .custom])
+    func aBodyOfWhichNothingIsKnownIsRefused(_ type: IMPB_Content_type) throws {
+        var message = IMPB_C2C_msg()
+        message.type = type
+        // Field 13, a number: parses as any message, and says nothing.
+        message.content = Data([0x68, 0x65])
+        let error = #expect(throws: HermesError.self) { try IMPBContent.canonical(message).get() }
+        #expect(error?.code == .invalidArgument)
+    }
+
+    @Test func aTextWithAFieldOfANewerVersionIsATextStill() throws {
+        var message = IMPB_C2C_msg()
+        message.type = .text
+        message.content = try IMPB_msg_text_content.with { $0.text = "hello" }.wireBytes()
+        message.content.append(contentsOf: [0x68, 0x65])
+        let content = try IMPBContent.canonical(message).get()
+        #expect(CanonicalContent.parsed(content).text == "hello")
+    }
+}

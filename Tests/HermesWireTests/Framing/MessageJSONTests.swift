@@ -1,0 +1,77 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+import SwiftProtobuf
+import Testing
+
+@Suite("Protobuf's JSON from the network")
+struct MessageJSONTests {
+    /// One field of each shape that holds an enum: alone, optional, in a message of a oneof, in a list of messages.
+    static let places: [(String, String)] = [
+        (#"{"presence":{"appState":"#, "}}"),
+        (#"{"device":{"setPushToken":{"token":"t","service":"#, "}}}"),
+        (#"{"group":{"changeMembers":{"groupId":1,"changeRoles":[{"uid":1},{"uid":2,"role":"#, "}]}}}"),
+        (#"{"kicked":{"reason":"#, "}}"),
+        (#"{"event":{"contact":{"kind":"#, "}}}"),
+    ]
+
+    @Test("an enum number of more than 32 bits is refused", arguments: places)
+    func tooLarge(_ before: String, _ after: String) {
+        for number: Int64 in [
+            1 << 31, -(1 << 31) - 1, 1 << 32, (1 << 32) + 1, 9_223_372_032_559_808_512, .max, .min,
+        ] {
+            let error = #expect(throws: WireError.self) {
+                try Hermes_V1_Packet(wireJSON: ByteBuffer(string: "\(before)\(number)\(after)"))
+            }
+            #expect(error?.code == .badBody)
+        }
+    }
+
+    @Test("numbers that are not known yet are kept, and can be written", arguments: places)
+    func unknown(_ before: String, _ after: String) throws {
+        for number in [0, 1, 99, Int(Int32.max), Int(Int32.min), -1] {
+            let packet = try Hermes_V1_Packet(wireJSON: ByteBuffer(string: "\(before)\(number)\(after)"))
+            #expect(packet.hasEncodableEnums)
+            let written = try packet.wireBuffer()
+            #expect(try Hermes_V1_Packet(wire: written) == packet)
+            #expect(try Hermes_V1_Packet(wireJSON: ByteBuffer(string: packet.jsonString())) == packet)
+        }
+    }
+
+    @Test("bytes cannot hold such a number")
+    func binary() throws {
+        // Field 12 of Packet would be too long to spell: the presence request alone, app_state = 2^40 + 1.
+        var bytes = ByteBuffer(bytes: [0x18])
+        var rest: UInt64 = 1 << 40 + 1
+        while rest >= 0x80 {
+            bytes.writeInteger(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        bytes.writeInteger(UInt8(rest))
+        let request = try Hermes_V1_PresenceRequest(wire: bytes)
+        #expect(request.hasEncodableEnums)
+    }
+
+    @Test("what is put together in memory can be looked at, too")
+    func inMemory() {
+        var message = IMPB_C2C_msg()
+        message.type = .UNRECOGNIZED(1 << 40)
+        #expect(!message.hasEncodableEnums)
+        var kicked = Hermes_V1_Packet()
+        kicked.kicked.reason = .UNRECOGNIZED(Int.min)
+        #expect(!kicked.hasEncodableEnums)
+        message.type = .UNRECOGNIZED(Int(Int32.min))
+        #expect(message.hasEncodableEnums)
+    }
+
+    @Test("nesting without end, other messages and other texts are refused")
+    func malformed() {
+        let data = String(repeating: #"{"a":"#, count: 100) + "1" + String(repeating: "}", count: 100)
+        let deep = #"{"event":{"push":{"title":"t","data":"# + data + "}}}"
+        for text in ["", "{", "[]", #"{"unknown":1}"#, #"{"presence":{"appState":"NO_SUCH"}}"#, deep] {
+            #expect(throws: WireError.self) { try Hermes_V1_Packet(wireJSON: ByteBuffer(string: text)) }
+        }
+    }
+}
