@@ -40,8 +40,8 @@ extension MQTTSession {
         }
         inbox.open(packets)
         packets.authenticated(account.login, after: inbox.cursor, window: MQTTInbox.windowSize)
-        // Now there is a way to warn.
-        if phase == .connected { lookAtExpiry() }
+        // Now there is a way to warn: soon, behind SUBACK.
+        if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }
 
     /// Sends a packet of the native protocol; what is too long for the client is replaced by a word about it.
