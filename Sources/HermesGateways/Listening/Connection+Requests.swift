@@ -49,15 +49,6 @@ extension Connection {
         release()
     }
 
-    /// A request came by a protocol whose frames are not limited themselves: once there are more per second than may be, the
-    /// connection is not read from until the next may come.
-    package func countRequest() {
-        let rate = listener.limits.requestsPerSecond
-        let now = loop.uptime
-        if bucket.hasToken(rate: rate, burst: rate, now: now) { bucket.take() }
-        if !bucket.hasToken(rate: rate, burst: rate, now: now) { throttle(for: bucket.delay(rate: rate)) }
-    }
-
     /// Another loop is far behind with what this connection publishes, or it sends more requests per second than it
     /// may: do not read from it for a moment, so that TCP slows the peer down.
     package func slowDown(for time: TimeAmount = .milliseconds(10)) {

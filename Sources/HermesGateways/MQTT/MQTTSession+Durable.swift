@@ -91,7 +91,7 @@ extension MQTTSession {
     package func accessChanged() {
         guard let client else { return }
         refilter(client)
-        client.inbox?.packets.accessChanged()
+        client.inbox?.packets?.accessChanged()
     }
 
     /// Looks anew at what each subscription may not have of what it matches.

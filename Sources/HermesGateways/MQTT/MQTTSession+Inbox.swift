@@ -48,8 +48,8 @@ extension MQTTSession {
         let packets = DelimitedSession(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
         packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
-        // Now there is a way to warn.
-        if phase == .connected { lookAtExpiry() }
+        // Now there is a way to warn: soon, behind SUBACK.
+        if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }
 
     /// Registers the client's device: from now on what comes for the account waits for it.
@@ -123,8 +123,8 @@ extension MQTTSession {
         }
         if let packets = inbox.packets {
             packets.acknowledged(upTo: taken)
-        } else {
-            environment.messenger.messages.acknowledge(account.login.principal, upTo: taken)
+        } else if let login = account.login {
+            environment.messenger.messages.acknowledge(login.principal, upTo: taken)
         }
     }
 
@@ -148,8 +148,6 @@ extension MQTTSession {
         do {
             let packet = try MQTTInbox.packet(from: payload, isJSON: isJSON)
             answer(head, .success)
-            // As frames of the native protocol are: by one bucket, and one at a time if it takes long.
-            connection.countRequest()
             if !renewsToken(packet) { packets.received(packet) }
         } catch {
             answer(head, .payloadFormatInvalid)

@@ -158,7 +158,7 @@ struct DelimitedGatewayTests {
             let ann = try await server.delimited()
             let uid = try await ann.register("ann").uid
             // A length of 2^32 and more, one above the limit for strangers, bytes that are no packet.
-            for bytes: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], [0x80, 0x80, 0x04], [3, 0xFF, 0xFF, 0xFF]] {
+            for bytes: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], [0x81, 0x80, 0x40], [3, 0xFF, 0xFF, 0xFF]] {
                 let hostile = try await server.delimited()
                 try await hostile.wire.write(ByteBuffer(bytes: bytes))
                 #expect(try await hostile.kicked().reason == .protocol)

@@ -146,13 +146,15 @@ struct ConnectionHandlerTests {
     }
 
     @Test func strangersHaveSmallFrames() throws {
-        let fixture = try Fixture()
+        var limits = ConnectionLimits()
+        limits.maxLoginFrameBytes = 16_384
+        let fixture = try Fixture(limits)
         fixture.session.authenticates = true
         try fixture.channel.writeInbound(ping(1, bodyBytes: 10_000))
         try fixture.channel.writeInbound(ping(2, bodyBytes: 50_000))
         #expect(fixture.session.frames.count == 2)
 
-        let stranger = try Fixture()
+        let stranger = try Fixture(limits)
         try stranger.channel.writeInbound(ping(1, bodyBytes: 50_000))
         #expect(stranger.session.farewells == ["malformed"])
     }

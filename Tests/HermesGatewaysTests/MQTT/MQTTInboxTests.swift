@@ -127,13 +127,19 @@ import Testing
     @Test("an answer that is too long for the client is replaced by an error")
     func longAnswer() async throws {
         try await with { pair in
-            let client = try await pair.client([.maximumPacketSize(400)])
-            for _ in 0..<3 { try await pair.write(String(repeating: "x", count: 200)) }
+            // Each in the list of the account's devices.
+            for number in 0..<10 {
+                _ = try await pair.harness.messenger.accounts.logIn(
+                    .password(nickName: "ann", password: "correct horse"),
+                    device: DeviceDescription(id: try #require(DeviceID("device-\(number)"))),
+                    address: nil
+                )
+            }
+            let client = try await pair.client([.maximumPacketSize(200)])
             _ = try await client.subscribe(Self.down, qos: .atMostOnce)
-            for _ in 0..<3 { _ = try await client.publication() }
             var request = Hermes_V1_Packet()
             request.id = 5
-            request.history.conversation.uid = UInt32(pair.bob.principal.user.rawValue)
+            request.device.list = .init()
             try await client.publish("hermes/v1/up", request)
             let answer = try Hermes_V1_Packet(wire: try await client.publication().payload)
             #expect(answer.id == 5 && answer.result.error.code == HermesError.Code.tooLarge.rawValue)
