@@ -81,6 +81,8 @@ package final class GatewayEnvironment: Sendable {
         messenger = other.messenger
         loops = other.loops
         counter = other.counter
+        loginBudget = other.loginBudget
+        rates = other.rates
         logger = other.logger
         access = other.access
         tokenVerifier = other.tokenVerifier
