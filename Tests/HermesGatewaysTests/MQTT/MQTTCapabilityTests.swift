@@ -137,7 +137,9 @@ import Testing
             connect.userName = most
             connect.password = ByteBuffer(string: most)
             try await client.send(.connect(connect))
-            guard case .connack(let refusal)? = try await client.untilEnd().first else { throw Unexpected("no CONNACK") }
+            guard case .connack(let refusal)? = try await client.untilEnd().first else {
+                throw Unexpected("no CONNACK")
+            }
             #expect(refusal.reason == .badUserNameOrPassword)
             // And one that is let in.
             let other = try await MQTTTestClient.open(harness, version)
