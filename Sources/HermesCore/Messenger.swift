@@ -115,6 +115,7 @@ package final class Messenger: Sendable {
             sum += count
             if count == 0 { break }
         }
+        try await messageStore.maintain(uptime: time.uptime())
         return sum
     }
 

@@ -51,7 +51,12 @@ extension SQLiteStore: SessionStore {
         try pool.writeWithoutTransaction { db in
             var taken = sessionCache.withLock { cache in
                 let taken = cache
-                cache = SessionCache(freshRows: taken.freshRows, freshBytes: taken.freshBytes)
+                cache = SessionCache(
+                    freshRows: taken.freshRows,
+                    freshBytes: taken.freshBytes,
+                    sweep: taken.sweep,
+                    sweptBytes: taken.sweptBytes
+                )
                 return taken
             }
             var outcomes: [SessionOutcome] = []

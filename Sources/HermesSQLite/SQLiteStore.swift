@@ -19,27 +19,35 @@ package final class SQLiteStore: Sendable {
         case full
     }
 
+    let path: String
     let pool: DatabasePool
+    /// For writing the log back while commits go on.
+    let checkpointer: DatabaseQueue
     let epoch: UInt64
     let settings: StoreSettings
     let logger: Logger
     private let isOpen = Atomic(true)
     private let cache = Mutex(WriterCache())
     let sessionCache = Mutex(SessionCache())
+    let maintenance = Mutex(Maintenance())
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
     private let record: RunRecord
 
     init(
+        path: String,
         pool: DatabasePool,
+        checkpointer: DatabaseQueue,
         epoch: UInt64,
         settings: StoreSettings,
         lock: DirectoryLock,
         record: RunRecord,
         logger: Logger
     ) {
+        self.path = path
         self.record = record
         self.pool = pool
+        self.checkpointer = checkpointer
         self.epoch = epoch
         self.settings = settings
         self.lock = lock
@@ -55,6 +63,7 @@ package final class SQLiteStore: Sendable {
         guard isOpen.exchange(false, ordering: .acquiringAndReleasing) else { return }
         do {
             // Fails harmlessly if a reader is still at work: the log stays and the next start goes on with it.
+            try? checkpointer.close()
             try? pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try pool.close()
             record.markClosed()
@@ -74,7 +83,7 @@ package final class SQLiteStore: Sendable {
         try pool.writeWithoutTransaction { db in
             var taken = cache.withLock { cache in
                 let taken = cache
-                cache = WriterCache(freshEntries: taken.freshEntries)
+                cache = WriterCache(freshEntries: taken.freshEntries, sweep: taken.sweep)
                 return taken
             }
             var outcomes: [WriteOutcome] = []

@@ -43,10 +43,20 @@ package protocol MessageStore: Sendable {
     /// - Returns: how many rows were dealt with; 0 when there is nothing left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
+    /// Has deleted content leave the files, and gives free space back: a bounded amount per call. To be called about once a
+    /// second.
+    /// - Parameter uptime: of a clock that never jumps.
+    func maintain(uptime: Duration) async throws(HermesError)
+
     /// Writes a consistent copy of the whole store to a new file at `path` while work goes on.
     /// - Throws: `.invalidArgument` if there is a file already, `.unsupported` if the store has no files,
     ///   `.storageUnavailable`.
     func backup(to path: String) async throws(HermesError)
+}
+
+extension MessageStore {
+    /// For stores without files.
+    package func maintain(uptime: Duration) async throws(HermesError) {}
 }
 
 /// One change in a commit.
