@@ -23,7 +23,8 @@ extension SQLiteStore {
         durability: Durability = .normal,
         settings: StoreSettings = StoreSettings(),
         logger: Logger,
-        checking: @Sendable () -> Void = {}
+        checking: @Sendable () -> Void = {},
+        damaged: @escaping @Sendable () -> Void = {}
     ) throws(StoreOpenError) -> SQLiteStore {
         try open(
             directory: directory,
@@ -31,7 +32,8 @@ extension SQLiteStore {
             settings: settings,
             bootID: RunRecord.bootID,
             logger: logger,
-            checking: checking
+            checking: checking,
+            damaged: damaged
         )
     }
 
@@ -42,7 +44,8 @@ extension SQLiteStore {
         settings: StoreSettings,
         bootID: String?,
         logger: Logger,
-        checking: () -> Void = {}
+        checking: () -> Void = {},
+        damaged: @escaping @Sendable () -> Void = {}
     ) throws(StoreOpenError) -> SQLiteStore {
         try createDirectory(directory)
         let lock = try DirectoryLock(directory: directory)
@@ -97,7 +100,8 @@ extension SQLiteStore {
                 settings: settings,
                 lock: lock,
                 record: record,
-                logger: logger
+                logger: logger,
+                damage: Damage(logger: logger, tell: damaged)
             )
         } catch {
             if isNew { removeEmptyFile(path) }

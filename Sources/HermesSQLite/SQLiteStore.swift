@@ -30,6 +30,9 @@ package final class SQLiteStore: Sendable {
     private let cache = Mutex(WriterCache())
     let sessionCache = Mutex(SessionCache())
     let maintenance = Mutex(Maintenance())
+    let damage: Damage
+    /// How many webhooks wait; nil: to be counted.
+    let webhooksStored = Mutex<Int?>(nil)
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
     private let record: RunRecord
@@ -42,8 +45,10 @@ package final class SQLiteStore: Sendable {
         settings: StoreSettings,
         lock: DirectoryLock,
         record: RunRecord,
-        logger: Logger
+        logger: Logger,
+        damage: Damage
     ) {
+        self.damage = damage
         self.path = path
         self.record = record
         self.pool = pool
@@ -79,12 +84,28 @@ package final class SQLiteStore: Sendable {
     }
 
     /// Runs a batch on the writer, with the cache taken out; it comes back only if the transaction commits.
+    ///
+    /// An operation that meets a damaged row is refused, and the others are applied.
     func commitBatch(_ operations: [WriteOperation], now: Timestamp) throws -> [WriteOutcome] {
+        do {
+            return try commitBatch(operations, now: now, isolating: false)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            return try commitBatch(operations, now: now, isolating: true)
+        }
+    }
+
+    /// - Parameter isolating: each operation can be taken back by itself; slow.
+    private func commitBatch(
+        _ operations: [WriteOperation],
+        now: Timestamp,
+        isolating: Bool
+    ) throws -> [WriteOutcome] {
         try pool.writeWithoutTransaction { db in
             var taken = cache.withLock { cache in
                 let taken = cache
                 cache = WriterCache(freshEntries: taken.freshEntries, sweep: taken.sweep)
-                return taken
+                // Copied with each operation.
+                return isolating ? cache : taken
             }
             var outcomes: [WriteOutcome] = []
             var removedSessions: [DurableSessionID] = []
@@ -93,7 +114,12 @@ package final class SQLiteStore: Sendable {
                 var writer = try BatchWriter(db, cache: taken, settings: settings, now: now)
                 taken = WriterCache()
                 for operation in operations {
-                    outcomes.append(try writer.apply(operation))
+                    guard isolating else {
+                        outcomes.append(try writer.apply(operation))
+                        continue
+                    }
+                    let outcome = try isolated(db, &writer) { try $0.apply(operation) }
+                    outcomes.append(outcome ?? .refused(Damage.refusal))
                 }
                 removedSessions = writer.removedSessions
                 taken = try writer.finish()
@@ -105,6 +131,29 @@ package final class SQLiteStore: Sendable {
             }
             return outcomes
         }
+    }
+
+    /// Applies one operation, or takes it back if it met a damaged row.
+    ///
+    /// - Returns: nil if it did.
+    func isolated<Writer, Outcome>(
+        _ db: Database,
+        _ writer: inout Writer,
+        _ apply: (inout Writer) throws -> Outcome
+    ) throws -> Outcome? {
+        let before = writer
+        var outcome: Outcome?
+        try db.inSavepoint {
+            do {
+                outcome = try apply(&writer)
+                return .commit
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+                damage.found("met by a commit: \(error.message ?? "no message")")
+                return .rollback
+            }
+        }
+        if outcome == nil { writer = before }
+        return outcome
     }
 
     /// Runs a change that is not a commit; the cache forgets the users it concerns.

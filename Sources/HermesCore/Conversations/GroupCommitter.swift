@@ -14,6 +14,8 @@ package final class GroupCommitter: Sendable {
         case done(@Sendable (Result<Void, HermesError>) -> Void)
         case group(@Sendable (Result<Group, HermesError>) -> Void)
         case push(@Sendable (Result<PushOutcome, HermesError>) -> Void)
+        /// Whether the account is deleted for good.
+        case deletion(@Sendable (Result<Bool, HermesError>) -> Void)
 
         func fail(_ error: HermesError) {
             switch self {
@@ -21,6 +23,7 @@ package final class GroupCommitter: Sendable {
             case .done(let completion): completion(.failure(error))
             case .group(let completion): completion(.failure(error))
             case .push(let completion): completion(.failure(error))
+            case .deletion(let completion): completion(.failure(error))
             }
         }
     }
@@ -208,18 +211,26 @@ package final class GroupCommitter: Sendable {
         case (.push(let completion), .pushed(let outcome)):
             completion(.success(outcome))
             return outcome.deliveries
-        case (.receipt, .eventAppended(let deliveries)), (.group, .eventAppended(let deliveries)),
+        case (.deletion(let completion), .deleted(let deliveries, let isDone)):
+            completion(.success(isDone))
+            return deliveries
+        case (.deletion, .eventAppended(let deliveries)), (.deletion, .appended(_, let deliveries)),
+            (.deletion, .groupChanged(_, let deliveries)), (.receipt, .deleted(let deliveries, _)),
+            (.done, .deleted(let deliveries, _)), (.group, .deleted(let deliveries, _)),
+            (.push, .deleted(let deliveries, _)), (.receipt, .eventAppended(let deliveries)),
+            (.group, .eventAppended(let deliveries)),
             (.done, .appended(_, let deliveries)), (.group, .appended(_, let deliveries)),
             (.receipt, .groupChanged(_, let deliveries)), (.done, .groupChanged(_, let deliveries)),
             (.push, .eventAppended(let deliveries)), (.push, .appended(_, let deliveries)),
             (.push, .groupChanged(_, let deliveries)):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return deliveries
-        case (.receipt, .pushed(let outcome)), (.done, .pushed(let outcome)), (.group, .pushed(let outcome)):
+        case (.receipt, .pushed(let outcome)), (.done, .pushed(let outcome)), (.group, .pushed(let outcome)),
+            (.deletion, .pushed(let outcome)):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return outcome.deliveries
         case (.receipt, .acknowledged), (.group, .acknowledged), (.push, .acknowledged), (.done, .duplicate),
-            (.group, .duplicate), (.push, .duplicate):
+            (.group, .duplicate), (.push, .duplicate), (.deletion, .acknowledged), (.deletion, .duplicate):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return []
         }

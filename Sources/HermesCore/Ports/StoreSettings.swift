@@ -18,18 +18,23 @@ package struct StoreSettings: Sendable, Hashable {
     /// How many bytes wait for one durable session at most (``StoredPublication/weight``).
     package var maxQueuedBytes: Int
 
+    /// In how many groups one account may be; nobody can be added to more.
+    package var maxGroups: Int
+
     package init(
         historyPeriod: Duration = .zero,
         recordPeriod: Duration = .seconds(24 * 3600),
         eventPeriod: Duration = .seconds(30 * 24 * 3600),
         maxQueuedMessages: Int = 100_000,
-        maxQueuedBytes: Int = 64 << 20
+        maxQueuedBytes: Int = 64 << 20,
+        maxGroups: Int = 1_000
     ) {
         self.historyPeriod = historyPeriod
         self.recordPeriod = recordPeriod
         self.eventPeriod = eventPeriod
         self.maxQueuedMessages = max(1, maxQueuedMessages)
         self.maxQueuedBytes = max(1, maxQueuedBytes)
+        self.maxGroups = max(1, maxGroups)
     }
 
     /// How many tokens one device has at most; a new one revokes the oldest.
@@ -39,6 +44,19 @@ package struct StoreSettings: Sendable, Hashable {
     package static let maxPageEntries = 1000
     /// A page ends behind the entry whose content takes it past this many bytes.
     package static let maxPageBytes = 4 * 1024 * 1024
+}
+
+extension StoreSettings {
+    /// Refuses one more group for somebody who is in `count` already.
+    package func checkGroups(_ count: Int, isOwn: Bool) throws(HermesError) {
+        guard count >= maxGroups else { return }
+        throw HermesError(
+            .tooLarge,
+            isOwn
+                ? "You are in \(maxGroups) groups, and may be in no more. Leave one first."
+                : "One of these people is in \(maxGroups) groups, and may be in no more."
+        )
+    }
 }
 
 extension MessageAppend {

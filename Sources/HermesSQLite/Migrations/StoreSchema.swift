@@ -17,6 +17,7 @@ enum StoreSchema {
         ("005 push tokens and webhooks", createPushTokenTables),
         ("006 deleted accounts", createDeletionTables),
         ("007 claims that are open", addOpenClaims),
+        ("008 indexes of webhooks", indexWebhooks),
     ]
 
     static var version: Int { migrations.count }

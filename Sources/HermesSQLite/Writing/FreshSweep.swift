@@ -41,7 +41,8 @@ struct FreshTables {
 
     var selectSQL: String {
         """
-        SELECT \(owner), \(key) FROM \(fresh) WHERE (\(owner), \(key)) > (?1, ?2) ORDER BY \(owner), \(key) LIMIT 1 OFFSET ?3
+        SELECT \(owner), \(key) FROM \(fresh) WHERE (\(owner), \(key)) > (?1, ?2) \
+        ORDER BY \(owner), \(key) LIMIT 1 OFFSET ?3
         """
     }
 
@@ -76,7 +77,9 @@ struct FreshTables {
             let statement = try PreparedStatement(db, sql)
             statement.bind(place.owner, at: 1)
             statement.bind(end.owner, at: 3)
-            try bind(place.key, to: statement, at: 2) { try bind(end.key, to: statement, at: 4) { try statement.run() } }
+            try bind(place.key, to: statement, at: 2) {
+                try bind(end.key, to: statement, at: 4) { try statement.run() }
+            }
             rows = db.changesCount
         }
         return (rows, last)

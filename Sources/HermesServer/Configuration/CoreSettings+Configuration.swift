@@ -34,7 +34,8 @@ extension StoreSettings {
         self.init(
             historyPeriod: .seconds(settings.historyDays * 86_400),
             maxQueuedMessages: settings.gateways.broker.maxQueuedMessages,
-            maxQueuedBytes: settings.gateways.broker.maxQueuedBytes
+            maxQueuedBytes: settings.gateways.broker.maxQueuedBytes,
+            maxGroups: settings.maxGroups
         )
     }
 }

@@ -50,6 +50,12 @@ extension ServerSettings {
         in: 1...1000,
         "Devices of an account; a new one beyond that takes the place of the one not seen for longest."
     )
+    private static let maxGroups = Setting.number(
+        "accounts.groups",
+        default: 1_000,
+        in: 1...100_000,
+        "In how many groups an account may be; nobody can be added to more."
+    )
     private static let registration = Setting<Registration>.choice(
         "accounts.registration",
         default: .open,
@@ -110,7 +116,7 @@ extension ServerSettings {
             retention.descriptor,
         ] + GatewaySettings.settings.filter { $0.key.hasPrefix("listeners.") } + httpKeys.all
         + GatewaySettings.settings.filter { $0.key.hasPrefix("access.") }
-        + [registration.descriptor, maxDevices.descriptor, passwordHashesAtOnce.descriptor]
+        + [registration.descriptor, maxDevices.descriptor, maxGroups.descriptor, passwordHashesAtOnce.descriptor]
         + GatewaySettings.settings.filter { $0.key.hasPrefix("limits.") } + [
             messageBytes.descriptor, loginFailures.descriptor, recallWindow.descriptor,
         ]
@@ -133,6 +139,7 @@ extension ServerSettings {
             recallWindow: try values.value(of: Self.recallWindow),
             registration: try values.value(of: Self.registration),
             maxDevices: try values.value(of: Self.maxDevices),
+            maxGroups: try values.value(of: Self.maxGroups),
             loginFailuresPerAddress: try values.value(of: Self.loginFailures),
             passwordHashesAtOnce: try values.value(of: Self.passwordHashesAtOnce),
             http: try ListenerSettings(values, Self.httpKeys),

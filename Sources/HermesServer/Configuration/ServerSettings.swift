@@ -53,6 +53,7 @@ package struct ServerSettings: Sendable {
     package var recallWindow: Duration
     package var registration: Registration
     package var maxDevices: Int
+    package var maxGroups: Int
     /// No setting: what a new password hash costs, lowered by tests alone.
     package var passwordCost = PasswordHasher.Parameters.standard
     package var loginFailuresPerAddress: Int

@@ -184,7 +184,8 @@ import Testing
         #expect(feed.handle(.acknowledged(upTo: 5)) == .load(after: 5, limit: 3))
     }
 
-    @Test func whatWasNeverCommittedIsNotAcknowledged() throws {
+    @Test("What was never committed is not acknowledged")
+    func whatWasNeverCommittedIsNotAcknowledged() throws {
         var feed = try liveFeed(at: 5)
         // Of an inbox that the store has lost: to be checked against the store, once.
         #expect(feed.handle(.acknowledged(upTo: 9)) == .load(after: 5, limit: 4))

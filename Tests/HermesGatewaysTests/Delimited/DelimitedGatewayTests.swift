@@ -101,7 +101,8 @@ struct DelimitedGatewayTests {
         }
     }
 
-    @Test func aCursorAheadOfTheInboxIsOneOfALostStore() async throws {
+    @Test("A cursor ahead of the inbox is one of a lost store")
+    func aCursorAheadOfTheInboxIsOneOfALostStore() async throws {
         try await GatewayTestServer.with { server in
             let ann = try await server.delimited()
             _ = try await ann.register("ann")
