@@ -233,7 +233,7 @@ let package = Package(
         test(
             "HermesSQLite",
             [
-                .target(name: "HermesCore"), server("GRDB", "GRDB.swift"),
+                .target(name: "HermesCore"), server("GRDB", "GRDB.swift"), server("GRDBSQLite", "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

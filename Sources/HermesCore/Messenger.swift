@@ -17,11 +17,14 @@ package final class Messenger: Sendable {
     package let durable: DurableSessions
     /// What is retained; the same as `durable.retained`.
     package var retained: RetainedMessages { durable.retained }
-    package let time: any TimeSource
+    package var time: any TimeSource { steadyTime }
+    /// Nothing expires because the wall clock is ahead for a moment.
+    package let steadyTime: SteadyTime
     /// Holds back signs of typing that nobody needs.
     package let typing = TypingGate()
     /// What clients report about their connections and deliveries.
     package let clientStatistics = ClientStatistics()
+    let deletions: AccountDeletions
     private let messageStore: any MessageStore
     private let sessionStore: any SessionStore
 
@@ -48,7 +51,8 @@ package final class Messenger: Sendable {
         durableSettings: DurableSettings = DurableSettings(),
         time: any TimeSource = SystemTime()
     ) {
-        self.time = time
+        let time = SteadyTime(time)
+        steadyTime = time
         self.messageStore = messageStore
         self.sessionStore = sessionStore
         sessions = SessionRegistry(time: time)
@@ -67,6 +71,7 @@ package final class Messenger: Sendable {
             time: time,
             retention: messageSettings.retention
         )
+        deletions = AccountDeletions(store: messageStore, committer: messages.committer)
         contacts = ContactService(
             store: socialStore,
             committer: messages.committer,
@@ -101,6 +106,7 @@ package final class Messenger: Sendable {
     /// Reads what a server must know before anybody connects; to be called once.
     package func load() async throws(HermesError) {
         try await durable.load()
+        try await deletions.load()
         try await pushes.load()
         try await pushTokens.load()
     }
@@ -109,28 +115,39 @@ package final class Messenger: Sendable {
     ///
     /// - Parameters:
     ///   - now: the wall clock.
+    ///   - isClockConfirmed: whether it may be believed in what an earlier process has stored; if not, only what is
+    ///     delivered is deleted.
     ///   - batch: how much one step deletes, so that writers get their turn between steps.
     ///   - maxSteps: how many steps one call takes in each store.
     /// - Returns: how much was deleted.
     /// - Throws: `.storageUnavailable`; the next call goes on.
     @discardableResult
-    package func housekeeping(now: Timestamp, batch: Int = 1000, maxSteps: Int = 100) async throws(HermesError) -> Int {
+    package func housekeeping(
+        now: Timestamp,
+        isClockConfirmed: Bool = true,
+        batch: Int = 1000,
+        maxSteps: Int = 100
+    ) async throws(HermesError) -> Int {
+        steadyTime.look()
+        let purgeTime = isClockConfirmed ? now : Timestamp(rawValue: 0)
         durable.expire(now: now)
+        deletions.resume()
         pushes.resume()
         retained.expire(now: now)
         sessions.tellLate()
         await accounts.writeTraces()
         var sum = 0
         for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
-            let count = try await messageStore.purge(now: now, limit: batch)
+            let count = try await messageStore.purge(now: purgeTime, limit: batch)
             sum += count
             if count == 0 { break }
         }
         for _ in 0..<max(1, maxSteps) where !Task.isCancelled {
-            let count = try await sessionStore.purgeSessions(now: now, limit: batch)
+            let count = try await sessionStore.purgeSessions(now: purgeTime, limit: batch)
             sum += count
             if count == 0 { break }
         }
+        try await messageStore.maintain(uptime: time.uptime())
         return sum
     }
 

@@ -26,6 +26,19 @@ struct RunRecord {
         ///
         /// - Parameter bootID: of the machine when the run began; nil if that is not known: there was no record.
         case unclosed(bootID: String?)
+        /// It was, but what is there now is not what it left: an earlier copy, perhaps.
+        case replaced
+
+        /// Whether commits that clients have seen may be missing.
+        ///
+        /// - Parameter current: of the machine now; nil where that is not known.
+        func mayHaveLost(bootID current: String?) -> Bool {
+            switch self {
+            case .closed: false
+            case .unclosed(let bootID): bootID == nil || bootID != current
+            case .replaced: true
+            }
+        }
     }
 
     /// The record's name in the data directory.
@@ -35,8 +48,11 @@ struct RunRecord {
 
     private let path: String
     private let database: String
+    private let bootID: String?
 
-    init(directory: String, database: String) {
+    /// - Parameter bootID: of the machine now.
+    init(directory: String, database: String, bootID: String? = RunRecord.bootID) {
+        self.bootID = bootID
         path = directory + "/" + Self.fileName
         self.database = database
     }
@@ -64,6 +80,7 @@ struct RunRecord {
         guard lines.count >= 3, lines[0] == Self.title else { return .unclosed(bootID: nil) }
         let boot = lines[1].hasPrefix("boot ") ? String(lines[1].dropFirst(5)) : ""
         if let fingerprint = fingerprint(), lines[2] == "closed \(fingerprint)" { return .closed }
+        if lines[2].hasPrefix("closed ") { return .replaced }
         return .unclosed(bootID: boot.isEmpty ? nil : boot)
     }
 
@@ -85,7 +102,7 @@ struct RunRecord {
     /// database, which does no harm.
     func markClosed() {
         guard let fingerprint = fingerprint() else { return }
-        _ = write("boot \(Self.bootID ?? "")\nclosed \(fingerprint)")
+        _ = write("boot \(bootID ?? "")\nclosed \(fingerprint)")
     }
 
     /// What changes when anything writes to the database or puts another in its place; nil if its log is not empty.

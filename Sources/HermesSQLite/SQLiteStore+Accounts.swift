@@ -33,7 +33,7 @@ extension SQLiteStore: AccountStore {
         try await read { db in
             try Row.fetchAll(
                 db,
-                sql: "\(Self.selectAccount) WHERE id > ? ORDER BY id LIMIT ?",
+                sql: "\(Self.selectAccount) AND id > ? ORDER BY id LIMIT ?",
                 arguments: [id?.rawValue ?? 0, min(max(limit, 0), StoreSettings.maxPageEntries)]
             ).map { try Self.account($0).account }
         }
@@ -41,7 +41,7 @@ extension SQLiteStore: AccountStore {
 
     package func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
         try await write { (db, _) in
-            guard let stored = try Self.account(db, "WHERE id = ?", [id.rawValue]) else {
+            guard let stored = try Self.account(db, "id = ?", [id.rawValue]) else {
                 throw Refusals.noSuchAccount
             }
             var account = stored.account
@@ -70,15 +70,18 @@ extension SQLiteStore: AccountStore {
         try await read { db in try DeviceReader(db: db).owner(of: token) }
     }
 
-    private static let selectAccount =
-        "SELECT id, nick_name, nick_key, password, avatar_url, is_disabled, created_at FROM account"
+    /// But those that are being deleted.
+    private static let selectAccount = """
+        SELECT id, nick_name, nick_key, password, avatar_url, is_disabled, created_at FROM account \
+        WHERE is_disabled <> \(AccountRow.leaving)
+        """
 
     private static func account(
         _ db: Database,
         _ condition: String,
         _ arguments: StatementArguments
     ) throws -> StoredAccount? {
-        try Row.fetchOne(db, sql: "\(selectAccount) \(condition)", arguments: arguments).map { try account($0) }
+        try Row.fetchOne(db, sql: "\(selectAccount) AND \(condition)", arguments: arguments).map { try account($0) }
     }
 
     private static func account(_ row: Row) throws -> StoredAccount {

@@ -21,6 +21,11 @@ extension SQLiteStore {
         defer { try? FileManager.default.removeItem(atPath: path + ".partial") }
         try await read { db in try Self.copy(db, to: path + ".partial") }
         do {
+            try await Self.convert(path + ".partial")
+        } catch {
+            throw failure(error)
+        }
+        do {
             // Fails if somebody else made the file meanwhile; a half-written backup never bears the name.
             try FileManager.default.moveItem(atPath: path + ".partial", toPath: path)
         } catch {
@@ -35,6 +40,17 @@ extension SQLiteStore {
             try db.backup(to: destination)
             _ = try String.fetchOne(destination, sql: "PRAGMA journal_mode = DELETE")
             try destination.execute(sql: "UPDATE store SET is_copy = 1")
+        }
+        try copy.close()
+    }
+
+    /// A copy of an older version's file is written anew, so that it can give back what becomes free in it.
+    private static func convert(_ path: String) async throws {
+        let copy = try DatabaseQueue(path: path)
+        try await copy.writeWithoutTransaction { db in
+            guard try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") != 2 else { return }
+            try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+            try db.execute(sql: "VACUUM")
         }
         try copy.close()
     }

@@ -23,12 +23,34 @@ extension SQLiteStore {
         durability: Durability = .normal,
         settings: StoreSettings = StoreSettings(),
         logger: Logger,
-        checking: @Sendable () -> Void = {}
+        checking: @Sendable () -> Void = {},
+        damaged: @escaping @Sendable () -> Void = {}
+    ) throws(StoreOpenError) -> SQLiteStore {
+        try open(
+            directory: directory,
+            durability: durability,
+            settings: settings,
+            bootID: RunRecord.bootID,
+            logger: logger,
+            checking: checking,
+            damaged: damaged
+        )
+    }
+
+    /// - Parameter bootID: of the machine's start; nil where the system does not tell.
+    static func open(
+        directory: String,
+        durability: Durability,
+        settings: StoreSettings,
+        bootID: String?,
+        logger: Logger,
+        checking: () -> Void = {},
+        damaged: @escaping @Sendable () -> Void = {}
     ) throws(StoreOpenError) -> SQLiteStore {
         try createDirectory(directory)
         let lock = try DirectoryLock(directory: directory)
         let path = directory + "/" + fileName
-        let record = RunRecord(directory: directory, database: path)
+        let record = RunRecord(directory: directory, database: path, bootID: bootID)
         let isNew = !FileManager.default.fileExists(atPath: path)
         let last = isNew ? .closed : record.lastEnding()
         if isNew {
@@ -41,31 +63,47 @@ extension SQLiteStore {
         // Until what an unclean end asks for is committed, the record keeps the boot of then: a start that is cut off does
         // not make the next one forget it.
         switch last {
-        case .closed: try record.markOpen(bootID: RunRecord.bootID)
+        case .closed: try record.markOpen(bootID: bootID)
         case .unclosed(let bootID): try record.markOpen(bootID: bootID)
+        case .replaced: try record.markOpen(bootID: nil)
         }
         do {
             let pool = try DatabasePool(path: path, configuration: configuration)
+            // Before anybody hears of a new epoch it is on the disk, whatever the durability.
+            try pool.writeWithoutTransaction { db in
+                for pragma in tuning(.full) { try db.execute(sql: pragma) }
+            }
+            try StoreSchema.migrate(pool)
+            let mark = try pool.write { db in
+                try StoreMark.open(db, mayHaveLost: last.mayHaveLost(bootID: bootID), waits: durability == .full)
+            }
+            if mark.isNew {
+                logger.warning(
+                    "the last commits before a power cut, or behind a backup, may be lost: clients are told to look anew"
+                )
+            }
             try pool.writeWithoutTransaction { db in
                 for pragma in tuning(durability) { try db.execute(sql: pragma) }
             }
-            try StoreSchema.migrate(pool)
-            let epoch = try pool.write { db in
+            try pool.write { db in
                 // From here on the writer's caches know how many there are: none.
                 try BatchWriter.settle(db)
                 try SessionWriter.settle(db)
-                return try readEpoch(db)
             }
             let unread = try pool.read { try UnreadLedger($0) }
-            try record.markOpen(bootID: RunRecord.bootID)
+            try record.markOpen(bootID: bootID)
+            let checkpointer = try DatabaseQueue(path: path, configuration: configuration)
             return SQLiteStore(
+                path: path,
                 pool: pool,
-                epoch: epoch,
+                checkpointer: checkpointer,
+                epoch: mark.epoch,
                 unread: unread,
                 settings: settings,
                 lock: lock,
                 record: record,
-                logger: logger
+                logger: logger,
+                damage: Damage(logger: logger, tell: damaged)
             )
         } catch {
             if isNew { removeEmptyFile(path) }
@@ -98,15 +136,20 @@ extension SQLiteStore {
         ]
     }
 
+    /// Seconds.
+    static let busyTimeout = 2.0
+
     private static var configuration: Configuration {
         var configuration = Configuration()
         configuration.label = "hermes.store"
         configuration.foreignKeysEnabled = false
         configuration.maximumReaderCount = 4
-        configuration.busyMode = .timeout(2)
+        configuration.busyMode = .timeout(busyTimeout)
         configuration.prepareDatabase { db in
-            // Deleted messages are overwritten where that costs no extra write: privacy.
-            try db.execute(sql: "PRAGMA secure_delete = FAST")
+            // For files that are created now: pages that become free can be given back (SQLiteStore+Maintenance).
+            if !db.configuration.readonly { try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL") }
+            // What is deleted is overwritten, on the pages that become free, too: privacy.
+            try db.execute(sql: "PRAGMA secure_delete = ON")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
         }
         return configuration
@@ -232,20 +275,9 @@ extension SQLiteStore {
         return problem
     }
 
-    private static func fileSize(_ path: String) -> Int {
+    static func fileSize(_ path: String) -> Int {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         return (attributes?[.size] as? NSNumber)?.intValue ?? 0
-    }
-
-    /// A backup that is opened as a store has lost what came after it: its seqs are no longer those that clients know.
-    private static func readEpoch(_ db: Database) throws -> UInt64 {
-        guard let row = try Row.fetchOne(db, sql: "SELECT epoch, is_copy FROM store WHERE id = 1") else {
-            throw StoreFailure.damagedRow
-        }
-        guard row["is_copy"] as Bool else { return UInt64(bitPattern: row["epoch"] as Int64) }
-        let epoch = Int64.random(in: 1...Int64.max)
-        try db.execute(sql: "UPDATE store SET epoch = ?, is_copy = 0", arguments: [epoch])
-        return UInt64(bitPattern: epoch)
     }
 
     private static func openError(_ error: any Error, path: String) -> StoreOpenError {

@@ -8,14 +8,18 @@ import Synchronization
 extension SQLiteStore: SessionStore {
     package func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
         do {
-            return try commitSessions(operations)
+            do {
+                return try commitSessions(operations, isolating: false)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+                return try commitSessions(operations, isolating: true)
+            }
         } catch {
             throw failure(error)
         }
     }
 
     package func sessions() async throws(HermesError) -> [StoredSession] {
-        try await read { db in try SessionReader(db: db).sessions() }
+        try await read { [damage] db in try SessionReader(db: db, damage: damage).sessions() }
     }
 
     package func queued(
@@ -24,8 +28,8 @@ extension SQLiteStore: SessionStore {
         limit: Int,
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication] {
-        try await read { db in
-            try SessionReader(db: db).queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+        try await read { [damage] db in
+            try SessionReader(db: db, damage: damage).queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
         }
     }
 
@@ -42,7 +46,7 @@ extension SQLiteStore: SessionStore {
     }
 
     package func retained() async throws(HermesError) -> [StoredPublication] {
-        try await read { db in try SessionReader(db: db).retained() }
+        try await read { [damage] db in try SessionReader(db: db, damage: damage).retained() }
     }
 
     package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
@@ -59,19 +63,34 @@ extension SQLiteStore: SessionStore {
     }
 
     /// Runs a batch on the writer, with the cache taken out; it comes back only if the transaction commits.
-    private func commitSessions(_ operations: [SessionOperation]) throws -> [SessionOutcome] {
+    ///
+    /// - Parameter isolating: each operation can be taken back by itself; slow.
+    private func commitSessions(_ operations: [SessionOperation], isolating: Bool) throws -> [SessionOutcome] {
         try pool.writeWithoutTransaction { db in
             var taken = sessionCache.withLock { cache in
                 let taken = cache
-                cache = SessionCache(freshRows: taken.freshRows, freshBytes: taken.freshBytes)
-                return taken
+                cache = SessionCache(
+                    freshRows: taken.freshRows,
+                    freshBytes: taken.freshBytes,
+                    sweep: taken.sweep,
+                    sweptBytes: taken.sweptBytes
+                )
+                // Copied with each operation.
+                return isolating ? cache : taken
             }
             var outcomes: [SessionOutcome] = []
             outcomes.reserveCapacity(operations.count)
             try db.inTransaction(.immediate) {
                 var writer = try SessionWriter(db, cache: taken, settings: settings)
                 taken = SessionCache()
-                for operation in operations { outcomes.append(try writer.apply(operation)) }
+                for operation in operations {
+                    guard isolating else {
+                        outcomes.append(try writer.apply(operation))
+                        continue
+                    }
+                    let outcome = try isolated(db, &writer) { try $0.apply(operation) }
+                    outcomes.append(outcome ?? .refused(Damage.refusal))
+                }
                 taken = try writer.finish()
                 return .commit
             }

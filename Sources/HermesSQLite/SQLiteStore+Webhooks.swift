@@ -4,6 +4,7 @@
 internal import Foundation
 internal import GRDB
 package import HermesCore
+import Synchronization
 
 extension SQLiteStore: WebhookStore {
     package func appendWebhooks(
@@ -11,7 +12,8 @@ extension SQLiteStore: WebhookStore {
         marks: [UserID: UInt64],
         limit: Int
     ) async throws(HermesError) -> Int {
-        try await write { (db, _) in
+        try await write { [self] (db, _) in
+            let before = try webhookCount(db)
             for event in events {
                 try db.execute(
                     sql: "INSERT INTO webhook (id, user, created_at, attempts, due, body) VALUES (?, ?, ?, 0, ?, ?)",
@@ -30,50 +32,106 @@ extension SQLiteStore: WebhookStore {
                     arguments: [user.rawValue, Int64(clamping: seq)]
                 )
             }
-            let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0
-            guard count > limit else { return 0 }
-            try db.execute(
-                sql: "DELETE FROM webhook WHERE number IN (SELECT number FROM webhook ORDER BY number LIMIT ?)",
-                arguments: [count - max(0, limit)]
-            )
-            return count - max(0, limit)
+            let count = before + events.count
+            // A limit that was lowered takes effect little by little.
+            let dropped = min(max(0, count - max(0, limit)), events.count + Self.maxDropped)
+            if dropped > 0 {
+                try db.execute(
+                    sql: "DELETE FROM webhook WHERE number IN (SELECT number FROM webhook ORDER BY number LIMIT ?)",
+                    arguments: [dropped]
+                )
+            }
+            webhooksStored.withLock { $0 = count - dropped }
+            return dropped
         }
     }
 
+    /// Beyond those that came.
+    private static let maxDropped = 1_000
+
+    /// How many wait: counted once, then known. To be asked on the writer, before a change.
+    private func webhookCount(_ db: Database) throws -> Int {
+        // Unknown until the change is made: it may fail.
+        let known = webhooksStored.withLock { count in
+            defer { count = nil }
+            return count
+        }
+        return try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0
+    }
+
+    /// The queries that find what is due; a test holds their plans against full scans.
+    enum WebhookQuery {
+        static let due = """
+            SELECT number, user, due, id, created_at, attempts, body FROM webhook \
+            WHERE due <= ?1 AND (due, number) > (?2, ?3) ORDER BY due, number LIMIT ?4
+            """
+        /// The events of a user that hold up later ones, in their order.
+        static let line = """
+            SELECT number FROM webhook WHERE user = ?1 AND attempts < \(WebhookEvent.attemptsInOrder) \
+            ORDER BY number LIMIT ?2
+            """
+        static let next = "SELECT min(due) FROM webhook"
+    }
+
+    /// So many of those that have been due for longest are put in order, at least.
+    private static let leastLooked = 100
+
     package func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook] {
-        try await read { db in
-            try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT w.number, w.id, w.user, w.created_at, w.attempts, w.body FROM webhook w
-                    WHERE w.due <= ?1 AND (w.user = 0 OR NOT EXISTS (SELECT 1 FROM webhook e WHERE e.user = w.user
-                        AND e.number < w.number AND e.due > ?1 AND e.attempts < ?2))
-                    ORDER BY w.number LIMIT ?3
-                    """,
-                arguments: [
-                    now.rawValue, WebhookEvent.attemptsInOrder, min(max(limit, 0), StoreSettings.maxPageEntries),
-                ]
-            ).map { row in
-                StoredWebhook(
-                    number: row["number"],
-                    event: WebhookEvent(
-                        id: row["id"],
-                        user: UserID(row["user"] as Int64),
-                        createdAt: Timestamp(rawValue: row["created_at"]),
-                        body: Array(row["body"] as Data)
-                    ),
-                    attempts: row["attempts"]
+        let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        guard limit > 0 else { return [] }
+        return try await read { db in
+            var last: (due: Int64, number: Int64) = (.min, .min)
+            while true {
+                let rows = try Row.fetchAll(
+                    db,
+                    sql: WebhookQuery.due,
+                    arguments: [now.rawValue, last.due, last.number, max(limit, Self.leastLooked)]
                 )
+                guard let end = rows.last else { return [] }
+                last = (end["due"], end["number"])
+                let webhooks = rows.map { row in
+                    StoredWebhook(
+                        number: row["number"],
+                        event: WebhookEvent(
+                            id: row["id"],
+                            user: UserID(row["user"] as Int64),
+                            createdAt: Timestamp(rawValue: row["created_at"]),
+                            body: Array(row["body"] as Data)
+                        ),
+                        attempts: row["attempts"]
+                    )
+                }
+                let found = try Self.inOrder(webhooks.sorted { $0.number < $1.number }, db)
+                // All of them wait for others: look further.
+                if !found.isEmpty { return Array(found.prefix(limit)) }
             }
         }
     }
 
+    /// Without those that wait behind an earlier event of their user that is not among them.
+    private static func inOrder(_ webhooks: [StoredWebhook], _ db: Database) throws -> [StoredWebhook] {
+        let numbers = Set(webhooks.map(\.number))
+        var counts: [UserID: Int] = [:]
+        for webhook in webhooks { if let user = webhook.event.user { counts[user, default: 0] += 1 } }
+        var ends: [UserID: Int64] = [:]
+        for (user, count) in counts {
+            let line = try Int64.fetchAll(db, sql: WebhookQuery.line, arguments: [user.rawValue, count + 1])
+            if let first = line.first(where: { !numbers.contains($0) }) { ends[user] = first }
+        }
+        return webhooks.filter { webhook in
+            guard let user = webhook.event.user, let end = ends[user] else { return true }
+            return webhook.number < end
+        }
+    }
+
     package func settleWebhooks(_ settlements: [WebhookSettlement]) async throws(HermesError) {
-        try await write { (db, _) in
+        try await write { [self] (db, _) in
+            var count = try webhookCount(db)
             for settlement in settlements {
                 switch settlement {
                 case .done(let number):
                     try db.execute(sql: "DELETE FROM webhook WHERE number = ?", arguments: [number])
+                    count -= db.changesCount
                 case .again(let number, let attempts, let due):
                     try db.execute(
                         sql: "UPDATE webhook SET attempts = ?, due = ? WHERE number = ?",
@@ -81,14 +139,16 @@ extension SQLiteStore: WebhookStore {
                     )
                 }
             }
+            webhooksStored.withLock { $0 = count }
         }
     }
 
     package func webhookQueue() async throws(HermesError) -> (count: Int, nextDue: Timestamp?) {
-        try await read { db in
-            let row = try Row.fetchOne(db, sql: "SELECT count(*) AS number, min(due) AS next FROM webhook")
-            let next: Int64? = row?["next"]
-            return (row?["number"] ?? 0, next.map(Timestamp.init(rawValue:)))
+        let known = webhooksStored.withLock { $0 }
+        return try await read { db in
+            let count = try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0
+            let next = try Int64.fetchOne(db, sql: WebhookQuery.next)
+            return (count, next.map(Timestamp.init(rawValue:)))
         }
     }
 

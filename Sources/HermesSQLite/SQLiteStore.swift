@@ -19,7 +19,10 @@ package final class SQLiteStore: Sendable {
         case full
     }
 
+    let path: String
     let pool: DatabasePool
+    /// For writing the log back while commits go on.
+    let checkpointer: DatabaseQueue
     let epoch: UInt64
     let settings: StoreSettings
     let logger: Logger
@@ -27,22 +30,32 @@ package final class SQLiteStore: Sendable {
     private let cache = Mutex(WriterCache())
     let unread: UnreadLedger
     let sessionCache = Mutex(SessionCache())
+    let maintenance = Mutex(Maintenance())
+    let damage: Damage
+    /// How many webhooks wait; nil: to be counted.
+    let webhooksStored = Mutex<Int?>(nil)
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
     private let record: RunRecord
 
     init(
+        path: String,
         pool: DatabasePool,
+        checkpointer: DatabaseQueue,
         epoch: UInt64,
         unread: UnreadLedger,
         settings: StoreSettings,
         lock: DirectoryLock,
         record: RunRecord,
-        logger: Logger
+        logger: Logger,
+        damage: Damage
     ) {
+        self.damage = damage
+        self.path = path
         self.record = record
         self.unread = unread
         self.pool = pool
+        self.checkpointer = checkpointer
         self.epoch = epoch
         self.settings = settings
         self.lock = lock
@@ -58,6 +71,7 @@ package final class SQLiteStore: Sendable {
         guard isOpen.exchange(false, ordering: .acquiringAndReleasing) else { return }
         do {
             // Fails harmlessly if a reader is still at work: the log stays and the next start goes on with it.
+            try? checkpointer.close()
             try? pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try pool.close()
             record.markClosed()
@@ -87,6 +101,8 @@ package final class SQLiteStore: Sendable {
     }
 
     /// Runs a batch on the writer, with the cache taken out; it comes back only if the transaction commits.
+    ///
+    /// An operation that meets a damaged row is refused, and the others are applied.
     func commitBatch(_ operations: [WriteOperation], now: Timestamp) throws -> [WriteOutcome] {
         try pool.writeWithoutTransaction { db in try commitBatch(operations, now: now, in: db) }
     }
@@ -103,10 +119,25 @@ package final class SQLiteStore: Sendable {
     }
 
     private func commitBatch(_ operations: [WriteOperation], now: Timestamp, in db: Database) throws -> [WriteOutcome] {
+        do {
+            return try commitBatch(operations, now: now, in: db, isolating: false)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            return try commitBatch(operations, now: now, in: db, isolating: true)
+        }
+    }
+
+    /// - Parameter isolating: each operation can be taken back by itself; slow.
+    private func commitBatch(
+        _ operations: [WriteOperation],
+        now: Timestamp,
+        in db: Database,
+        isolating: Bool
+    ) throws -> [WriteOutcome] {
         var taken = cache.withLock { cache in
             let taken = cache
-            cache = WriterCache(freshEntries: taken.freshEntries)
-            return taken
+            cache = WriterCache(freshEntries: taken.freshEntries, sweep: taken.sweep)
+            // Copied with each operation.
+            return isolating ? cache : taken
         }
         var outcomes: [WriteOutcome] = []
         var removedSessions: [DurableSessionID] = []
@@ -116,7 +147,12 @@ package final class SQLiteStore: Sendable {
             var writer = try BatchWriter(db, cache: taken, unread: unread, settings: settings, now: now)
             taken = WriterCache()
             for operation in operations {
-                outcomes.append(try writer.apply(operation))
+                guard isolating else {
+                    outcomes.append(try writer.apply(operation))
+                    continue
+                }
+                let outcome = try isolated(db, &writer) { try $0.apply(operation) }
+                outcomes.append(outcome ?? .refused(Damage.refusal))
             }
             removedSessions = writer.removedSessions
             unreadChanges = writer.unreadChanges
@@ -129,6 +165,29 @@ package final class SQLiteStore: Sendable {
             sessionCache.withLock { cache in for id in removedSessions { cache.heads[id] = nil } }
         }
         return outcomes
+    }
+
+    /// Applies one operation, or takes it back if it met a damaged row.
+    ///
+    /// - Returns: nil if it did.
+    func isolated<Writer, Outcome>(
+        _ db: Database,
+        _ writer: inout Writer,
+        _ apply: (inout Writer) throws -> Outcome
+    ) throws -> Outcome? {
+        let before = writer
+        var outcome: Outcome?
+        try db.inSavepoint {
+            do {
+                outcome = try apply(&writer)
+                return .commit
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+                damage.found("met by a commit: \(error.message ?? "no message")")
+                return .rollback
+            }
+        }
+        if outcome == nil { writer = before }
+        return outcome
     }
 
     /// Runs a change that is not a commit; the cache forgets the users it concerns.

@@ -22,6 +22,11 @@ package final class ManualClock: TimeSource {
 
     package func uptime() -> Duration { state.withLock { $0.uptime } }
 
+    /// Sets the wall clock ahead or, with a negative duration, back; the other one goes on.
+    package func jump(by duration: Duration) {
+        state.withLock { $0.now = $0.now.advanced(by: duration) }
+    }
+
     /// Lets time pass on both clocks.
     package func advance(by duration: Duration) {
         state.withLock { state in

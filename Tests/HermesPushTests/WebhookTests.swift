@@ -127,6 +127,18 @@ struct WebhookTests {
         }
     }
 
+    @Test("Where nobody is there time alone is waited for, whatever comes meanwhile")
+    func pauses() {
+        var failures = 0
+        for expected in 1...3 {
+            #expect(WebhookPoster.pause(after: .init(posted: 0, failed: 2), failures: &failures) == .backOff)
+            #expect(failures == expected)
+        }
+        #expect(WebhookPoster.pause(after: .init(posted: 1, failed: 2), failures: &failures) == .none)
+        #expect(failures == 0)
+        #expect(WebhookPoster.pause(after: .init(posted: 0, failed: 0), failures: &failures) == .untilStored)
+    }
+
     @Test("After a day an event is given up, and counted")
     func givingUp() async throws {
         let failing: Answer = { _, _ in .init(500) }

@@ -17,6 +17,8 @@ package final class GroupCommitter: Sendable {
         case group(@Sendable (Result<Group, HermesError>) -> Void)
         case push(@Sendable (Result<PushOutcome, HermesError>) -> Void)
         case device(@Sendable (Result<Device, HermesError>) -> Void)
+        /// Whether the account is deleted for good.
+        case deletion(@Sendable (Result<Bool, HermesError>) -> Void)
 
         func fail(_ error: HermesError) {
             switch self {
@@ -25,6 +27,7 @@ package final class GroupCommitter: Sendable {
             case .group(let completion): completion(.failure(error))
             case .push(let completion): completion(.failure(error))
             case .device(let completion): completion(.failure(error))
+            case .deletion(let completion): completion(.failure(error))
             }
         }
     }
@@ -227,7 +230,14 @@ package final class GroupCommitter: Sendable {
         case (.device(let completion), .deviceOpened(let device)):
             completion(.success(device))
             return []
-        case (.receipt, .eventAppended(let deliveries)), (.group, .eventAppended(let deliveries)),
+        case (.deletion(let completion), .deleted(let deliveries, let isDone)):
+            completion(.success(isDone))
+            return deliveries
+        case (.deletion, .eventAppended(let deliveries)), (.deletion, .appended(_, let deliveries)),
+            (.deletion, .groupChanged(_, let deliveries)), (.receipt, .deleted(let deliveries, _)),
+            (.done, .deleted(let deliveries, _)), (.group, .deleted(let deliveries, _)),
+            (.push, .deleted(let deliveries, _)), (.device, .deleted(let deliveries, _)),
+            (.receipt, .eventAppended(let deliveries)), (.group, .eventAppended(let deliveries)),
             (.done, .appended(_, let deliveries)), (.group, .appended(_, let deliveries)),
             (.receipt, .groupChanged(_, let deliveries)), (.done, .groupChanged(_, let deliveries)),
             (.push, .eventAppended(let deliveries)), (.push, .appended(_, let deliveries)),
@@ -236,12 +246,13 @@ package final class GroupCommitter: Sendable {
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return deliveries
         case (.receipt, .pushed(let outcome)), (.done, .pushed(let outcome)), (.group, .pushed(let outcome)),
-            (.device, .pushed(let outcome)):
+            (.device, .pushed(let outcome)), (.deletion, .pushed(let outcome)):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return outcome.deliveries
         case (.receipt, .acknowledged), (.group, .acknowledged), (.push, .acknowledged), (.done, .duplicate),
             (.group, .duplicate), (.push, .duplicate), (.device, .acknowledged), (.device, .duplicate),
-            (.receipt, .deviceOpened), (.done, .deviceOpened), (.group, .deviceOpened), (.push, .deviceOpened):
+            (.receipt, .deviceOpened), (.done, .deviceOpened), (.group, .deviceOpened), (.push, .deviceOpened),
+            (.deletion, .acknowledged), (.deletion, .duplicate), (.deletion, .deviceOpened):
             completion.fail(HermesError(.internalError, "the store answered another operation"))
             return []
         }

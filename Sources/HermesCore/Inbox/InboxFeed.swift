@@ -34,7 +34,8 @@ package struct InboxFeed: Sendable {
         case cutShort(after: UInt64)
         /// The entries up to this one have left for the peer.
         case written(upTo: UInt64)
-        /// The peer said that it has everything up to this seq.
+        /// The peer said that it has everything up to this seq. One that was never committed counts for nothing: it is of
+        /// an inbox that the store has lost.
         case acknowledged(upTo: UInt64)
         /// A frame arrived from a peer that never acknowledges (IMPB): it counts as having what was written before.
         case peerSpoke
@@ -73,6 +74,12 @@ package struct InboxFeed: Sendable {
     /// The peer has everything up to here.
     package private(set) var acknowledged: UInt64 = 0
     private var reported: UInt64 = 0
+    /// The peer acknowledged up to here, beyond what is known to be committed.
+    private var claimed: UInt64?
+    /// Whether the page on its way was asked for after that.
+    private var isClaimAsked = false
+    /// The peer acknowledged what was never committed: it is not asked about again.
+    private var isClaimFalse = false
 
     /// Creates the feed of a connection.
     ///
@@ -164,6 +171,7 @@ package struct InboxFeed: Sendable {
         guard isLoading else { return .none }
         isLoading = false
         head = max(head, page.position.head)
+        settleClaim()
         if isPageStale {
             isPageStale = false
             return next()
@@ -184,6 +192,7 @@ package struct InboxFeed: Sendable {
         guard isLoading else { return .none }
         isLoading = false
         isPageStale = false
+        isClaimAsked = false
         mustWaitForRetry = true
         return .none
     }
@@ -214,7 +223,17 @@ package struct InboxFeed: Sendable {
 
     private mutating func acknowledge(upTo seq: UInt64) -> Action {
         guard isOpen else { return .none }
-        acknowledged = max(acknowledged, min(seq, head))
+        if seq > head {
+            guard !isClaimFalse else { return next() }
+            claimed = claimed ?? seq
+        } else {
+            take(upTo: seq)
+        }
+        return next()
+    }
+
+    private mutating func take(upTo seq: UInt64) {
+        acknowledged = max(acknowledged, seq)
         // The peer may have fetched by itself what was not written yet.
         if acknowledged > written {
             written = acknowledged
@@ -223,7 +242,20 @@ package struct InboxFeed: Sendable {
         }
         completed = max(completed, acknowledged)
         settleSkipped()
-        return next()
+    }
+
+    /// A page came: it says how far the inbox goes. What is committed may be with the peer before this hears of it.
+    private mutating func settleClaim() {
+        guard let seq = claimed else { return }
+        if seq <= head {
+            take(upTo: seq)
+        } else if !isClaimAsked {
+            return
+        } else {
+            isClaimFalse = true
+        }
+        claimed = nil
+        isClaimAsked = false
     }
 
     // MARK: Arithmetic
@@ -234,6 +266,13 @@ package struct InboxFeed: Sendable {
     }
 
     private mutating func next() -> Action {
+        if claimed != nil, isOpen, !isLoading, !mustWaitForRetry {
+            isLoading = true
+            isClaimAsked = true
+            // Where there is no room for entries, only the head is of interest.
+            isPageStale = !isWritable || room == 0
+            return .load(after: written, limit: min(pageSize, max(1, Int(clamping: room))))
+        }
         guard isOpen, isWritable, !isLoading, !mustWaitForRetry, written < head, room > 0 else { return .none }
         isLoading = true
         return .load(after: written, limit: min(pageSize, Int(clamping: room)))

@@ -31,7 +31,7 @@ extension MemoryState {
                 case .push(let operation):
                     return .pushed(try apply(operation, now: now))
                 case .deleteAccount(let user):
-                    return .eventAppended(try deleteAccount(user, now: now))
+                    return .deleted(try deleteAccount(user, now: now), isDone: true)
                 case .openDevice(let opening):
                     return .deviceOpened(try open(opening, now: now))
                 }

@@ -76,6 +76,11 @@ extension MemoryState {
             guard records[added] != nil else { throw Self.noSuchAccount }
             guard !pair(user, added).other.blocks else { throw ContactPair.blockedByOther }
         }
+        let joining = command.group == nil ? command.added + [user] : command.added
+        for member in joining {
+            if let id = command.group, groups[id]?.member(member) != nil { continue }
+            try settings.checkGroups(groups.values.count { $0.member(member) != nil }, isOwn: member == user)
+        }
         let outcome: Group.Outcome
         if let id = command.group {
             guard let group = groups[id] else { throw Group.notAMember }

@@ -36,6 +36,9 @@ package protocol MessageStore: Sendable {
     /// The pushes for many that are accepted and not with all of them yet, in the order they came.
     func pushJobs() async throws(HermesError) -> [MessageID]
 
+    /// The accounts whose deletion has begun and is not done (``WriteOperation/deleteAccount(_:)``).
+    func deletions() async throws(HermesError) -> [UserID]
+
     /// Deletes entries that every registered device has acknowledged or that have expired, the content of messages
     /// that no inbox refers to and history does not keep, and in the end the records of such messages
     /// (``StoreSettings/recordPeriod``), and claims of pushes whose time is over; a bounded amount per call. An account without devices keeps its entries until
@@ -43,10 +46,23 @@ package protocol MessageStore: Sendable {
     /// - Returns: how many rows were dealt with; 0 when there is nothing left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
+    /// Has deleted content leave the files, and gives free space back: a bounded amount per call. To be called about once a
+    /// second.
+    /// - Parameter uptime: of a clock that never jumps.
+    func maintain(uptime: Duration) async throws(HermesError)
+
     /// Writes a consistent copy of the whole store to a new file at `path` while work goes on.
     /// - Throws: `.invalidArgument` if there is a file already, `.unsupported` if the store has no files,
     ///   `.storageUnavailable`.
     func backup(to path: String) async throws(HermesError)
+}
+
+extension MessageStore {
+    /// For stores that delete at once.
+    package func deletions() async throws(HermesError) -> [UserID] { [] }
+
+    /// For stores without files.
+    package func maintain(uptime: Duration) async throws(HermesError) {}
 }
 
 /// One change in a commit.
@@ -74,8 +90,11 @@ package enum WriteOperation: Sendable {
     /// Appends pushes (`.pushed`).
     case push(PushOperation)
     /// Deletes an account and all that is its own: devices, tokens, push tokens, inbox, contacts, memberships, MQTT sessions
-    /// under its name. Groups and contacts are told (`.eventAppended`). Its name is free then, its number never is; what
-    /// others have of its messages stays. Refused (`.notFound`) where there is none.
+    /// under its name. Groups and contacts are told. Its name is free then, its number never is; what others have of its
+    /// messages stays. Refused (`.notFound`) where there is none.
+    ///
+    /// One commit does a bounded amount (`.deleted`); the same operation again goes on. From the first on nobody finds the
+    /// account, and it gets nothing more; its name is not free before the last. See ``MessageStore/deletions()``.
     case deleteAccount(UserID)
     /// Registers the device if it is new (its cursor starts before the account's oldest stored entry), else renews its
     /// description and `lastSeenAt`; and stores a token for it if one is given (`.deviceOpened`). Of a device's tokens only the
@@ -126,6 +145,8 @@ package enum WriteOutcome: Sendable {
     case groupChanged(Group, deliveries: [InboxDelivery])
     /// Pushes were appended, or had been before.
     case pushed(PushOutcome)
+    /// An account is deleted, or (not done) a part of what is its own.
+    case deleted([InboxDelivery], isDone: Bool)
     /// The cursor after an acknowledgement.
     case acknowledged(UInt64)
     /// A device after it was opened.

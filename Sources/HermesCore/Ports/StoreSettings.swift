@@ -22,6 +22,9 @@ package struct StoreSettings: Sendable, Hashable {
     /// How many bytes of one account's 1:1 messages wait at most, in the inboxes of others together.
     package var maxUnreadBytes: Int
 
+    /// In how many groups one account may be; nobody can be added to more.
+    package var maxGroups: Int
+
     package init(
         historyPeriod: Duration = .zero,
         recordPeriod: Duration = .seconds(24 * 3600),
@@ -29,7 +32,8 @@ package struct StoreSettings: Sendable, Hashable {
         maxQueuedMessages: Int = 100_000,
         maxQueuedBytes: Int = 64 << 20,
         inbox: InboxBudget = InboxBudget(),
-        maxUnreadBytes: Int = 128 << 20
+        maxUnreadBytes: Int = 128 << 20,
+        maxGroups: Int = 1_000
     ) {
         self.inbox = inbox
         self.maxUnreadBytes = max(1, maxUnreadBytes)
@@ -38,6 +42,7 @@ package struct StoreSettings: Sendable, Hashable {
         self.eventPeriod = eventPeriod
         self.maxQueuedMessages = max(1, maxQueuedMessages)
         self.maxQueuedBytes = max(1, maxQueuedBytes)
+        self.maxGroups = max(1, maxGroups)
     }
 
     /// How many tokens one device has at most; a new one revokes the oldest.
@@ -51,6 +56,19 @@ package struct StoreSettings: Sendable, Hashable {
     package static let maxPageEntries = 1000
     /// A page ends behind the entry whose content takes it past this many bytes.
     package static let maxPageBytes = 4 * 1024 * 1024
+}
+
+extension StoreSettings {
+    /// Refuses one more group for somebody who is in `count` already.
+    package func checkGroups(_ count: Int, isOwn: Bool) throws(HermesError) {
+        guard count >= maxGroups else { return }
+        throw HermesError(
+            .tooLarge,
+            isOwn
+                ? "You are in \(maxGroups) groups, and may be in no more. Leave one first."
+                : "One of these people is in \(maxGroups) groups, and may be in no more."
+        )
+    }
 }
 
 extension MessageAppend {

@@ -17,7 +17,7 @@ package protocol WebhookStore: Sendable {
         limit: Int
     ) async throws(HermesError) -> Int
 
-    /// The events that are due, in the order in which they were appended. One that waits behind an earlier event of the
+    /// Events that are due, those that have been for longest first among many, in the order in which they were appended. One that waits behind an earlier event of the
     /// same user is left out, unless that one has failed ``WebhookEvent/attemptsInOrder`` times already.
     func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook]
 

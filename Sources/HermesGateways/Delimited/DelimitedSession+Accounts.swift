@@ -86,11 +86,15 @@ extension DelimitedSession {
         case .failure(let error): return fail(id, error)
         case .success(let value): login = value
         }
-        // The client knows better than the server where it stands, as long as both speak of the same store.
-        let isSameStore = epoch != 0 && epoch == login.position.epoch
-        let cursor = isSameStore ? min(acknowledged, login.position.head) : login.device.cursor
+        // The client knows better than the server where it stands, as long as both speak of the same store. A cursor ahead
+        // of the inbox is one of entries that the store has lost: what comes now has seqs that the client has seen.
+        let isSameEpoch = epoch != 0 && epoch == login.position.epoch
+        let isLost = isSameEpoch && acknowledged > login.position.head
+        let isSameStore = isSameEpoch && !isLost
+        let cursor = isSameStore ? acknowledged : login.device.cursor
         var session = DelimitedTranslation.session(login, now: messenger.time.now())
         session.acknowledgedSeq = max(login.device.cursor, isSameStore ? cursor : 0)
+        session.inboxReset = isLost
         session.idleTimeoutMs = UInt32(clamping: connection.listener.idleTimeout.components.seconds * 1_000)
         session.maxFrameBytes = UInt32(clamping: environment.settings.limits.maxFrameBytes)
         session.serverVersion = environment.serverVersion

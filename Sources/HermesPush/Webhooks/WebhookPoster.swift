@@ -104,21 +104,45 @@ package final class WebhookPoster: Sendable {
         while !Task.isCancelled {
             let round: Round
             do throws(HermesError) { round = try await postDue() } catch { round = Round(posted: 0, failed: 1) }
-            if round.failed > 0, round.posted == 0 {
-                // Nobody is there: no sense in trying the rest at full speed.
-                failures += 1
-                await outbox.stored.wait(atMost: configuration.backoff.delay(failures: failures))
-            } else {
-                failures = 0
-                if round.posted == 0 { await outbox.stored.wait(atMost: await sleep()) }
+            switch Self.pause(after: round, failures: &failures) {
+            case .none: break
+            case .backOff:
+                // Throws when the server stops; then the loop ends.
+                try? await Task.sleep(for: configuration.backoff.delay(failures: failures))
+            case .untilStored: await outbox.stored.wait(atMost: await sleep())
             }
         }
+    }
+
+    /// What is waited for after a round.
+    package enum Pause: Sendable, Hashable {
+        case none
+        /// Time alone: what is stored meanwhile must not wake anybody.
+        case backOff
+        /// The next event that is stored, or due.
+        case untilStored
+    }
+
+    /// - Parameter failures: how many rounds failed, one after the other.
+    package static func pause(after round: Round, failures: inout Int) -> Pause {
+        guard round.failed == 0 || round.posted > 0 else {
+            // Nobody is there: no sense in trying the rest at full speed.
+            failures += 1
+            return .backOff
+        }
+        failures = 0
+        return round.posted == 0 ? .untilStored : .none
     }
 
     /// What became of one look into the queue.
     package struct Round: Sendable, Hashable {
         package var posted: Int
         package var failed: Int
+
+        package init(posted: Int, failed: Int) {
+            self.posted = posted
+            self.failed = failed
+        }
     }
 
     /// Posts what is due, at most one batch of it.

@@ -19,7 +19,7 @@ enum BareLoop {
         defer { sqlite3_close(connection) }
         guard code == SQLITE_OK, let connection else { throw Failure(code: code) }
         for pragma in SQLiteStore.tuning(benchmark.durability) { try execute(connection, pragma) }
-        try execute(connection, "PRAGMA secure_delete = FAST")
+        try execute(connection, "PRAGMA secure_delete = ON")
 
         let statements = try Prepared(connection)
         defer { statements.finalize() }
@@ -52,7 +52,7 @@ enum BareLoop {
                 try execute(connection, "BEGIN IMMEDIATE")
                 for message in messages { try statements.insert(message, content, &state) }
                 try statements.update(&state)
-                if state.freshEntries >= BatchWriter.maxFreshEntries {
+                if state.freshEntries >= FreshSweep.startRows {
                     for sql in BatchWriter.settlingSQL { try execute(connection, sql) }
                     state.freshEntries = 0
                 }

@@ -21,6 +21,7 @@ enum StoreSchema {
         ("009 shared subscriptions of queued publications", addShares),
         ("010 where logins come from", addLoginTables),
         ("011 read marks", createReadMarks),
+        ("012 indexes of webhooks", indexWebhooks),
     ]
 
     static var version: Int { migrations.count }

@@ -8,6 +8,7 @@ import HermesCore
 struct InboxReader {
     let db: Database
     let epoch: UInt64
+    let damage: Damage
 
     func position(of user: UserID) throws -> InboxPosition {
         let query = try PreparedStatement(db, "SELECT head, oldest FROM inbox_head WHERE user = ?")
@@ -43,19 +44,24 @@ struct InboxReader {
         try query.forEachRow { row in
             let seq = row.unsigned(0)
             guard page.hasRoom(before: seq) else { return false }
-            if row.integer(1) == EventCoding.messageKind {
-                let message = try message(row, from: 4)
-                page.append(
-                    InboxEntry(seq: seq, committedAt: row.timestamp(4 + 11), event: .message(message)),
-                    bytes: message.content.bytes.count
-                )
-            } else {
-                guard let event = EventCoding.decode(kind: row.integer(1), payload: row.bytes(3)) else {
-                    throw StoreFailure.damagedRow
-                }
-                page.append(InboxEntry(seq: seq, committedAt: row.timestamp(2), event: event), bytes: event.bytes)
-            }
+            // A damaged one is a hole, as if it had expired.
+            try damage.skipping("entry \(seq) of user \(user.rawValue)") { try append(row, seq, to: &page) }
             return true
+        }
+    }
+
+    private func append(_ row: PreparedStatement, _ seq: UInt64, to page: inout InboxPageBuilder) throws {
+        if row.integer(1) == EventCoding.messageKind {
+            let message = try message(row, from: 4)
+            page.append(
+                InboxEntry(seq: seq, committedAt: row.timestamp(4 + 11), event: .message(message)),
+                bytes: message.content.bytes.count
+            )
+        } else {
+            guard let event = EventCoding.decode(kind: row.integer(1), payload: row.bytes(3)) else {
+                throw StoreFailure.damagedRow
+            }
+            page.append(InboxEntry(seq: seq, committedAt: row.timestamp(2), event: event), bytes: event.bytes)
         }
     }
 
@@ -80,9 +86,10 @@ struct InboxReader {
         var bytes = 0
         try query.forEachRow { row in
             guard messages.count < limit, bytes < StoreSettings.maxPageBytes else { return false }
-            let message = try message(row, from: 0)
-            bytes += message.content.bytes.count
-            messages.append(message)
+            let found = try damage.skipping("message \(row.integer(0))") { try message(row, from: 0) }
+            guard let found else { return true }
+            bytes += found.content.bytes.count
+            messages.append(found)
             return true
         }
         return messages.reversed()

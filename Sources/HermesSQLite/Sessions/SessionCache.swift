@@ -15,9 +15,13 @@ struct SessionCache {
     /// Nil: the session does not exist; that is never cached.
     var heads: [DurableSessionID: Head] = [:]
 
-    /// What was appended since the fresh rows were moved.
+    /// What is fresh, at most.
     var freshRows = 0
     var freshBytes = 0
+    /// Under way where there is much.
+    var sweep: FreshSweep?
+    /// What was fresh when it began.
+    var sweptBytes = 0
 
     /// Keeps memory bounded with very many sessions: some 10 MB.
     static let maxEntries = 200_000

@@ -40,6 +40,15 @@ struct SessionPurger {
         static let retained = """
             SELECT topic FROM retained WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
             """
+        /// What a removed session leaves beside its queue.
+        static let leftovers = [
+            ("session_subscription", "filter"), ("session_received", "packet_id"), ("session_released", "seq"),
+        ].map { table, key in
+            """
+            DELETE FROM \(table) WHERE session = ?1 AND \(key) IN \
+            (SELECT \(key) FROM \(table) WHERE session = ?1 LIMIT ?2)
+            """
+        }
         static let all = rows + expired + [retained]
     }
 
@@ -61,6 +70,13 @@ struct SessionPurger {
         while remaining > 0, let session = try query.first({ $0.integer(0) }) {
             for (table, sql) in zip(Query.tables, Query.rows) where remaining > 0 {
                 try deleteRows(of: session, from: table, sql)
+            }
+            for sql in Query.leftovers where remaining > 0 {
+                let delete = try PreparedStatement(db, sql)
+                delete.bind(session, at: 1)
+                delete.bind(Int64(remaining), at: 2)
+                try delete.run()
+                count(db.changesCount)
             }
             guard remaining > 0 else { return }
             let delete = try PreparedStatement(db, "DELETE FROM session_gone WHERE session = ?")

@@ -7,6 +7,8 @@ import HermesCore
 /// Reads sessions, queues and retained publications on one snapshot.
 struct SessionReader {
     let db: Database
+    /// Nil: a damaged row fails.
+    var damage: Damage?
 
     // MARK: Sessions
 
@@ -50,9 +52,15 @@ struct SessionReader {
             let session = DurableSessionID(rawValue: row.integer(3))
             while index < sessions.count, sessions[index].id < session { index += 1 }
             guard index < sessions.count, sessions[index].id == session else { return true }
-            sessions[index].subscriptions.append(try subscription(row))
+            let found = try skipping("subscription of session \(session.rawValue)") { try subscription(row) }
+            if let found { sessions[index].subscriptions.append(found) }
             return true
         }
+    }
+
+    private func skipping<Value>(_ row: @autoclosure () -> String, _ read: () throws -> Value) throws -> Value? {
+        guard let damage else { return try read() }
+        return try damage.skipping(row(), read)
     }
 
     func subscriptions(of id: DurableSessionID) throws -> [DurableSubscription] {
@@ -121,7 +129,10 @@ struct SessionReader {
             query.bind(Int64(limit - page.count), at: 3)
             try query.forEachRow { row in
                 bytes += Int(clamping: row.integer(2))
-                page.append(try queued(row, last: &last))
+                let found = try skipping("place \(row.unsigned(0)) of session \(id.rawValue)") {
+                    try queued(row, last: &last)
+                }
+                if let found { page.append(found) }
                 return bytes < maxBytes
             }
         }
@@ -160,7 +171,10 @@ struct SessionReader {
         var publications: [StoredPublication] = []
         var last: TopicName?
         try query.forEachRow { row in
-            publications.append(try publication(row, flags: row.integer(0), expiry: 1, from: 2, last: &last))
+            let found = try skipping("a retained publication") {
+                try publication(row, flags: row.integer(0), expiry: 1, from: 2, last: &last)
+            }
+            if let found { publications.append(found) }
             return true
         }
         return publications

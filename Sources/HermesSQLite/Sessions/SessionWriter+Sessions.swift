@@ -60,17 +60,22 @@ extension SessionWriter {
         )
     }
 
-    /// Its queue may be long: purge deletes that.
     mutating func remove(_ id: DurableSessionID) throws {
-        guard let index = try head(of: id) else { return }
-        let hasQueue = cache.heads.values[index].queued > 0
+        guard try head(of: id) != nil else { return }
         cache.heads[id] = nil
-        try db.execute(sql: "DELETE FROM session WHERE id = ?", arguments: [id.rawValue])
-        for table in ["session_head", "session_subscription", "session_received", "session_released"] {
-            try db.execute(sql: "DELETE FROM \(table) WHERE session = ?", arguments: [id.rawValue])
+        try Self.removeRows(db, of: id.rawValue)
+    }
+
+    /// Its queue may be long, and its subscriptions many: purge deletes those.
+    static func removeRows(_ db: Database, of id: Int64) throws {
+        for sql in [
+            "DELETE FROM session WHERE id = ?", "DELETE FROM session_head WHERE session = ?",
+            "INSERT OR IGNORE INTO session_gone (session) VALUES (?)",
+        ] {
+            let statement = try PreparedStatement(db, sql)
+            statement.bind(id, at: 1)
+            try statement.run()
         }
-        guard hasQueue else { return }
-        try db.execute(sql: "INSERT INTO session_gone (session) VALUES (?)", arguments: [id.rawValue])
     }
 
     func subscribe(_ id: DurableSessionID, _ subscriptions: [DurableSubscription]) throws {

@@ -16,6 +16,8 @@ struct SessionWriter {
     var dirtyHeads: [DurableSessionID] = []
     /// How many references of which shared publication went.
     var dereferenced: [Int64: Int64] = [:]
+    /// Fresh rows before this batch.
+    private let freshBefore: Int
     /// The newest of each topic.
     var retained: [TopicName: StoredPublication] = [:]
 
@@ -23,6 +25,7 @@ struct SessionWriter {
         self.db = db
         self.settings = settings
         self.cache = cache
+        freshBefore = self.cache.freshRows
         statements = try SessionStatements(db)
         self.cache.trim()
     }
@@ -80,12 +83,25 @@ struct SessionWriter {
         }
         try Self.dereference(db, dereferenced)
         if !retained.isEmpty { try RetainedWriter(db).write(retained.values) }
-        if cache.freshRows >= Self.maxFreshRows || cache.freshBytes >= Self.maxFreshBytes {
-            try Self.settle(db)
-            cache.freshRows = 0
-            cache.freshBytes = 0
-        }
+        try settleSlice()
         return cache
+    }
+
+    /// Moves some of the fresh rows to the table where they stay, once there are many.
+    private mutating func settleSlice() throws {
+        if cache.sweep == nil, cache.freshRows >= FreshSweep.startRows || cache.freshBytes >= Self.maxFreshBytes {
+            cache.sweep = FreshSweep([.queue])
+            cache.sweptBytes = cache.freshBytes
+        }
+        guard var sweep = cache.sweep else { return }
+        try sweep.step(db, appended: cache.freshRows - freshBefore)
+        if sweep.isDone {
+            cache.freshRows = sweep.appended
+            cache.freshBytes -= min(cache.freshBytes, cache.sweptBytes)
+            cache.sweep = nil
+        } else {
+            cache.sweep = sweep
+        }
     }
 
     /// Takes references to shared publications back; those that nobody refers to any more go.
@@ -109,18 +125,12 @@ struct SessionWriter {
         }
     }
 
-    /// Moves the fresh rows to the table where they stay, in the order of that.
+    /// Moves all fresh rows to the table where they stay: at the start.
     static func settle(_ db: Database) throws {
-        for sql in settlingSQL { try PreparedStatement(db, sql).run() }
+        for sql in FreshTables.queue.moveAllSQL { try PreparedStatement(db, sql).run() }
     }
 
-    static let settlingSQL = [
-        "INSERT INTO session_queue SELECT * FROM session_queue_fresh ORDER BY session, seq",
-        "DELETE FROM session_queue_fresh",
-    ]
-
-    /// So much fits into the writer's page cache, and takes some 20 ms to move.
-    static let maxFreshRows = 20_000
+    /// So much fits into the writer's page cache.
     static let maxFreshBytes = 8 << 20
 
     /// The head of a session in the cache; nil if there is no such session.

@@ -4,28 +4,40 @@
 internal import GRDB
 import HermesCore
 
-/// Deleting accounts.
+/// Deleting accounts: a bounded part with each commit.
+///
+/// The first part hides the account (`is_disabled` is ``AccountRow/leaving``), and takes its inbox's head and what it
+/// logs in with; from then on nobody finds it. Then its groups, contacts and sessions go, as many as fit, and last its
+/// row, which keeps the name until then. What is left at any moment is found by looking for it, so there is nothing else
+/// to be remembered.
 extension BatchWriter {
-    /// What an account alone has rows in, by "user". Its inbox may be long: purge deletes that.
-    private static let tables = [
-        "token", "push_token", "device", "known_network", "push_collapse", "webhook_mark", "read_mark", "inbox_head",
-    ]
+    /// How many rows one commit writes for a deletion, but for one group more: some milliseconds.
+    static let deletionRows = 500
+
+    /// What an account alone has a few rows in, by "user". Its inbox may be long: purge deletes that.
+    private static let tables = ["token", "push_token", "device", "known_network", "webhook_mark", "inbox_head"]
 
     mutating func deleteAccount(_ user: UserID) throws -> WriteOutcome {
-        guard try loadInbox(of: user) else { return .refused(Refusals.noSuchAccount) }
-        let select = try PreparedStatement(db, "SELECT nick_name, nick_key FROM account WHERE id = ?")
+        let select = try PreparedStatement(db, "SELECT nick_name, nick_key, is_disabled FROM account WHERE id = ?")
         select.bind(user, at: 1)
-        guard let (name, key) = try select.first({ ($0.text(0) ?? "", $0.text(1) ?? "") }) else {
-            throw StoreFailure.damagedRow
+        let found = try select.first { (name: $0.text(0) ?? "", key: $0.text(1) ?? "", state: $0.integer(2)) }
+        guard let found else { return .refused(Refusals.noSuchAccount) }
+        if found.state != AccountRow.leaving {
+            try run("UPDATE account SET is_disabled = \(AccountRow.leaving) WHERE id = ?", user)
+            try run("INSERT OR IGNORE INTO inbox_gone (user) VALUES (?)", user)
+            for table in Self.tables { try run("DELETE FROM \(table) WHERE user = ?", user) }
+            cache.forget(user)
         }
-        var deliveries = try abandonGroups(of: user)
-        deliveries += try endContacts(of: user, name: name)
-        try run("INSERT INTO inbox_gone (user) VALUES (?)", user)
-        for table in Self.tables { try run("DELETE FROM \(table) WHERE user = ?", user) }
+        var rows = Self.deletionRows
+        var deliveries = try abandonGroups(of: user, rows: &rows)
+        if rows > 0 { deliveries += try endContacts(of: user, name: found.name, rows: &rows) }
+        if rows > 0 { try forgetCollapsed(of: user, rows: &rows) }
+        if rows > 0 { try forgetReadMarks(of: user, rows: &rows) }
+        if rows > 0 { try removeSessions(of: found.key, rows: &rows) }
+        guard rows > 0 else { return .deleted(deliveries, isDone: false) }
         try run("DELETE FROM account WHERE id = ?", user)
-        try removeSessions(of: key)
         cache.forget(user)
-        return .eventAppended(deliveries)
+        return .deleted(deliveries, isDone: true)
     }
 
     private func run(_ sql: String, _ user: UserID) throws {
@@ -34,57 +46,100 @@ extension BatchWriter {
         try statement.run()
     }
 
-    private mutating func abandonGroups(of user: UserID) throws -> [InboxDelivery] {
-        let select = try PreparedStatement(db, "SELECT group_id FROM group_member WHERE user = ? ORDER BY group_id")
-        var groups: [GroupID] = []
-        select.bind(user, at: 1)
-        try select.forEachRow { row in
-            guard let id = Int32(exactly: row.integer(0)).flatMap(GroupID.init(rawValue:)) else {
-                throw StoreFailure.damagedRow
-            }
-            groups.append(id)
-            return true
-        }
+    private mutating func abandonGroups(of user: UserID, rows: inout Int) throws -> [InboxDelivery] {
+        let select = try PreparedStatement(
+            db,
+            "SELECT group_id FROM group_member WHERE user = ? ORDER BY group_id LIMIT 1"
+        )
         var deliveries: [InboxDelivery] = []
-        for id in groups {
-            guard let group = try loadGroup(id) else { throw StoreFailure.damagedRow }
+        while rows > 0 {
+            select.bind(user, at: 1)
+            guard let number = try select.first({ $0.integer(0) }) else { break }
+            guard let id = Int32(exactly: number).flatMap(GroupID.init(rawValue:)), let group = try loadGroup(id) else {
+                // A membership of no group.
+                let delete = try PreparedStatement(db, "DELETE FROM group_member WHERE group_id = ? AND user = ?")
+                delete.bind(number, at: 1)
+                delete.bind(user, at: 2)
+                try delete.run()
+                rows -= 1
+                continue
+            }
             let outcome = group.abandoned(by: user)
             try write(outcome, before: group)
-            deliveries += try tell(outcome)
+            let told = try tell(outcome)
+            deliveries += told
+            rows -= 2 + told.count
         }
         return deliveries
     }
 
-    private mutating func endContacts(of user: UserID, name: String) throws -> [InboxDelivery] {
-        let select = try PreparedStatement(db, "SELECT peer FROM contact WHERE owner = ? ORDER BY peer")
+    private mutating func endContacts(of user: UserID, name: String, rows: inout Int) throws -> [InboxDelivery] {
+        let select = try PreparedStatement(db, "SELECT peer FROM contact WHERE owner = ? ORDER BY peer LIMIT ?")
         var peers: [UserID] = []
         select.bind(user, at: 1)
+        // A row for each of the two, and perhaps an event.
+        select.bind(Int64(max(1, rows / 3)), at: 2)
         try select.forEachRow { row in
             peers.append(try row.user(0))
             return true
         }
+        let delete = try PreparedStatement(
+            db,
+            "DELETE FROM contact WHERE (owner = ?1 AND peer = ?2) OR (owner = ?2 AND peer = ?1)"
+        )
         var deliveries: [InboxDelivery] = []
         for peer in peers {
-            guard let kind = try SocialReader(db: db).pair(user, peer).farewell else { continue }
+            let farewell = try SocialReader(db: db).pair(user, peer).farewell
+            // Who is told of no block still has the deleted account among the blocked in the cache; nobody has that number
+            // again.
+            delete.bind(user, at: 1)
+            delete.bind(peer, at: 2)
+            try delete.run()
+            rows -= 3
+            // The peer may be on the way out as well.
+            guard let kind = farewell, try loadInbox(of: peer) else { continue }
             let event = ContactEvent(kind: kind, user: user, nickName: name, message: "")
             guard case .eventAppended(let told) = try appendEvent(.contact(event), to: [peer]) else {
                 throw StoreFailure.damagedRow
             }
             deliveries += told
         }
-        // Who is told of no block still has the deleted account among the blocked in the cache; nobody has that number again.
-        try run(
-            "DELETE FROM contact WHERE (owner, peer) IN (SELECT peer, owner FROM contact WHERE owner = ?)",
-            user
-        )
-        try run("DELETE FROM contact WHERE owner = ?", user)
         return deliveries
     }
 
+    private func forgetCollapsed(of user: UserID, rows: inout Int) throws {
+        let delete = try PreparedStatement(
+            db,
+            """
+            DELETE FROM push_collapse WHERE user = ?1 AND name IN \
+            (SELECT name FROM push_collapse WHERE user = ?1 ORDER BY name LIMIT ?2)
+            """
+        )
+        delete.bind(user, at: 1)
+        delete.bind(Int64(rows), at: 2)
+        try delete.run()
+        rows -= db.changesCount
+    }
+
+    private func forgetReadMarks(of user: UserID, rows: inout Int) throws {
+        let delete = try PreparedStatement(
+            db,
+            """
+            DELETE FROM read_mark WHERE user = ?1 AND conversation IN \
+            (SELECT conversation FROM read_mark WHERE user = ?1 ORDER BY conversation LIMIT ?2)
+            """
+        )
+        delete.bind(user, at: 1)
+        delete.bind(Int64(rows), at: 2)
+        try delete.run()
+        rows -= db.changesCount
+    }
+
     /// As ``SessionWriter`` removes one.
-    private mutating func removeSessions(of owner: String) throws {
-        let select = try PreparedStatement(db, "SELECT id FROM session WHERE owner = ?")
+    private mutating func removeSessions(of owner: String, rows: inout Int) throws {
+        let select = try PreparedStatement(db, "SELECT id FROM session WHERE owner = ? LIMIT ?")
         var sessions: [Int64] = []
+        select.bind(Int64(max(1, rows / 3)), at: 2)
         try select.bind(owner, at: 1) {
             try select.forEachRow { row in
                 sessions.append(row.integer(0))
@@ -92,14 +147,8 @@ extension BatchWriter {
             }
         }
         for id in sessions {
-            let tables = ["session_head", "session_subscription", "session_received", "session_released"]
-            for sql in tables.map({ "DELETE FROM \($0) WHERE session = ?" })
-                + ["DELETE FROM session WHERE id = ?", "INSERT INTO session_gone (session) VALUES (?)"]
-            {
-                let statement = try PreparedStatement(db, sql)
-                statement.bind(id, at: 1)
-                try statement.run()
-            }
+            try SessionWriter.removeRows(db, of: id)
+            rows -= 3
             removedSessions.append(DurableSessionID(rawValue: id))
         }
     }

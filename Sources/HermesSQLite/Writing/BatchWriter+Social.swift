@@ -16,11 +16,8 @@ extension BatchWriter {
         switch append.draft.conversation {
         case .group(let id):
             guard let group = try loadGroup(id) else { throw Group.notAMember }
-            let recipients = try group.recipients(ofMessageFrom: sender, now: now)
-            for user in recipients {
-                guard try loadInbox(of: user) else { throw StoreFailure.damagedRow }
-            }
-            return recipients
+            // A member whose account is being deleted has no inbox any more.
+            return try group.recipients(ofMessageFrom: sender, now: now).filter { try loadInbox(of: $0) }
         case .direct:
             if let refusal = try refusal(of: append.recipients) { throw refusal }
             for user in append.recipients where user != sender {
@@ -103,6 +100,7 @@ extension BatchWriter {
                 return .refused(ContactPair.blockedByOther)
             }
         }
+        try checkGroups(command, by: user)
         let outcome: Group.Outcome
         if let id = command.group {
             guard let group = try loadGroup(id) else { return .refused(Group.notAMember) }
@@ -115,13 +113,28 @@ extension BatchWriter {
         return .groupChanged(outcome.group, deliveries: try tell(outcome))
     }
 
+    /// Whether those who join a group may be in one more.
+    private mutating func checkGroups(_ command: GroupCommand, by user: UserID) throws {
+        let joining = command.group == nil ? command.added + [user] : command.added
+        guard !joining.isEmpty else { return }
+        let group = try command.group.flatMap { try loadGroup($0) }
+        let select = try PreparedStatement(db, "SELECT count(*) FROM group_member WHERE user = ?")
+        for member in joining where group?.member(member) == nil {
+            select.bind(member, at: 1)
+            try settings.checkGroups(try select.first { Int($0.integer(0)) } ?? 0, isOwn: member == user)
+        }
+    }
+
     /// Tells those whom a change that is written concerns.
     mutating func tell(_ outcome: Group.Outcome) throws -> [InboxDelivery] {
         cache.groups[outcome.group.id] = outcome.isDissolved ? nil : outcome.group
         var deliveries: [InboxDelivery] = []
         for notice in outcome.notices {
-            // Members have accounts; anything else would leave the group changed and nobody told.
-            guard case .eventAppended(let told) = try appendEvent(.group(notice.event), to: notice.recipients) else {
+            // A member whose account is being deleted has no inbox any more.
+            let recipients = try notice.recipients.filter { try loadInbox(of: $0) }
+            guard !recipients.isEmpty else { continue }
+            // Anything else would leave the group changed and nobody told.
+            guard case .eventAppended(let told) = try appendEvent(.group(notice.event), to: recipients) else {
                 throw StoreFailure.damagedRow
             }
             deliveries += told

@@ -24,6 +24,8 @@ struct BatchWriter {
     let unread: UnreadLedger
     /// Reused for each message.
     var deliveryBytes: [UInt8] = []
+    /// Fresh entries before this batch.
+    private let freshBefore: Int
 
     struct DeviceKey: Hashable {
         let user: UserID
@@ -43,6 +45,7 @@ struct BatchWriter {
         self.settings = settings
         self.cache = cache
         statements = try Statements(db)
+        freshBefore = self.cache.freshEntries
         self.cache.trim()
     }
 
@@ -102,27 +105,31 @@ struct BatchWriter {
             statements.updateCursor.bind(key.user, at: 2)
             try statements.updateCursor.bind(key.device.rawValue, at: 3) { try statements.updateCursor.run() }
         }
-        if cache.freshEntries >= Self.maxFreshEntries {
-            try Self.settle(db)
-            cache.freshEntries = 0
-        }
+        try settleSlice()
         return cache
     }
 
-    /// Moves the fresh rows to the tables where they stay, in the order of those.
+    /// Moves some of the fresh rows to the tables where they stay, once there are many.
+    private mutating func settleSlice() throws {
+        if cache.sweep == nil, cache.freshEntries >= FreshSweep.startRows {
+            cache.sweep = FreshSweep([.inbox, .clientIDs])
+        }
+        guard var sweep = cache.sweep else { return }
+        try sweep.step(db, appended: cache.freshEntries - freshBefore)
+        if sweep.isDone {
+            cache.freshEntries = sweep.appended
+            cache.sweep = nil
+        } else {
+            cache.sweep = sweep
+        }
+    }
+
+    /// Moves all fresh rows to the tables where they stay: at the start.
     static func settle(_ db: Database) throws {
         for sql in settlingSQL { try PreparedStatement(db, sql).run() }
     }
 
-    static let settlingSQL = [
-        "INSERT INTO inbox SELECT * FROM inbox_fresh ORDER BY user, seq",
-        "DELETE FROM inbox_fresh",
-        "INSERT INTO client_id SELECT * FROM client_id_fresh ORDER BY sender, client_id",
-        "DELETE FROM client_id_fresh",
-    ]
-
-    /// So many fresh entries fit into about a hundred pages, and take some 20 ms to move.
-    static let maxFreshEntries = 20_000
+    static let settlingSQL = FreshTables.inbox.moveAllSQL + FreshTables.clientIDs.moveAllSQL
 
     /// Reads the inbox's row into the cache.
     ///

@@ -12,6 +12,7 @@ struct Purger {
     let db: Database
     let settings: StoreSettings
     let now: Timestamp
+    let damage: Damage
     private var remaining: Int
     private var done = 0
     /// Whose inboxes were changed.
@@ -21,7 +22,8 @@ struct Purger {
     /// How many references of which message went.
     private var released: [Int64: Int64] = [:]
 
-    init(db: Database, settings: StoreSettings, now: Timestamp, limit: Int) {
+    init(db: Database, settings: StoreSettings, now: Timestamp, limit: Int, damage: Damage) {
+        self.damage = damage
         self.db = db
         self.settings = settings
         self.now = now
@@ -38,7 +40,7 @@ struct Purger {
             "SELECT seq, message, source, weight FROM \(table) WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
         }
         static let expiredMessages = """
-            SELECT key, deliveries FROM message WHERE due IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
+            SELECT key, deliveries FROM message WHERE due IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ? OFFSET ?
             """
         static let expiredEvents = tables.map { table in
             "SELECT user, seq FROM \(table) WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?"
@@ -71,8 +73,10 @@ struct Purger {
         let due = try dueMessages()
         guard !released.isEmpty || !due.isEmpty else { return done }
         let messages = try MessageReleaser(db: db, settings: settings, now: now)
-        for (key, count) in released { try messages.release(key, references: count) }
-        for key in due { try messages.release(key, references: 0) }
+        for (key, count) in released + due.map({ (key: $0, value: 0) }) {
+            // Read before anything of it is written.
+            try damage.skipping("message \(key)") { try messages.release(key, references: count) }
+        }
         count(due.count)
         return done
     }
@@ -148,12 +152,21 @@ struct Purger {
     private mutating func deleteExpiredMessages() throws {
         let query = try PreparedStatement(db, Query.expiredMessages)
         var found: [(key: Int64, deliveries: [(user: UserID, seq: UInt64)])] = []
-        query.bind(now, at: 1)
-        query.bind(Int64(remaining), at: 2)
-        try query.forEachRow { row in
-            found.append((row.integer(0), try DeliveryList.decode(row.bytes(1))))
-            return true
-        }
+        var damaged = 0
+        repeat {
+            // What is damaged stays where it is, before the others.
+            query.bind(now, at: 1)
+            query.bind(Int64(remaining), at: 2)
+            query.bind(Int64(damaged), at: 3)
+            let before = damaged
+            try query.forEachRow { row in
+                let key = row.integer(0)
+                let deliveries = try damage.skipping("message \(key)") { try DeliveryList.decode(row.bytes(1)) }
+                if let deliveries { found.append((key, deliveries)) } else { damaged += 1 }
+                return true
+            }
+            guard found.isEmpty, damaged > before else { break }
+        } while true
         for (key, deliveries) in found where remaining > 0 {
             // All of them: whatever else, it is not found here again.
             released[key] = Int64(Int32.max)

@@ -35,8 +35,10 @@ struct WriterCache {
     /// Those that were written to lately.
     var groups: [GroupID: Group] = [:]
 
-    /// How many entries were appended since the fresh ones were moved.
+    /// How many entries are fresh, at most.
     var freshEntries = 0
+    /// Under way where many are.
+    var sweep: FreshSweep?
 
     /// Keeps memory bounded on servers with very many accounts: some 20 MB.
     static let maxEntries = 200_000

@@ -20,7 +20,11 @@ struct HousekeepingService: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 do throws(HermesError) {
-                    let count = try await messenger.housekeeping(now: messenger.time.now())
+                    messenger.steadyTime.look()
+                    let count = try await messenger.housekeeping(
+                        now: messenger.time.now(),
+                        isClockConfirmed: messenger.steadyTime.isConfirmed
+                    )
                     purged.increment(by: count)
                 } catch {
                     // Cut off because the server stops.

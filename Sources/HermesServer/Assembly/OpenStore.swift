@@ -4,6 +4,7 @@
 import HermesCore
 import HermesSQLite
 import Logging
+import Metrics
 
 /// The store that the configuration asks for, as the core's ports.
 struct OpenStore: Sendable {
@@ -60,7 +61,8 @@ struct OpenStore: Sendable {
                     durability: settings.durability == .full ? .full : .normal,
                     settings: kept,
                     logger: logger,
-                    checking: checking
+                    checking: checking,
+                    damaged: { Counter(label: "hermes_store_damaged_rows_total").increment() }
                 )
                 return OpenStore(store, close: { try store.close() }, tryWrite: { store.tryWrite($0) })
             } catch {

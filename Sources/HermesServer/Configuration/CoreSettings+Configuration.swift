@@ -42,7 +42,8 @@ extension StoreSettings {
             maxQueuedMessages: settings.gateways.broker.maxQueuedMessages,
             maxQueuedBytes: settings.gateways.broker.maxQueuedBytes,
             inbox: settings.inbox,
-            maxUnreadBytes: settings.maxUnreadBytes
+            maxUnreadBytes: settings.maxUnreadBytes,
+            maxGroups: settings.maxGroups
         )
     }
 }

@@ -82,6 +82,12 @@ extension ServerSettings {
         in: 1...1000,
         "Devices of an account; a new one beyond that is refused until one is removed."
     )
+    private static let maxGroups = Setting.number(
+        "accounts.groups",
+        default: 1_000,
+        in: 1...100_000,
+        "In how many groups an account may be; nobody can be added to more."
+    )
     private static let registration = Setting<RegistrationRule>.choice(
         "accounts.registration",
         default: .open,
@@ -168,7 +174,7 @@ extension ServerSettings {
             retention.descriptor,
         ] + GatewaySettings.settings.filter { $0.key.hasPrefix("listeners.") } + httpKeys.all
         + GatewaySettings.settings.filter { $0.key.hasPrefix("access.") }
-        + [registration.descriptor, maxDevices.descriptor, passwordHashesAtOnce.descriptor]
+        + [registration.descriptor, maxDevices.descriptor, maxGroups.descriptor, passwordHashesAtOnce.descriptor]
         + GatewaySettings.settings.filter { $0.key.hasPrefix("limits.") } + [
             messageBytes.descriptor, inboxBytes.descriptor, inboxEntries.descriptor, unreadBytes.descriptor,
             loginFailures.descriptor, registrationsPerAddress.descriptor,
@@ -203,6 +209,7 @@ extension ServerSettings {
             contactRequestsPerHour: try values.value(of: Self.contactRequests),
             groupEntriesPerHour: try values.value(of: Self.groupEntries),
             maxDevices: try values.value(of: Self.maxDevices),
+            maxGroups: try values.value(of: Self.maxGroups),
             loginFailuresPerAddress: try values.value(of: Self.loginFailures),
             passwordHashesAtOnce: try values.value(of: Self.passwordHashesAtOnce),
             http: try ListenerSettings(values, Self.httpKeys),

@@ -59,6 +59,7 @@ package struct ServerSettings: Sendable {
     /// How many entries of inboxes one account may cause by groups in an hour.
     package var groupEntriesPerHour: Int
     package var maxDevices: Int
+    package var maxGroups: Int
     /// No setting: what a new password hash costs, lowered by tests alone.
     package var passwordCost = PasswordHasher.Parameters.standard
     package var loginFailuresPerAddress: Int

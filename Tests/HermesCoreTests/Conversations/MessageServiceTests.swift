@@ -192,4 +192,25 @@ import Testing
         #expect(try await messenger.housekeeping(now: time.now()) == 0)
         #expect(try await messenger.messages.position(of: user(2)).oldest == 2)
     }
+
+    @Test("A clock that is ahead for a moment destroys nothing")
+    func aClockThatIsAheadForAMomentDestroysNothing() async throws {
+        _ = try await send(draft(), from: principal(1))
+        time.jump(by: .seconds(400 * 86_400))
+        for _ in 0..<3 {
+            #expect(try await entries(of: 2).count == 1, "read as expired, it would be acknowledged")
+            #expect(try await messenger.housekeeping(now: messenger.time.now()) == 0)
+            time.advance(by: .seconds(1))
+        }
+        time.jump(by: .zero - .seconds(400 * 86_400))
+        guard case .message = try await entries(of: 2).first?.event else {
+            Issue.record("the message is gone")
+            return
+        }
+        // What is really over goes.
+        time.advance(by: .seconds(400 * 86_400))
+        #expect(try await messenger.housekeeping(now: messenger.time.now(), isClockConfirmed: false) == 0)
+        #expect(try await messenger.housekeeping(now: messenger.time.now()) > 0)
+        await messenger.shutdown()
+    }
 }

@@ -110,7 +110,7 @@ import Testing
         #expect(feed.takeAcknowledgement() == 6)
         #expect(feed.handle(page(try entries(1...4), head: 8)) == .load(after: 6, limit: 4))
         #expect(feed.handle(page(try entries(7...8), head: 8)) == .write(try entries(7...8)))
-        #expect(feed.handle(.acknowledged(upTo: .max)) == .none)
+        #expect(feed.handle(.acknowledged(upTo: 8)) == .none)
         #expect(feed.takeAcknowledgement() == 8)
         #expect(feed.takeAcknowledgement() == nil)
     }
@@ -182,6 +182,34 @@ import Testing
         #expect(feed.takeAcknowledgement() == 2)
         #expect(feed.handle(page(try entries(4...5), head: 6)) == .write(try entries(4...5)))
         #expect(feed.handle(.acknowledged(upTo: 5)) == .load(after: 5, limit: 3))
+    }
+
+    @Test("What was never committed is not acknowledged")
+    func whatWasNeverCommittedIsNotAcknowledged() throws {
+        var feed = try liveFeed(at: 5)
+        // Of an inbox that the store has lost: to be checked against the store, once.
+        #expect(feed.handle(.acknowledged(upTo: 9)) == .load(after: 5, limit: 4))
+        #expect(feed.takeAcknowledgement() == nil)
+        #expect(feed.handle(page(try entries(6...7), head: 7)) == .write(try entries(6...7)))
+        #expect(feed.handle(.acknowledged(upTo: 9)) == .none)
+        _ = feed.handle(.entriesCommitted(try entries(8...10)))
+        #expect(feed.takeAcknowledgement() == nil)
+        #expect(feed.handle(.acknowledged(upTo: 7)) == .none)
+        #expect(feed.takeAcknowledgement() == 7)
+    }
+
+    @Test func whatIsCommittedMayBeAcknowledgedBeforeThisHearsOfIt() throws {
+        var feed = try liveFeed(at: 5)
+        #expect(feed.handle(.acknowledged(upTo: 7)) == .load(after: 5, limit: 4))
+        #expect(feed.handle(page(try entries(6...7), head: 7)) == .none)
+        #expect(feed.takeAcknowledgement() == 7)
+        // A page that was asked for before says nothing about it.
+        #expect(feed.handle(.synchronizeRequested(after: 5)) == .load(after: 5, limit: 4))
+        #expect(feed.handle(.acknowledged(upTo: 8)) == .none)
+        #expect(feed.handle(page(try entries(6...7), head: 7)) == .write(try entries(6...7)))
+        #expect(feed.handle(.writable) == .load(after: 7, limit: 4))
+        #expect(feed.handle(page([try entry(8)], head: 8)) == .none)
+        #expect(feed.takeAcknowledgement() == 8)
     }
 
     @Test func synchronizingStartsAgain() throws {

@@ -9,8 +9,14 @@ import Testing
 /// A clock that stands until it is moved.
 final class ManualTime: TimeSource {
     private let elapsed = Mutex(Duration.zero)
+    private let jumped = Mutex(Duration.zero)
 
-    func now() -> Timestamp { Timestamp(rawValue: 1_800_000_000_000).advanced(by: uptime()) }
+    func now() -> Timestamp {
+        Timestamp(rawValue: 1_800_000_000_000).advanced(by: uptime() + jumped.withLock { $0 })
+    }
+
+    /// Of the wall clock alone.
+    func jump(by duration: Duration) { jumped.withLock { $0 += duration } }
 
     func uptime() -> Duration { elapsed.withLock { $0 } }
 

@@ -101,6 +101,35 @@ struct DelimitedGatewayTests {
         }
     }
 
+    @Test("A cursor ahead of the inbox is one of a lost store")
+    func aCursorAheadOfTheInboxIsOneOfALostStore() async throws {
+        try await GatewayTestServer.with { server in
+            let ann = try await server.delimited()
+            _ = try await ann.register("ann")
+            let bob = try await server.delimited()
+            let bobSession = try await bob.register("bob")
+            try await bob.wire.close()
+            for number in 1...5 { try await ann.send("\(number)", to: bobSession.uid, id: UInt64(number)) }
+            for number in 1...5 { _ = try await ann.receipt(UInt64(number)) }
+
+            // As after a power cut: the device has entries 1 to 8 of an inbox that is gone, and the store 5 others.
+            let back = try await server.delimited()
+            let session = try await back.authenticate("bob", device: "one", epoch: bobSession.epoch, acknowledged: 8)
+            #expect(session.inboxReset)
+            #expect(session.headSeq == 5)
+            #expect(session.acknowledgedSeq == 0)
+            for number in 1...5 { #expect(try await back.event().seq == UInt64(number)) }
+            // Nor is anything acknowledged that the inbox never had.
+            try await back.acknowledge(8)
+            try await back.wire.close()
+            let again = try await server.delimited()
+            let known = try await again.authenticate("bob", device: "one", epoch: bobSession.epoch, acknowledged: 5)
+            #expect(!known.inboxReset)
+            let last = try await server.delimited()
+            #expect(try await last.authenticate("bob", device: "two").acknowledgedSeq == 0)
+        }
+    }
+
     @Test func theSameDeviceReplacesItsOlderConnection() async throws {
         try await GatewayTestServer.with { server in
             let first = try await server.delimited()

@@ -204,6 +204,10 @@ package nonisolated struct Hermes_V1_Session: Sendable {
   /// does not know, or does not tell.
   package var heartbeatPriorSeconds: UInt32 = 0
 
+  /// The device has taken more than the inbox ever held: the server lost entries, and gives their seqs a second time. What
+  /// the device holds of the inbox may be lost for others; it goes on behind acknowledged_seq.
+  package var inboxReset: Bool = false
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -633,7 +637,7 @@ nonisolated extension Hermes_V1_DeviceDescription: SwiftProtobuf.Message, SwiftP
 
 nonisolated extension Hermes_V1_Session: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Session"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}uid\0\u{3}nick_name\0\u{1}token\0\u{1}epoch\0\u{3}head_seq\0\u{3}acknowledged_seq\0\u{3}server_time_ms\0\u{3}idle_timeout_ms\0\u{3}max_frame_bytes\0\u{3}server_version\0\u{3}heartbeat_prior_seconds\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}uid\0\u{3}nick_name\0\u{1}token\0\u{1}epoch\0\u{3}head_seq\0\u{3}acknowledged_seq\0\u{3}server_time_ms\0\u{3}idle_timeout_ms\0\u{3}max_frame_bytes\0\u{3}server_version\0\u{3}heartbeat_prior_seconds\0\u{3}inbox_reset\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -652,6 +656,7 @@ nonisolated extension Hermes_V1_Session: SwiftProtobuf.Message, SwiftProtobuf._M
       case 9: try { try decoder.decodeSingularUInt32Field(value: &self.maxFrameBytes) }()
       case 10: try { try decoder.decodeSingularStringField(value: &self.serverVersion) }()
       case 11: try { try decoder.decodeSingularUInt32Field(value: &self.heartbeatPriorSeconds) }()
+      case 12: try { try decoder.decodeSingularBoolField(value: &self.inboxReset) }()
       default: break
       }
     }
@@ -691,6 +696,9 @@ nonisolated extension Hermes_V1_Session: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.heartbeatPriorSeconds != 0 {
       try visitor.visitSingularUInt32Field(value: self.heartbeatPriorSeconds, fieldNumber: 11)
     }
+    if self.inboxReset != false {
+      try visitor.visitSingularBoolField(value: self.inboxReset, fieldNumber: 12)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -706,6 +714,7 @@ nonisolated extension Hermes_V1_Session: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.maxFrameBytes != rhs.maxFrameBytes {return false}
     if lhs.serverVersion != rhs.serverVersion {return false}
     if lhs.heartbeatPriorSeconds != rhs.heartbeatPriorSeconds {return false}
+    if lhs.inboxReset != rhs.inboxReset {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

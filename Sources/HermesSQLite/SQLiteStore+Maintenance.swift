@@ -1,0 +1,82 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+package import HermesCore
+import Synchronization
+
+/// What the files hold beside what is stored.
+///
+/// What is deleted is overwritten in the database file, but the log still has the pages as they were, and the database
+/// file gets them from the log only with a checkpoint. So the log is written back and emptied every so often.
+extension SQLiteStore {
+    /// When what was looked at last.
+    struct Maintenance {
+        /// Since when the log has something, as far as is known.
+        var logSince: Duration?
+    }
+
+    /// How long the log keeps what was deleted, but for a reader that is at work at that moment (a backup).
+    static let logPeriod = Duration.seconds(60)
+
+    /// Pages that one transaction gives back: a few milliseconds.
+    static let vacuumSlice = 64
+    /// Transactions of one call.
+    private static let vacuumSlices = 8
+
+    package func maintain(uptime: Duration) async throws(HermesError) {
+        do {
+            try await returnFreePages()
+            guard Self.fileSize(path + "-wal") > 0 else { return maintenance.withLock { $0.logSince = nil } }
+            let since = maintenance.withLock { maintenance in
+                let since = maintenance.logSince ?? uptime
+                maintenance.logSince = since
+                return since
+            }
+            guard uptime - since >= Self.logPeriod else { return }
+            if try await emptyLog() { maintenance.withLock { $0.logSince = nil } }
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    /// Writes the log back into the database file and cuts it to nothing.
+    ///
+    /// - Returns: false if a reader needs the log still.
+    private func emptyLog() async throws -> Bool {
+        do {
+            // Most of it beside the writer, on a connection of its own; the rest holds up commits.
+            try await checkpointer.writeWithoutTransaction { db in _ = try db.checkpoint(.passive) }
+            try await pool.writeWithoutTransaction { db in
+                // Readers are waited for a moment only, because commits wait as well.
+                try db.execute(sql: "PRAGMA busy_timeout = 20")
+                defer { try? db.execute(sql: "PRAGMA busy_timeout = \(Int(Self.busyTimeout * 1000))") }
+                _ = try db.checkpoint(.truncate)
+            }
+            return true
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            return false
+        }
+    }
+
+    /// Gives pages that are free back to the file system, if there are many. Some stay, for what comes next.
+    private func returnFreePages() async throws {
+        let pages = try await pool.read { db in
+            (
+                free: try Int.fetchOne(db, sql: "PRAGMA freelist_count") ?? 0,
+                all: try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0,
+                mode: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0
+            )
+        }
+        // Files of older versions cannot: a backup of them can.
+        guard pages.mode == 2 else { return }
+        let excess = Self.excessPages(free: pages.free, all: pages.all)
+        for start in stride(from: 0, to: min(excess, Self.vacuumSlice * Self.vacuumSlices), by: Self.vacuumSlice) {
+            let count = min(Self.vacuumSlice, excess - start)
+            try await pool.write { db in try db.execute(sql: "PRAGMA incremental_vacuum(\(count))") }
+        }
+    }
+
+    /// How many free pages are too many: more than a quarter of the file and 4 MiB.
+    static func excessPages(free: Int, all: Int) -> Int { max(0, free - max(1_024, all / 4)) }
+}

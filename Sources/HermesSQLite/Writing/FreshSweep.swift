@@ -1,0 +1,131 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+
+/// Two tables that are one: commits write to the small fresh one, from where rows move to the one where they stay.
+struct FreshTables {
+    /// The second column of the primary key: a number, or a text.
+    enum Key: Equatable {
+        case number(Int64)
+        case text(String)
+    }
+
+    /// A row's place in the order of the primary key.
+    struct Place: Equatable {
+        let owner: Int64
+        let key: Key
+
+        static let beginning = Place(owner: .min, key: .number(.min))
+    }
+
+    let settled: String
+    let fresh: String
+    /// The primary key's columns.
+    let owner: String
+    let key: String
+
+    static let inbox = FreshTables(settled: "inbox", fresh: "inbox_fresh", owner: "user", key: "seq")
+    static let clientIDs = FreshTables(
+        settled: "client_id",
+        fresh: "client_id_fresh",
+        owner: "sender",
+        key: "client_id"
+    )
+    static let queue = FreshTables(
+        settled: "session_queue",
+        fresh: "session_queue_fresh",
+        owner: "session",
+        key: "seq"
+    )
+
+    var selectSQL: String {
+        """
+        SELECT \(owner), \(key) FROM \(fresh) WHERE (\(owner), \(key)) > (?1, ?2) \
+        ORDER BY \(owner), \(key) LIMIT 1 OFFSET ?3
+        """
+    }
+
+    var insertSQL: String { "INSERT INTO \(settled) SELECT * FROM \(fresh) WHERE \(range) ORDER BY \(owner), \(key)" }
+
+    var deleteSQL: String { "DELETE FROM \(fresh) WHERE \(range)" }
+
+    private var range: String { "(\(owner), \(key)) > (?1, ?2) AND (\(owner), \(key)) <= (?3, ?4)" }
+
+    /// Everything, in the order of the primary key: at the start, when nobody waits.
+    var moveAllSQL: [String] {
+        ["INSERT INTO \(settled) SELECT * FROM \(fresh) ORDER BY \(owner), \(key)", "DELETE FROM \(fresh)"]
+    }
+
+    /// Moves up to `limit` rows that lie behind `place`.
+    ///
+    /// - Returns: how many were moved, and the place of the last; nil: there are no more behind it.
+    func move(_ db: Database, after place: Place, limit: Int) throws -> (rows: Int, last: Place?) {
+        let select = try PreparedStatement(db, selectSQL)
+        select.bind(place.owner, at: 1)
+        select.bind(Int64(max(1, limit) - 1), at: 3)
+        let isText = key == "client_id"
+        let last = try bind(place.key, to: select, at: 2) {
+            try select.first { row in
+                Place(owner: row.integer(0), key: isText ? .text(row.text(1) ?? "") : .number(row.integer(1)))
+            }
+        }
+        // No row has this owner: all that is left.
+        let end = last ?? Place(owner: .max, key: .number(.max))
+        var rows = 0
+        for sql in [insertSQL, deleteSQL] {
+            let statement = try PreparedStatement(db, sql)
+            statement.bind(place.owner, at: 1)
+            statement.bind(end.owner, at: 3)
+            try bind(place.key, to: statement, at: 2) {
+                try bind(end.key, to: statement, at: 4) { try statement.run() }
+            }
+            rows = db.changesCount
+        }
+        return (rows, last)
+    }
+
+    private func bind<Result>(
+        _ key: Key,
+        to statement: PreparedStatement,
+        at index: Int32,
+        while body: () throws -> Result
+    ) throws -> Result {
+        switch key {
+        case .number(let number):
+            statement.bind(number, at: index)
+            return try body()
+        case .text(let text):
+            return try statement.bind(text, at: index, while: body)
+        }
+    }
+}
+
+/// One way through fresh tables, a slice with each commit, in the order of their keys: so each page of the large tables is
+/// written once on the way, as if all moved at once, and of one inbox the older entries move first.
+///
+/// Part of the writer's caches, so that a commit that fails takes its slice back.
+struct FreshSweep {
+    /// With how many rows a sweep begins: enough that many of them go to one page.
+    static let startRows = 20_000
+    /// How many rows one commit moves at least: a few milliseconds.
+    static let sliceRows = 1_000
+
+    private var left: [(tables: FreshTables, place: FreshTables.Place)]
+    /// Rows that came since it began; what lies behind the place they went to waits for the next sweep.
+    private(set) var appended = 0
+
+    init(_ tables: [FreshTables]) { left = tables.map { ($0, .beginning) } }
+
+    var isDone: Bool { left.isEmpty }
+
+    /// Moves the next slice: more than the commit brought, so that a sweep comes to its end.
+    mutating func step(_ db: Database, appended rows: Int) throws {
+        appended += rows
+        let limit = max(Self.sliceRows, 2 * rows)
+        for index in left.indices.reversed() {
+            let moved = try left[index].tables.move(db, after: left[index].place, limit: limit)
+            if let last = moved.last { left[index].place = last } else { left.remove(at: index) }
+        }
+    }
+}

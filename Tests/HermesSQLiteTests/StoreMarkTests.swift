@@ -1,0 +1,97 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import GRDB
+import HermesCore
+import HermesTestKit
+import Testing
+
+@testable import HermesSQLite
+
+@Suite("Whether commits may have been lost")
+struct StoreMarkTests {
+    private func open(_ directory: TemporaryDirectory, boot: String?) throws -> SQLiteStore {
+        try SQLiteStore.open(
+            directory: directory.path,
+            durability: .normal,
+            settings: StoreSettings(),
+            bootID: boot,
+            logger: TemporaryDirectory.silent
+        )
+    }
+
+    /// The files as they are now: what an end without a close leaves.
+    private func copy(_ directory: TemporaryDirectory) throws -> TemporaryDirectory {
+        let copy = try TemporaryDirectory()
+        for file in ["hermes.db", "hermes.db-wal", "hermes.run"] {
+            let data = try Data(contentsOf: URL(fileURLWithPath: directory.path + "/" + file))
+            try data.write(to: URL(fileURLWithPath: copy.path + "/" + file))
+        }
+        return copy
+    }
+
+    @Test("A store that was closed keeps its epoch, whatever happened to the machine since")
+    func closed() throws {
+        let directory = try TemporaryDirectory()
+        let first = try open(directory, boot: "a")
+        try first.close()
+        for boot in ["a", "b", nil] {
+            let store = try open(directory, boot: boot)
+            #expect(store.epoch == first.epoch, "\(boot ?? "unknown")")
+            try store.close()
+        }
+    }
+
+    @Test("A killed process loses nothing: the epoch stays")
+    func killed() throws {
+        let directory = try TemporaryDirectory()
+        let first = try open(directory, boot: "a")
+        #expect(try open(copy(directory), boot: "a").epoch == first.epoch)
+    }
+
+    @Test("After a power cut the epoch is a new one", arguments: ["b", nil])
+    func cut(boot: String?) throws {
+        let directory = try TemporaryDirectory()
+        let first = try open(directory, boot: "a")
+        let left = try copy(directory)
+        let second = try open(left, boot: boot)
+        #expect(second.epoch != first.epoch)
+        try second.close()
+        // Told once.
+        #expect(try open(left, boot: "c").epoch == second.epoch)
+    }
+
+    @Test("An earlier copy in the place of the file has a new epoch, however it was made")
+    func replaced() throws {
+        let directory = try TemporaryDirectory()
+        let first = try open(directory, boot: "a")
+        try first.close()
+        let copy = try Data(contentsOf: URL(fileURLWithPath: directory.database))
+        let second = try open(directory, boot: "a")
+        #expect(second.epoch == first.epoch)
+        try second.close()
+        try copy.write(to: URL(fileURLWithPath: directory.database))
+        let third = try open(directory, boot: "a")
+        #expect(third.epoch != first.epoch)
+        try third.close()
+        let alone = try TemporaryDirectory()
+        try copy.write(to: URL(fileURLWithPath: alone.database))
+        #expect(try open(alone, boot: "a").epoch != first.epoch)
+    }
+
+    @Test("After a loss a kept session's places jump, so that no packet identifier is given twice")
+    func sessions() throws {
+        let directory = try TemporaryDirectory()
+        let store = try open(directory, boot: "a")
+        let world = SessionWorld(store)
+        let id = try world.open("c").id
+        #expect(try world.publish("1", to: [id], received: ReceivedPacket(session: id, packetID: 7)) == [1])
+        let after = SessionWorld(try open(copy(directory), boot: "b"))
+        let session = try after.open("c")
+        // What the client published with identifier 7 then is another message.
+        #expect(session.received == [])
+        #expect(session.queuedCount == 1)
+        #expect(try after.publish("2", to: [id]) == [2 + UInt64(StoreMark.sessionJump)])
+    }
+}

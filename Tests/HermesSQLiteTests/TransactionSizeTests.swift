@@ -1,0 +1,227 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import GRDB
+import HermesCore
+import HermesTestKit
+import Testing
+
+@testable import HermesSQLite
+
+/// Commits wait for one another, so none may grow with what somebody has gathered. Counted in rows, which does not
+/// depend on the machine.
+@Suite("How much one transaction writes")
+struct TransactionSizeTests {
+    /// The rows that `body` writes.
+    private func rows(_ store: SQLiteStore, _ body: () async throws -> Void) async throws -> Int {
+        let before = try await store.pool.writeWithoutTransaction { $0.totalChangesCount }
+        try await body()
+        return try await store.pool.writeWithoutTransaction { $0.totalChangesCount } - before
+    }
+
+    @Test("Fresh entries move a slice at a time, while all of them stay readable")
+    func settling() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store, people: 4)
+        var count = 0
+        var most = 0
+        for _ in 0..<220 {
+            let batch = (0..<100).map { index in
+                WriteOperation.append(
+                    world.message("\(count + index + 1)", from: index % 2, to: 2, clientID: "c\(count + index)")
+                )
+            }
+            most = max(most, try await rows(store) { _ = try store.commit(batch, now: StoreWorld.now) })
+            count += 100
+            guard count % 2_000 == 0 else { continue }
+            // Across the place where the sweep stands.
+            let page = try await store.entries(of: world[2].user, after: UInt64(count - 300), limit: 1_000)
+            try StoreWorld.checkContiguity(page, after: UInt64(count - 300))
+            #expect(page.entries.count == 300)
+        }
+        // Of its own: a message, a client id and two entries each, and heads. Of the sweep: two slices, each inserted and
+        // deleted.
+        #expect(most <= 100 * 5 + 20 + 4 * FreshSweep.sliceRows, "\(most)")
+        let moved = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM inbox") ?? 0 }
+        #expect(moved >= 20_000)
+        var seq: UInt64 = 0
+        while seq < count {
+            let page = try await store.entries(of: world[2].user, after: seq, limit: 1_000)
+            try StoreWorld.checkContiguity(page, after: seq)
+            for entry in page.entries { #expect(StoreWorld.summary(entry) == "\(entry.seq):\(entry.seq)") }
+            seq = page.entries.last?.seq ?? .max
+        }
+        let again = world.message("1", from: 0, to: 2, clientID: "c0")
+        guard case .duplicate = try world.commit(.append(again)) else {
+            throw ConformanceFailure(description: "sent twice")
+        }
+        try store.close()
+    }
+
+    @Test("A commit that fails takes its slice back")
+    func failedSettling() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        var count: UInt64 = 0
+        func send(_ size: Int) throws {
+            let batch = (0..<size).map {
+                WriteOperation.append(world.message("\(count + UInt64($0) + 1)", from: 0, to: 1))
+            }
+            _ = try store.commit(batch, now: StoreWorld.now)
+            count += UInt64(size)
+        }
+        while count < 10_200 { try send(200) }
+        try store.limitSize(pages: 1)
+        var failures = 0
+        for _ in 0..<60 where failures < 3 {
+            do { try send(200) } catch { failures += 1 }
+        }
+        #expect(failures == 3)
+        try store.limitSize(pages: 1_000_000)
+        for _ in 0..<20 { try send(200) }
+        var seq: UInt64 = 0
+        while seq < count {
+            let page = try await store.entries(of: world[1].user, after: seq, limit: 1_000)
+            try StoreWorld.checkContiguity(page, after: seq)
+            for entry in page.entries { #expect(StoreWorld.summary(entry) == "\(entry.seq):\(entry.seq)") }
+            seq = page.entries.last?.seq ?? .max
+        }
+        try store.close()
+    }
+
+    private func message(_ text: String, from sender: Principal, to group: GroupID) -> MessageAppend {
+        MessageAppend(
+            id: StoreWorld.nextID(),
+            draft: MessageDraft(
+                conversation: .group(group),
+                clientID: nil,
+                content: MessageContent(bytes: Array(text.utf8))
+            ),
+            sender: sender,
+            sentAt: StoreWorld.now,
+            expiresAt: StoreWorld.later(.seconds(30 * 86_400)),
+            recipients: []
+        )
+    }
+
+    @Test("An account that has much is deleted in parts; nobody finds it meanwhile, and its name is taken")
+    func deletion() async throws {
+        let directory = try TemporaryDirectory()
+        var store = try directory.openStore()
+        var world = try await StoreWorld(store: store, people: 30)
+        let user = world[0].user
+        let others = world.people.dropFirst().map(\.user)
+        for round in 0..<120 {
+            let create = GroupCommand.create(name: "g\(round)", members: Array(others.prefix(20)))
+            guard case .groupChanged = try world.commit(.group(create, by: user)) else { return }
+        }
+        for peer in world.people.dropFirst() {
+            _ = try world.commit(.contact(.request, by: world[0], peer: peer.user, message: ""))
+        }
+        let sessions = SessionWorld(store)
+        let session = try sessions.open("s", owner: world[0].nickName.key, expiry: nil).id
+        let subscriptions = (0..<4_000).map {
+            DurableSubscription(filter: "t/\($0)", options: SubscriptionOptions(qos: .atLeastOnce))
+        }
+        try sessions.change(.subscribe(session, subscriptions))
+
+        var parts = 0
+        var isDone = false
+        while !isDone {
+            let written = try await rows(store) {
+                guard case .deleted(_, let done) = try world.commit(.deleteAccount(user)) else {
+                    throw ConformanceFailure(description: "refused")
+                }
+                isDone = done
+            }
+            // One group more than fits: its members' entries and heads.
+            #expect(written <= 2 * BatchWriter.deletionRows + 100, "\(written)")
+            parts += 1
+            guard !isDone else { break }
+            #expect(try await store.find(.id(user)) == nil)
+            #expect(try await store.find(.nickName(world[0].nickName)) == nil)
+            #expect(try await store.deletions() == [user])
+            try await expectError(.nameTaken) {
+                try await store.create(
+                    NewAccount(nickName: world[0].nickName, password: PasswordHash(phc: "")),
+                    now: StoreWorld.now
+                )
+            }
+            try await expectError(.notFound) { try await store.update(user, AccountChange(isDisabled: false)) }
+            try await expectError(.notFound) {
+                try await store.open(DeviceDescription(id: StoreWorld.phone), of: user, token: nil, now: StoreWorld.now)
+            }
+            // In a group that it is in still, others talk; and nobody adds it to one.
+            let groups = try await store.groups(of: user, after: nil, limit: 1_000)
+            if let group = groups.last {
+                guard
+                    case .appended(_, let deliveries) = try world.commit(
+                        .append(message("x", from: world[1], to: group.id))
+                    )
+                else { throw ConformanceFailure(description: "refused") }
+                #expect(!deliveries.map(\.user).contains(user))
+            }
+            let add = GroupCommand.create(name: "new", members: [user])
+            #expect(try world.refusal(.group(add, by: others[0])) == .notFound)
+            // As after a crash.
+            try store.close()
+            store = try directory.openStore()
+            world = StoreWorld(store: store, people: world.people)
+        }
+        #expect(parts >= 5)
+        #expect(try await store.deletions() == [])
+        #expect(try await store.groups(of: user, after: nil, limit: 9).isEmpty)
+        #expect(try await store.contacts(of: others[0], after: nil, limit: 9).isEmpty)
+        #expect(try await store.sessions().isEmpty)
+        let next = try await store.create(
+            NewAccount(nickName: world[0].nickName, password: PasswordHash(phc: "")),
+            now: StoreWorld.now
+        )
+        #expect(next.id > user)
+        // What the session leaves goes with purges.
+        var most = 0
+        for _ in 0..<100 {
+            most = max(
+                most,
+                try await rows(store) { _ = try await store.purgeSessions(now: StoreWorld.now, limit: 500) }
+            )
+        }
+        #expect(most <= 502, "\(most)")
+        let left = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM session_subscription") }
+        #expect(left == 0)
+        try store.close()
+    }
+
+    @Test("A purge writes little more than it is allowed, whatever there is")
+    func purging() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store, people: 60)
+        let create = GroupCommand.create(name: "g", members: world.people.dropFirst().map(\.user))
+        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[0].user)) else { return }
+        for index in 0..<200 {
+            _ = try world.commit(.append(message("\(index)", from: world[index % 60], to: group.id)))
+        }
+        for person in 0..<30 { try world.acknowledge(person) }
+        var most = 0
+        for later in [Duration.zero, .seconds(1000 * 86_400)] {
+            for _ in 0..<400 {
+                let written = try await rows(store) {
+                    _ = try await store.purge(now: StoreWorld.later(later), limit: 500)
+                }
+                most = max(most, written)
+            }
+        }
+        // An entry each, the last message's others, and of each a message, a client id and a head.
+        #expect(most <= 500 + 60 + 3 * 500, "\(most)")
+        let left = try await store.pool.read { db in
+            try ["message", "inbox", "inbox_fresh"].map {
+                try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") ?? -1
+            }
+        }
+        #expect(left == [0, 0, 0])
+        try store.close()
+    }
+}

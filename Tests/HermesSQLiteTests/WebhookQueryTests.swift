@@ -1,0 +1,52 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import GRDB
+import HermesCore
+import HermesTestKit
+import Testing
+
+@testable import HermesSQLite
+
+@Suite("The queue of webhooks")
+struct WebhookQueryTests {
+    @Test(
+        "No query reads what is not due",
+        arguments: [SQLiteStore.WebhookQuery.due, SQLiteStore.WebhookQuery.line, SQLiteStore.WebhookQuery.next]
+    )
+    func plans(sql: String) async throws {
+        let directory = try TemporaryDirectory()
+        try directory.openStore().close()
+        let plan = try await DatabaseQueue(path: directory.database).read { db in
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql.replacing(/[?][0-9]/, with: "1"))
+                .map { $0["detail"] as String }
+        }
+        #expect(!plan.isEmpty)
+        for step in plan { #expect(step.hasPrefix("SEARCH "), "\(step)") }
+    }
+
+    @Test("Many that wait for an earlier one of their user do not hide others; the count stays right")
+    func waiting() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let users = try [1, 2].map { try #require(UserID(rawValue: $0)) }
+        func event(_ user: UserID, _ number: Int) -> WebhookEvent {
+            WebhookEvent(id: "\(number)", user: user, createdAt: StoreWorld.now, body: [])
+        }
+        let events = (0..<2_500).map { event(users[0], $0) } + [event(users[1], 2_500)]
+        _ = try await store.appendWebhooks(events, marks: [:], limit: 10_000)
+        let first = try #require(try await store.dueWebhooks(now: StoreWorld.now, limit: 1).first)
+        let later = StoreWorld.later(.seconds(60))
+        try await store.settleWebhooks([.again(first.number, attempts: 1, due: later)])
+        let due = try await store.dueWebhooks(now: StoreWorld.now, limit: 100)
+        #expect(due.map(\.event.id) == ["2500"])
+        try await store.settleWebhooks([.done(due[0].number), .done(due[0].number)])
+        #expect(try await store.dueWebhooks(now: later, limit: 100).first?.number == first.number)
+        #expect(try await store.webhookQueue().count == 2_500)
+        // A limit that was lowered takes effect little by little.
+        #expect(try await store.appendWebhooks([event(users[1], 1)], marks: [:], limit: 100) == 1_001)
+        #expect(try await store.appendWebhooks([], marks: [:], limit: 100) == 1_000)
+        #expect(try await store.webhookQueue().count == 500)
+        try store.close()
+    }
+}
