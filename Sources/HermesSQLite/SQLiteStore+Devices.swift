@@ -23,7 +23,7 @@ extension SQLiteStore {
         device: DeviceID?,
         address: String?
     ) async throws(HermesError) -> LoginStanding? {
-        try await read { [epoch] db in
+        try await read { [epoch, damage] db in
             let reader = DeviceReader(db: db)
             var owner: TokenOwner?
             let account: AccountKey
@@ -42,7 +42,7 @@ extension SQLiteStore {
                 owner: owner,
                 device: try (device ?? owner?.device).flatMap { try reader.device($0, of: user) },
                 networkSeenAt: try reader.seenAt(NetworkMark(of: user, at: address), of: user),
-                position: try InboxReader(db: db, epoch: epoch).position(of: user)
+                position: try InboxReader(db: db, epoch: epoch, damage: damage).position(of: user)
             )
         }
     }
