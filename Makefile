@@ -46,6 +46,7 @@ interop: build ## run foreign clients against the release build
 
 soak: build ## attack the server in every way there is, each alone and all at once, for minutes
 	@Interop/attack --each --scale 1 --seconds 20 $(ARGS)
+	@Interop/powercut
 
 crash: build ## kill the server again and again under load; nothing acknowledged may be lost
 	@Interop/crash $(ARGS)
