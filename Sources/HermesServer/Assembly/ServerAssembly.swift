@@ -87,7 +87,7 @@ package final class ServerAssembly: Sendable {
         let http: HTTPPort?
         let store: OpenStore
         do throws(ServerFailure) {
-            http = try await HTTPPort.open(settings, health: health, counter: counter, time: time, group: group, logger)
+            http = try await HTTPPort.open(settings, health: health, counter: counter, group: group, logger)
             do throws(ServerFailure) {
                 store = try OpenStore.open(settings, memory: memory, logger: logger) {
                     health.starting("checking the database, which the last run did not close")

@@ -18,7 +18,6 @@ struct HTTPPort: Sendable {
         _ settings: ServerSettings,
         health: HealthState,
         counter: ConnectionCounter,
-        time: any TimeSource,
         group: any EventLoopGroup,
         _ logger: Logger
     ) async throws(ServerFailure) -> HTTPPort? {
@@ -34,7 +33,8 @@ struct HTTPPort: Sendable {
             limits: settings.httpLimits,
             forwarded: ForwardedClient(proxies: settings.trustedProxies),
             health: health,
-            uptime: { time.uptime() }
+            // The network's own, whatever clock the rest is told.
+            uptime: { [time = SystemTime()] in time.uptime() }
         )
         do {
             let listener = try await HTTPListener.start(

@@ -265,7 +265,6 @@ import Testing
                 settings,
                 health: health,
                 counter: ConnectionCounter(settings.gateways.limits),
-                time: SystemTime(),
                 group: group,
                 Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
             )
