@@ -107,9 +107,10 @@ import Testing
         let registered = try await owner.register(
             nickName: "anna",
             password: "secret",
-            device: phone(),
+            device: phone("laptop"),
             address: "192.0.2.1"
         )
+        _ = try await owner.issueToken(for: phone(), of: registered.principal.user)
         await owner.writeTraces(isLast: true)
         // A server that has just started knows no less.
         let accounts = service()
@@ -404,7 +405,7 @@ import Testing
         #expect(await claim("phone") == .forbidden)
         #expect(await claim("meter") == nil)
         #expect(await claim("meter") == nil)
-        #expect(await claim("meter2") == .forbidden)
+        #expect(await claim("meter2") == .deviceLimitReached)
         #expect(attachment.ends.isEmpty)
         #expect(
             try await accounts.devices(of: login.principal.user).map(\.description.id.rawValue) == ["phone", "meter"]
