@@ -41,7 +41,7 @@ struct AccountSwitchTests {
         let client = try HermesClient(.fake(server))
         let ann = try await client.logIn(.password(nickName: "ann", password: "a"))
         #expect(ann.uid == 7)
-        var events = client.events.makeAsyncIterator()
+        let events = client.events.makeAsyncIterator()
         guard case .message(let first) = await events.next() else {
             Issue.record("no message")
             return

@@ -98,7 +98,7 @@ struct InboxJournalTests {
         configuration.store = store
         let client = try HermesClient(configuration)
         _ = try await client.logIn(.token("t"))
-        var events = client.events.makeAsyncIterator()
+        let events = client.events.makeAsyncIterator()
         _ = await events.next()
         store.isFailing.withLockedValue { $0 = true }
         _ = await events.next()
