@@ -107,6 +107,18 @@ import Testing
         #expect(try await texts(other) == ["1", "2", "3"])
     }
 
+    @Test func whatTheStoreHasRemovedByItselfIsRemoved() async throws {
+        let (one, connection) = try await member("one", once)
+        try await sessions.published("1", to: "t")
+        sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(60))
+        // As with the account that it is of.
+        _ = try await sessions.attached("somebody else")
+        _ = try store.base.commit([.remove(one)], now: time.now())
+        sessions.endVacant(of: "ann")
+        _ = try await sessions.attached("one")
+        #expect(sessions.statistics.sessions == 2)
+    }
+
     @Test func whatIsOnTheWayToOneThatEndsGoesToAnother() async throws {
         let (one, connection) = try await member("one", once)
         let topic = try #require(TopicName("t"))
