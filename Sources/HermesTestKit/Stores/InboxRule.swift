@@ -68,7 +68,7 @@ package enum InboxRule: String, Sendable, CaseIterable {
     /// The rows of what an operation may write into inboxes of others than the one who asks.
     package static func rows(of operation: WriteOperation) -> Set<InboxRule> {
         switch operation {
-        case .append: [.message, .groupMessage]
+        case .append: [.message, .groupMessage, .expired]
         case .markRead: [.readMark]
         case .recall: [.recalled]
         case .contact(let command, _, _, _):
@@ -89,7 +89,7 @@ package enum InboxRule: String, Sendable, CaseIterable {
             case .dissolve: [.groupDissolved]
             }
         case .push: [.push]
-        case .acknowledge: []
+        case .acknowledge, .openDevice: []
         case .deleteAccount: [.contactRemoved, .contactDeclined, .groupMembersRemoved, .groupChanged, .groupDissolved]
         }
     }
