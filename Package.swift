@@ -269,7 +269,10 @@ let package = Package(
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]
         ),
-        test("HermesCLI", [.target(name: "HermesClient"), .target(name: "HermesServer"), nio("NIOCore")]),
+        test(
+            "HermesCLI",
+            [.target(name: "HermesClient"), .target(name: "HermesServer"), nio("NIOCore"), nio("NIOPosix")]
+        ),
         // The logic of the example app, so that what it shows is known to work; the app is a package of its own.
         .target(
             name: "ChatLogic",

@@ -165,22 +165,33 @@ public final class HermesClient: Sendable {
         }
     }
 
+    deinit { driver.abandon() }
+
     /// Connects and logs in; from then on the client stays logged in until `close`, or until the server ends it for good.
+    ///
+    /// A client that is logged in with another credential is closed first: nothing of one account goes to another. What the
+    /// app had not taken of its inbox comes again when it logs in again.
     ///
     /// - Returns: the session; its token is for the next login.
     /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
     public func logIn(_ credential: Credential) async throws -> Session {
+        if await !driver.isStarted(with: credential) { await outbox.halt() }
         let outgoing = await outbox.clientIDs
-        let session = try await driver.start { [configuration, journal] link in
+        let prepare: @Sendable (inout DelimitedLink) -> Void = { [configuration, journal, outbox] link in
             link.logIn(credential)
             link.outgoing = outgoing
+            link.loggedIn = { [weak outbox] session in outbox?.loggedIn(uid: session.uid) }
+            link.tellStopped = { [weak outbox] in outbox?.clientStopped() }
             guard let journal else { return }
             if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }
             let isCertain = journal.account?.owns(credential) ?? true
             let cursor = configuration.cursor ?? journal.cursor
-            link.resume(cursor, of: journal.account?.uid, isCertain: isCertain)
+            link.resume(cursor, of: journal.account?.uid, isCertain: isCertain, recent: journal.recent) {
+                journal.rewind(to: $0)
+            }
             link.remember(unanswered: journal.logins) { journal.keep(unanswered: $0) }
         }
+        let session = try await driver.start(unless: { $0.isLoggedIn(with: credential) }, prepare: prepare)
         await journal?.loggedIn(session)
         await outbox.started(uid: session.uid)
         return session
@@ -199,8 +210,16 @@ public final class HermesClient: Sendable {
 
     /// Closes the connection. The event that the app got last counts as taken.
     public func close() async {
-        await keepLastEvent()
-        await driver.close(takesLast: true)
+        await close(takingLastEvent: true)
+    }
+
+    /// Closes the connection.
+    ///
+    /// - Parameter takingLastEvent: whether the app is done with the event that it got last; if not, it comes again.
+    public func close(takingLastEvent: Bool) async {
+        var isKept = takingLastEvent
+        if takingLastEvent { isKept = await keepLastEvent() }
+        await driver.close(takesLast: isKept)
         if let journal, let unsent = await driver.unsentStatistics() { await journal.keep(unsent) }
     }
 
@@ -217,7 +236,8 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// The connection's states from now on, the present one first; each call gives a sequence of its own.
+    /// The connection's states from now on, the present one first; each call gives a sequence of its own, which ends when
+    /// the client stops the next time, or is gone.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     /// What happens, each once and in order; for one loop of the app's. Ends when the client has stopped.
@@ -225,18 +245,24 @@ public final class HermesClient: Sendable {
     /// An inbox entry counts as taken, and is acknowledged to the server, when the app asks for the next one.
     public var events: ClientEvents<InboxEvent> {
         ClientEvents {
-            await self.keepLastEvent()
-            return await self.driver.nextEvent()?.event
+            let isKept = await self.keepLastEvent()
+            return await self.driver.nextEvent(takesLast: isKept)?.event
         }
     }
 
     /// The last inbox entries that the app took, in this run and those before, oldest first; none without a store.
     public var recentEvents: [InboxEvent] { journal?.recent ?? [] }
 
+    /// Why what the app took could not be written to the ``Configuration/store``; nil: it could. Meanwhile it is not
+    /// acknowledged to the server either, so that it comes again after a restart of the app, and nothing is lost.
+    public var storeError: HermesClientError? { journal?.failure }
+
     /// Writes down that the app has taken the event that it got last: before the server may forget it.
-    private func keepLastEvent() async {
-        guard let journal, let (event, session) = await driver.lastEvent() else { return }
-        await journal.taken(event, of: session)
+    ///
+    /// - Returns: false if it could not be written.
+    private func keepLastEvent() async -> Bool {
+        guard let journal, let last = await driver.lastEvent() else { return true }
+        return await journal.taken(last.event, of: last.session, isCurrent: last.isCurrent)
     }
 }
 
@@ -248,9 +274,17 @@ extension ConnectionDriver where Link == DelimitedLink {
         return unsent
     }
 
-    /// What the app got last and may be done with, and of whose inbox it is.
-    func lastEvent() -> (DelimitedLink.Event, Session)? {
+    /// What the app got last and may be done with, of whose inbox it is, and whether it has a place there still.
+    func lastEvent() -> (event: DelimitedLink.Event, session: Session, isCurrent: Bool)? {
         guard let handedOver, let session, handedOver.seq > 0 else { return nil }
-        return (handedOver, session)
+        return (handedOver, session, link.isCurrent(handedOver))
+    }
+
+    /// Whether the client is logged in with this credential, or about to be.
+    func isStarted(with credential: Credential) -> Bool {
+        switch machine.state {
+        case .idle, .stopped, .lost(_, next: .stop): false
+        case .connecting, .authenticating, .live, .lost, .waiting: link.isLoggedIn(with: credential)
+        }
     }
 }

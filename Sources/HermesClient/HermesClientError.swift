@@ -36,6 +36,9 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
         self.init(code == Self.replacedOnServer ? .replaced : Code(rawValue: code), reason)
     }
 
+    /// Whether a server that ends the connection for this reason says that what was sent to it broke the protocol.
+    var isBreach: Bool { (4000..<5000).contains(code.rawValue) }
+
     /// The server's number for ``Code/replaced``.
     static let replacedOnServer: UInt32 = 1009
 
@@ -93,4 +96,6 @@ extension HermesClientError.Code {
     public static let clientIDConflict = Self(rawValue: 2004)
     /// The server does not offer this.
     public static let unsupported = Self(rawValue: 2005)
+    /// A frame was longer than the server takes.
+    static let frameTooLong = Self(rawValue: 4003)
 }

@@ -15,6 +15,9 @@ actor Chat {
     private var peer: Account?
     private var names: [UInt32: String] = [:]
     private var arrived = 0
+    private var statesEnded = false
+    /// Whether what arrived last is printed.
+    nonisolated let progress = PrintProgress()
 
     init(client: HermesClient, console: Console, name: String, place: String, limit: Int?) {
         self.client = client
@@ -27,6 +30,8 @@ actor Chat {
     /// Why a part of the chat has ended.
     private enum End: Sendable {
         case states
+        /// The login is done.
+        case loggedIn
         /// Nothing more to send.
         case input
         /// As many messages arrived as were wanted.
@@ -52,11 +57,12 @@ actor Chat {
                 return .interrupted
             }
             let session = try await self.whileWaitingForInterrupt(&group, logIn)
+            if statesEnded { group.addTask { await self.printStates() } }
             names[session.uid] = session.nickName
             let hint = console.isInteractive ? "; /help lists the commands" : ""
             await console.status("logged in as \(session.nickName) at \(place)\(hint)")
             if let firstPeer { try await setPeer(firstPeer) }
-            group.addTask { await self.printEvents() }
+            group.addTask { try await self.printEvents() }
             group.addTask {
                 try await self.client.run()
                 return .stopped
@@ -75,7 +81,7 @@ actor Chat {
                     } else if limit == nil || console.isInteractive {
                         return
                     }
-                case .states: break
+                case .states, .loggedIn: break
                 }
             }
         }
@@ -89,11 +95,16 @@ actor Chat {
         let box = SessionBox()
         group.addTask {
             await box.set(try await logIn())
-            return .states
+            return .loggedIn
         }
         while let end = try await group.next() {
-            if case .interrupted = end { throw CancellationError() }
-            if let session = await box.session { return session }
+            switch end {
+            case .interrupted: throw CancellationError()
+            // They end with a first try whose token the server did not want.
+            case .states: statesEnded = true
+            case .loggedIn: if let session = await box.session { return session }
+            case .input, .limit, .stopped, .time: continue
+            }
         }
         throw CancellationError()
     }
@@ -123,17 +134,22 @@ actor Chat {
         return .states
     }
 
-    private func printEvents() async -> End {
+    /// Only what is printed is asked for the next after: it counts as taken then, and does not come again.
+    private func printEvents() async throws -> End {
         for await event in client.events {
+            progress.arrived()
             switch event {
             case .message(let message):
-                await show(message, isStored: false)
+                try await show(message, isStored: false)
                 if !message.isOwn { arrived += 1 }
-                if let limit, arrived >= limit { return .limit }
+                if let limit, arrived >= limit {
+                    progress.printed()
+                    return .limit
+                }
             case .recalled(_, _, let uid):
                 await console.status("\(await name(of: uid)) took a message back")
             case .push(let push):
-                await console.print("[\(push.title.printable)] \(push.body.printable)")
+                try await console.print("[\(push.title.printable)] \(push.body.printable)")
             case .gap(let from, let to):
                 await console.status("\(to &- from &+ 1) message(s) had expired before this device came")
             case .topicGap(let topic, let from, let to):
@@ -149,12 +165,13 @@ actor Chat {
             case .read, .call, .unknown, .typing, .presence, .room, .signal:
                 break
             }
+            progress.printed()
         }
         // The client has stopped; `run` tells why.
         return .states
     }
 
-    private func show(_ message: Message, isStored: Bool) async {
+    private func show(_ message: Message, isStored: Bool) async throws {
         let text = (message.text ?? "(\(Self.kind(of: message)))").printable
         var line = "\(message.fromNickName.printable): \(text)"
         if case .user(let uid) = message.conversation {
@@ -165,7 +182,7 @@ actor Chat {
                 if !isStored, peer == nil, console.isInteractive { try? await setPeer(message.fromNickName) }
             }
         }
-        await console.print(console.isInteractive ? "\(Self.clock(message.serverTimeMilliseconds)) \(line)" : line)
+        try await console.print(console.isInteractive ? "\(Self.clock(message.serverTimeMilliseconds)) \(line)" : line)
     }
 
     private static func kind(of message: Message) -> String {
@@ -266,7 +283,7 @@ actor Chat {
         case .history(let count): try await orReport { try await showHistory(count) }
         case .who: try await orReport { try await showPeer() }
         case .devices: try await orReport { try await showDevices() }
-        case .help: await console.print(ChatInput.helpText)
+        case .help: try await console.print(ChatInput.helpText)
         case .quit: return false
         case .wrong(let reason): try await orReport { throw ClientFailure(reason) }
         }
@@ -287,7 +304,7 @@ actor Chat {
     private func say(_ text: String) async throws {
         try await orReport {
             guard let peer else { throw ClientFailure("to whom? say /to NAME first, or start with --to NAME") }
-            if console.isInteractive { await console.print("\(Self.clock(Self.now)) \(name): \(text.printable)") }
+            if console.isInteractive { try await console.print("\(Self.clock(Self.now)) \(name): \(text.printable)") }
             try await client.send(text, to: .user(uid: peer.uid))
         }
     }
@@ -311,19 +328,19 @@ actor Chat {
         if history.messages.isEmpty {
             await console.status("nothing is stored of this conversation")
         }
-        for message in history.messages { await show(message, isStored: true) }
+        for message in history.messages { try await show(message, isStored: true) }
     }
 
     private func showPeer() async throws {
         guard let peer else { throw ClientFailure("you talk to nobody yet: /to NAME") }
         let account = try await client.account(uid: peer.uid)
-        await console.print("\(account.nickName.printable) is \(account.isOnline ? "there" : "away")")
+        try await console.print("\(account.nickName.printable) is \(account.isOnline ? "there" : "away")")
     }
 
     private func showDevices() async throws {
         for device in try await client.devices() {
             let mark = device.isCurrent ? " (this one)" : device.isOnline ? " (connected)" : ""
-            await console.print("\(device.id.printable) \(device.platform.printable)\(mark)")
+            try await console.print("\(device.id.printable) \(device.platform.printable)\(mark)")
         }
     }
 }

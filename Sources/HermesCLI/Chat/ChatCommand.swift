@@ -13,7 +13,8 @@ struct ChatCommand: AsyncParsableCommand {
         discussion: """
             What you type is sent when you press Enter; what arrives appears above the line you type. Lines that begin
             with / are commands; /help lists them. The login is kept in ~/.config/hermes, readable by you alone, so that
-            the next start needs no password. The connection comes back by itself; nothing is lost or shown twice.
+            the next start needs no password. The connection comes back by itself; nothing is lost or shown twice. What
+            cannot be printed, or what the reader of a pipe has not read when it ends, comes again next time.
 
             On a pipe, each line of stdin is sent in order, and the program ends once all are committed.
 
@@ -63,10 +64,10 @@ struct ChatCommand: AsyncParsableCommand {
             do {
                 try await chat.run(firstPeer: to, wait: wait) { try await login.logIn(client, device: device) }
             } catch {
-                await client.close()
+                await client.close(takingLastEvent: chat.progress.isComplete)
                 throw error
             }
-            await client.close()
+            await client.close(takingLastEvent: chat.progress.isComplete)
         }
     }
 }

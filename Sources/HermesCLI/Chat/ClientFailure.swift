@@ -50,6 +50,10 @@ func reportingFailures(
         throw end(error)
     } catch let error as HermesClientError {
         throw end(ClientFailure(error, server: server))
+    } catch let error as OutputFailure {
+        // Whoever closes the pipe knows.
+        if error.isClosed { throw ExitCode.failure }
+        throw end(ClientFailure("\(error)", exitCode: ExitCode(74)))
     } catch is CancellationError {
         throw ExitCode(130)
     }

@@ -11,14 +11,30 @@ actor Console {
     private var prompt = ""
     private var editor = LineEditor()
     private var isDrawn = false
+    private let output: StandardOutput
+    private let errors = StandardOutput(descriptor: STDERR_FILENO)
 
-    init(isInteractive: Bool) { self.isInteractive = isInteractive }
+    init(isInteractive: Bool, output: StandardOutput = StandardOutput()) {
+        self.isInteractive = isInteractive
+        self.output = output
+    }
 
-    /// What somebody said.
-    func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
+    /// What somebody said. Returns once it is written, and where the output is a pipe, once it is read.
+    ///
+    /// - Throws: OutputFailure; CancellationError.
+    func print(_ line: String) async throws {
+        erase()
+        try output.write(Array((line + "\n").utf8))
+        draw()
+        try await output.drain()
+    }
 
-    /// What the program has to say.
-    func status(_ line: String) { write((isInteractive ? "-- " : "hermes: ") + line + "\n", to: STDERR_FILENO) }
+    /// What the program has to say; nothing depends on somebody reading it.
+    func status(_ line: String) {
+        erase()
+        try? errors.write(Array(((isInteractive ? "-- " : "hermes: ") + line + "\n").utf8))
+        draw()
+    }
 
     /// What stands before the line being typed.
     func setPrompt(_ prompt: String) {
@@ -43,67 +59,35 @@ actor Console {
         prompt = ""
     }
 
-    private func write(_ text: String, to descriptor: Int32) {
-        erase()
-        Self.write(text, to: descriptor)
-        draw()
-    }
-
     private func erase() {
         guard isDrawn else { return }
         isDrawn = false
-        Self.write("\r\u{1B}[K", to: STDOUT_FILENO)
+        try? output.write(Array("\r\u{1B}[K".utf8))
     }
 
     private func draw() {
         guard isInteractive, !prompt.isEmpty else { return }
         isDrawn = true
-        Self.write(Self.picture(prompt: prompt, editor: editor, width: TerminalMode.width), to: STDOUT_FILENO)
+        try? output.write(Array(Self.picture(prompt: prompt, editor: editor, width: TerminalMode.width).utf8))
     }
 
     /// The line as it is drawn: a window of it that holds the cursor and fits the terminal.
     static func picture(prompt: String, editor: LineEditor, width: Int) -> String {
-        let room = max(8, width - columns(prompt) - 1)
+        let room = max(8, width - prompt.columns - 1)
         var start = editor.cursor
         var used = 0
-        while start > 0, used + columns(editor.text[start - 1]) <= room {
+        while start > 0, used + editor.text[start - 1].columns <= room {
             start -= 1
-            used += columns(editor.text[start])
+            used += editor.text[start].columns
         }
         var end = editor.cursor
         var behind = 0
-        while end < editor.text.count, used + behind + columns(editor.text[end]) <= room {
-            behind += columns(editor.text[end])
+        while end < editor.text.count, used + behind + editor.text[end].columns <= room {
+            behind += editor.text[end].columns
             end += 1
         }
         let back = behind > 0 ? "\u{1B}[\(behind)D" : ""
         return "\r\u{1B}[K\(prompt)\(String(editor.text[start..<end]))\(back)"
-    }
-
-    private static func columns(_ text: String) -> Int { text.reduce(0) { $0 + columns($1) } }
-
-    /// Two for the wide characters of East Asia and for emoji, one for all others.
-    private static func columns(_ character: Character) -> Int {
-        guard let scalar = character.unicodeScalars.first else { return 0 }
-        switch scalar.value {
-        case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60,
-            0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
-            return 2
-        default:
-            return 1
-        }
-    }
-
-    private static func write(_ text: String, to descriptor: Int32) {
-        var bytes = Array(text.utf8)[...]
-        while !bytes.isEmpty {
-            let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 {
-                if errno == EINTR || errno == EAGAIN { continue }
-                return
-            }
-            bytes = bytes.dropFirst(count)
-        }
     }
 }
 

@@ -16,9 +16,14 @@ struct MQTTCommandRun: Sendable {
 
     /// Connects, runs the body, disconnects.
     ///
+    /// - Parameters:
+    ///   - configuration: how the client behaves.
+    ///   - progress: tells whether the message that arrived last is printed.
+    ///   - body: what is done meanwhile.
     /// - Throws: ExitCode: the reason code where the server refused (3.1.1: its return code), else 1.
     func with(
         _ configuration: MQTTClient.Configuration,
+        _ progress: PrintProgress = PrintProgress(),
         _ body: nonisolated(nonsending) (MQTTClient) async throws -> Void
     ) async throws {
         do {
@@ -27,9 +32,9 @@ struct MQTTCommandRun: Sendable {
                 let connection = try await connect(client)
                 debug("connected as \(connection.clientID), session present: \(connection.sessionPresent)")
                 try await body(client)
-                await client.close()
+                await client.close(takingLastMessage: progress.isComplete)
             } catch {
-                await client.close()
+                await client.close(takingLastMessage: progress.isComplete)
                 throw error
             }
         } catch let error as HermesClientError {
@@ -95,25 +100,5 @@ struct MQTTCommandRun: Sendable {
         case 0x87: return ExitCode(5)
         default: return ExitCode.failure
         }
-    }
-}
-
-/// Bytes to stdout, whole and at once.
-enum StandardOutput {
-    /// - Returns: false if nobody reads any more.
-    static func write(_ bytes: [UInt8]) -> Bool {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            if count < 0, errno == EAGAIN {
-                var descriptor = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
-                _ = poll(&descriptor, 1, -1)
-                continue
-            }
-            guard count > 0 else { return false }
-            rest = rest.dropFirst(count)
-        }
-        return true
     }
 }

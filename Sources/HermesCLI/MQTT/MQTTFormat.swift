@@ -12,10 +12,14 @@ struct MQTTPrinter: Sendable {
     let showsTopic: Bool
     let endsLine: Bool
 
-    /// - Returns: false if nobody reads stdout any more.
-    /// - Throws: ClientFailure if the format does not fit the message.
-    func print(_ message: MQTTMessage) throws -> Bool {
-        StandardOutput.write(try bytes(message, at: Date()))
+    var output = StandardOutput()
+
+    /// Prints a message. Of one that is acknowledged, returns once the reader of a pipe has read it.
+    ///
+    /// - Throws: ClientFailure if the format does not fit the message; OutputFailure; CancellationError.
+    func print(_ message: MQTTMessage) async throws {
+        try output.write(try bytes(message, at: Date()))
+        if message.qos != .atMostOnce { try await output.drain() }
     }
 
     func bytes(_ message: MQTTMessage, at date: Date) throws -> [UInt8] {

@@ -13,7 +13,8 @@ struct PubCommand: AsyncParsableCommand {
         abstract: "Publish over MQTT, to any broker.",
         discussion: """
             The options are those of mosquitto_pub. What is published comes from one of -m, -f, -s, -l and -n. With
-            -q 1 and -q 2 the command ends once the server has taken everything over.
+            -q 1 and -q 2 the command ends once the server has taken everything over; with -q 0 once it has read
+            everything, and with an error where that is not certain.
 
             Examples:
               hermes pub -t home/kitchen/temperature -m 21.5
@@ -93,23 +94,70 @@ struct PubCommand: AsyncParsableCommand {
         if let payload = try payload() { message.payload = payload }
         let prepared = message
         try await run.with(options.configuration()) { client in
-            let publisher = MQTTPublisher(client: client, window: maxInflight)
-            if lines {
-                let input = try StandardInput()
-                var splitter = ByteLineSplitter()
-                while let bytes = await input.read() {
-                    for line in splitter.feed(bytes) { try await publisher.publish(prepared, payload: line) }
-                }
-                if let last = splitter.finish() { try await publisher.publish(prepared, payload: last) }
-            } else {
-                for number in 0..<count {
-                    if number > 0, repeatDelay > 0 { try await Task.sleep(for: .seconds(repeatDelay)) }
-                    try await publisher.publish(prepared, payload: prepared.payload)
-                }
+            guard prepared.qos == .atMostOnce else { return try await publish(prepared, client) }
+            // Nothing acknowledges what is published, so that nothing else tells that the server is gone.
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                defer { group.cancelAll() }
+                group.addTask { try await publishUnacknowledged(prepared, client) }
+                group.addTask { try await Self.requireConnection(client) }
+                try await group.next()
             }
-            try await publisher.finish()
         }
     }
+
+    private func publish(_ message: MQTTMessage, _ client: MQTTClient) async throws {
+        let publisher = MQTTPublisher(client: client, window: maxInflight)
+        if lines {
+            let input = try StandardInput()
+            var splitter = ByteLineSplitter()
+            while let bytes = await input.read() {
+                for line in splitter.feed(bytes) { try await publisher.publish(message, payload: line) }
+            }
+            if let last = splitter.finish() { try await publisher.publish(message, payload: last) }
+        } else {
+            for number in 0..<count {
+                if number > 0, repeatDelay > 0 { try await Task.sleep(for: .seconds(repeatDelay)) }
+                try await publisher.publish(message, payload: message.payload)
+            }
+        }
+        try await publisher.finish()
+    }
+
+    /// Publishes with QoS 0, and makes sure that the server has read it.
+    private func publishUnacknowledged(_ message: MQTTMessage, _ client: MQTTClient) async throws {
+        let connection = await client.connectionNumber
+        try await publish(message, client)
+        // Its answer comes behind all that was sent before.
+        do {
+            try await client.ping()
+        } catch let error as HermesClientError {
+            throw ClientFailure("\(error.message): what was published may not have arrived; -q 1 makes sure")
+        }
+        guard await client.connectionNumber == connection else {
+            throw ClientFailure("the connection was lost meanwhile: not all may have arrived; -q 1 makes sure")
+        }
+    }
+
+    /// Waits until there has been no connection for so long that nobody should wait for one any more.
+    private static func requireConnection(_ client: MQTTClient) async throws {
+        var lostAt: ContinuousClock.Instant?
+        for await state in client.states {
+            switch state {
+            case .live: lostAt = nil
+            case .waiting(let error, _):
+                let since = lostAt ?? ContinuousClock.now
+                lostAt = since
+                if ContinuousClock.now - since > longestAbsence {
+                    throw ClientFailure("\(error.message): what was published may not have arrived; -q 1 makes sure")
+                }
+            case .idle, .connecting, .authenticating, .lost, .paused, .stopped: continue
+            }
+        }
+        // The client has stopped: whoever publishes is told why.
+        try await Task.sleep(for: .seconds(86_400))
+    }
+
+    private static let longestAbsence = Duration.seconds(30)
 
     private func payload() throws -> ByteBuffer? {
         if let message { return ByteBuffer(string: message) }

@@ -109,7 +109,8 @@ struct SubCommand: AsyncParsableCommand {
             showsTopic: verbose,
             endsLine: !noEndOfLine
         )
-        try await run.with(options.configuration()) { client in
+        let progress = PrintProgress()
+        try await run.with(options.configuration(), progress) { client in
             try await withThrowingTaskGroup(of: ExitCode?.self) { group in
                 defer { group.cancelAll() }
                 if let wait {
@@ -135,7 +136,8 @@ struct SubCommand: AsyncParsableCommand {
                     try await subscribe(client, run)
                     // What came before the answer waits in the client. Who left without it might leave too early for
                     // the server to read the acknowledgements behind it.
-                    return endOnceSubscribed ? .success : await receive(client, printer, run)
+                    if endOnceSubscribed { return .success }
+                    return try await receive(client, printer, run, progress)
                 }
                 while let end = try await group.next() {
                     guard let end else { continue }
@@ -169,25 +171,48 @@ struct SubCommand: AsyncParsableCommand {
         if let reason = reasons.first, reasons.allSatisfy(\.isFailure) { throw ExitCode(Int32(reason.rawValue)) }
     }
 
-    private func receive(_ client: MQTTClient, _ printer: MQTTPrinter, _ run: MQTTCommandRun) async -> ExitCode {
+    /// Only what is printed is asked for the next after: it is acknowledged then.
+    private func receive(
+        _ client: MQTTClient,
+        _ printer: MQTTPrinter,
+        _ run: MQTTCommandRun,
+        _ progress: PrintProgress
+    ) async throws -> ExitCode {
         var printed = 0
         for await message in client.messages {
+            progress.arrived()
             if retainedOnly, !message.retain { return .success }
-            if filterOut.contains(where: { MQTTFilter.matches($0, message.topic) }) { continue }
-            if removeRetained, message.retain {
-                client.publish(MQTTMessage(topic: message.topic, retain: true)) { _ in }
-            }
-            if noRetained, message.retain { continue }
-            do {
-                guard try printer.print(message) else { return .failure }
-            } catch {
-                run.say("\(error)")
-                continue
-            }
-            printed += 1
+            if try await show(message, client, printer, run) { printed += 1 }
+            progress.printed()
             if let count, printed >= count { return .success }
         }
         return .failure
+    }
+
+    /// - Returns: whether it is printed; not if the options say that it is not wanted, or its format does not fit.
+    private func show(
+        _ message: MQTTMessage,
+        _ client: MQTTClient,
+        _ printer: MQTTPrinter,
+        _ run: MQTTCommandRun
+    ) async throws -> Bool {
+        if filterOut.contains(where: { MQTTFilter.matches($0, message.topic) }) { return false }
+        if removeRetained, message.retain {
+            client.publish(MQTTMessage(topic: message.topic, retain: true)) { _ in }
+        }
+        if noRetained, message.retain { return false }
+        do {
+            try await printer.print(message)
+            return true
+        } catch let error as OutputFailure {
+            if !error.isClosed { run.say("\(error)") }
+            throw ExitCode.failure
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            run.say("\(error)")
+            return false
+        }
     }
 }
 

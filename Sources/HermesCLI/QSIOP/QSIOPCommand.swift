@@ -185,17 +185,18 @@ struct QSIOPListen: AsyncParsableCommand {
         try await reportingFailures(server: identity.server.address(defaultPort: 7979)) {
             let client = try await identity.connect()
             StandardError.write("hermes: waiting for pushes\n")
+            let progress = PrintProgress()
             do {
-                try await listen(client)
+                try await listen(client, progress)
             } catch {
-                await client.close()
+                await client.close(takingLastPush: progress.isComplete)
                 throw error
             }
-            await client.close()
+            await client.close(takingLastPush: progress.isComplete)
         }
     }
 
-    private func listen(_ client: QSIOPClient) async throws {
+    private func listen(_ client: QSIOPClient, _ progress: PrintProgress) async throws {
         let count = count
         let wait = wait
         let console = Console(isInteractive: false)
@@ -209,8 +210,10 @@ struct QSIOPListen: AsyncParsableCommand {
             group.addTask {
                 var seen = 0
                 for await push in client.pushes {
+                    progress.arrived()
                     let title = push.title.isEmpty ? "" : "[\(push.title.printable)] "
-                    await console.print("\(title)\(push.body.printable)")
+                    try await console.print("\(title)\(push.body.printable)")
+                    progress.printed()
                     seen += 1
                     if let count, seen >= count { return }
                 }

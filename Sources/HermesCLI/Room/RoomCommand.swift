@@ -133,7 +133,7 @@ struct RoomVisit: Sendable {
                 return .over
             }
             group.addTask { await printStates(console) }
-            group.addTask { await printEvents(console) }
+            group.addTask { try await printEvents(console) }
             if talks { group.addTask { try await talk(console) } }
             for try await end in group {
                 switch end {
@@ -161,10 +161,10 @@ struct RoomVisit: Sendable {
         return .nothing
     }
 
-    private func printEvents(_ console: Console) async -> End {
+    private func printEvents(_ console: Console) async throws -> End {
         var count = 0
         for await event in client.events {
-            await console.print(Self.words(event))
+            try await console.print(Self.words(event))
             count += 1
             if let limit, count >= limit { return .over }
         }

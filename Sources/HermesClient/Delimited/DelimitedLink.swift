@@ -26,9 +26,15 @@ struct DelimitedLink: ConnectionLink {
         var epoch: UInt64
         /// The entry's seq; 0 where the event is not of the inbox.
         var seq: UInt64
+        /// Tells inboxes apart in which the seq means different things: the account's, or what the server made of it.
+        var incarnation: UInt64 = 0
         var event: InboxEvent
         /// The entry as it came; nil where it is not kept.
         var source: Hermes_V1_Event?
+        /// The app has got it before, under another seq.
+        var isRepeat = false
+        /// How long the frame was that it came in.
+        var bytes = 0
     }
 
     /// An entry of the inbox.
@@ -37,33 +43,51 @@ struct DelimitedLink: ConnectionLink {
         /// When the server committed it, in milliseconds since 1970.
         var serverTime: Int64
         var source: Hermes_V1_Event?
+        var bytes: Int
     }
 
     /// Packets that the link itself awaits answers for.
-    private enum ID {
+    enum ID {
         static let authentication: UInt64 = 1
         static let heartbeat: UInt64 = 2
         static let presence: UInt64 = 3
         static let synchronize: UInt64 = 4
-        static let room: UInt64 = 5
         static let statistics: UInt64 = 6
+        /// From here on: entering rooms again. The app's requests never come so far.
+        static let firstReturn: UInt64 = 1 << 63
     }
 
     let maxFrameBytes: Int
+    /// The longest frame that the server takes, as it told at the login; nil: it did not say.
+    private var serverMaxFrameBytes: Int?
     let device: DeviceDescription
     var credential: Credential?
     /// A register went out whose answer was not seen: the account may exist.
     private var mayBeRegistered = false
     private var registerIsUnanswered = false
-    private(set) var inbox: InboxTracker<Entry>
+    var inbox: InboxTracker<Entry>
+    /// Counts the inboxes, see ``Event/incarnation``.
+    var incarnation: UInt64 = 0
+    /// Events of these incarnations keep their place up to this seq.
+    var carried: (since: UInt64, upTo: UInt64)?
+    /// What went to the app.
+    var seen = SeenEntries()
     /// Whose the inbox is, where that is known before the login.
-    private var owner: UInt32?
+    var owner: UInt32?
     /// The credential is the owner's, so that the server may be told where the inbox stands.
-    private var isOwnerCertain = true
+    var isOwnerCertain = true
     /// Events keep the entry as it came.
-    private var keepsSources = false
+    private(set) var keepsSources = false
+    /// Keeps that the server lost what was behind this place.
+    private(set) var keepRewound: (@Sendable (Cursor) -> Void)?
+    /// Tells who has logged in.
+    var loggedIn: (@Sendable (Session) -> Void)?
+    /// Tells that there will be no further connection.
+    var tellStopped: (@Sendable () -> Void)?
+    /// What the app wanted to log in with last; the present ``credential`` may be a token that came of it.
+    private var requested: Credential?
     /// The client ids of sends whose receipts are awaited, by packet id.
-    private var sending: [UInt64: String] = [:]
+    private(set) var sending: [UInt64: String] = [:]
     /// The client ids of what is in the outbox.
     var outgoing: Set<String> = []
     var statistics: LinkStatistics
@@ -79,18 +103,25 @@ struct DelimitedLink: ConnectionLink {
     /// Rooms whose enter is unanswered, by packet id.
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Entered on the next connection again.
-    private var rooms: [String: RoomUser] = [:]
+    var rooms: [String: RoomUser] = [:]
+    /// Rooms that are being entered again, by packet id.
+    private var returning: [UInt64: String] = [:]
+    private var lastReturn = ID.firstReturn
     /// Where the numbers of pushes to rooms stand.
-    private var topics = TopicTracker()
+    var topics = TopicTracker()
     /// Watched on the next connection again.
-    private var watched: Set<UInt32> = []
+    var watched: Set<UInt32> = []
     /// The server hands messages to the push service at once while the app is not in front of its user.
     private var appState = DeviceConditions.AppState.foreground
-    private var outputs: [InboxTracker<Entry>.Output] = []
+    var outputs: [InboxTracker<Entry>.Output] = []
 
-    /// At most so many events wait that matter only now; newer ones are dropped.
-    private static let maxEphemeralBacklog = 8192
+    /// So much waits for the app.
     private var backlog = 0
+    private var backlogBytes = 0
+    /// Of the frame that is looked at.
+    private(set) var frameBytes = 0
+    /// A login is unanswered.
+    private var isAuthenticating = false
 
     init(device: DeviceDescription, cursor: Cursor?, maxFrameBytes: Int, statisticsInterval: Duration?) {
         self.device = device
@@ -103,7 +134,13 @@ struct DelimitedLink: ConnectionLink {
     mutating func logIn(_ new: Credential) {
         if owner != nil, new != credential { isOwnerCertain = false }
         credential = new
+        requested = new
+        // The server gave it to whom it knew.
+        ticket = []
     }
+
+    /// Whether the app logs in as it did before.
+    func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
     /// The inbox goes on where an earlier run of the app left it.
     ///
@@ -111,10 +148,20 @@ struct DelimitedLink: ConnectionLink {
     ///   - cursor: up to where the app took it; nil: unknown.
     ///   - owner: whose inbox that was; nil: unknown.
     ///   - isCertain: whether the credential is the owner's. If not, that shows after the login.
-    mutating func resume(_ cursor: Cursor?, of owner: UInt32?, isCertain: Bool) {
+    ///   - recent: what the app took last, oldest first.
+    ///   - keepRewound: keeps that the server lost what was behind this place.
+    mutating func resume(
+        _ cursor: Cursor?,
+        of owner: UInt32?,
+        isCertain: Bool,
+        recent: [InboxEvent],
+        keepRewound: @escaping @Sendable (Cursor) -> Void
+    ) {
         keepsSources = true
+        self.keepRewound = keepRewound
         self.owner = owner
         isOwnerCertain = isCertain
+        for event in recent { _ = seen.insert(event) }
         if let cursor, inbox.epoch == 0 { inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq) }
     }
 
@@ -132,7 +179,12 @@ struct DelimitedLink: ConnectionLink {
         var packet = Hermes_V1_Packet()
         packet.id = id
         packet.body = request
-        try DelimitedFrame.write(packet, into: &buffer)
+        let frame = try DelimitedFrame(packet)
+        if let limit = serverMaxFrameBytes, frame.body.readableBytes > limit {
+            let bytes = frame.body.readableBytes
+            throw HermesClientError(.notEncodable, "the request takes \(bytes) bytes; the server takes \(limit)")
+        }
+        try frame.write(into: &buffer)
         remember(request, id: id)
     }
 
@@ -144,6 +196,8 @@ struct DelimitedLink: ConnectionLink {
 
     mutating func connected(effects: inout Effects) throws {
         guard let credential else { throw HermesClientError(.closed, "log in first") }
+        serverMaxFrameBytes = nil
+        isAuthenticating = true
         askedAt = WallClock.milliseconds()
         strayLogins.began()
         switch credential {
@@ -166,7 +220,9 @@ struct DelimitedLink: ConnectionLink {
             var request = Hermes_V1_RoomRequest()
             request.room = room
             request.enter.user = user.wire
-            effects.append(.send(.room(request), id: ID.room))
+            lastReturn &+= 1
+            effects.append(.send(.room(request), id: lastReturn))
+            returning[lastReturn] = room
         }
         guard !watched.isEmpty || appState != .foreground else { return }
         var request = Hermes_V1_PresenceRequest()
@@ -187,6 +243,7 @@ struct DelimitedLink: ConnectionLink {
 
     mutating func received(_ frame: DelimitedFrame, now: NIODeadline, effects: inout Effects) throws {
         let packet = try frame.packet()
+        frameBytes = frame.body.readableBytes
         switch packet.body {
         case .result(let result):
             if packet.id < 16 {
@@ -197,9 +254,9 @@ struct DelimitedLink: ConnectionLink {
         case .event(let event):
             arrived(event, now: now, effects: &effects)
         case .ephemeral(let ephemeral):
-            guard backlog < Self.maxEphemeralBacklog, let event = InboxEvent(ephemeral) else { return }
+            guard hasRoom, let event = InboxEvent(ephemeral) else { return }
             if case .room(let room) = ephemeral.event { track(room, effects: &effects) }
-            effects.append(.event(Event(epoch: 0, seq: 0, event: event)))
+            effects.append(.event(self.ephemeral(event)))
         case .notice(let notice):
             noticed(notice, effects: &effects)
         case .kicked(let kicked):
@@ -228,9 +285,12 @@ struct DelimitedLink: ConnectionLink {
         registerIsUnanswered = false
         sending = [:]
         entering = [:]
+        returning = [:]
         statistics.lost()
         strayLogins.connectionLost()
     }
+
+    func stopped() { tellStopped?() }
 
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {
         statistics.counter.ended(end, in: network.kind, date: WallClock.milliseconds())
@@ -247,12 +307,24 @@ struct DelimitedLink: ConnectionLink {
     }
 
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
-        guard event.seq > 0, event.epoch == inbox.epoch else { return }
+        guard isCurrent(event) else { return }
         inbox.taken(seq: event.seq, now: now, output: &outputs)
         drain(&effects)
     }
 
-    mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects) { backlog = count }
+    func bytes(of event: Event) -> Int { event.bytes }
+
+    mutating func backlogChanged(_ count: Int, bytes: Int) {
+        backlog = count
+        backlogBytes = bytes
+        if bytes > Backlog.maxBytes || count > Backlog.maxEvents { inbox.isFull = true }
+        if bytes < Backlog.maxBytes / 4, count < Backlog.maxEvents / 4 { inbox.isFull = false }
+    }
+
+    /// Whether there is room for what matters only now.
+    private var hasRoom: Bool { backlog < Backlog.maxEphemeral && backlogBytes < Backlog.maxBytes }
+
+    private func ephemeral(_ event: InboxEvent) -> Event { Event(epoch: 0, seq: 0, event: event, bytes: frameBytes) }
 
     var nextDeadline: NIODeadline? {
         [inbox.nextDeadline, statistics.uploadAt].compactMap { $0 }.min()
@@ -301,7 +373,7 @@ extension DelimitedLink {
             registerIsUnanswered = true
         case .room(let request):
             switch request.request {
-            case .enter(let enter): entering[id] = (request.room, RoomUser(enter.user))
+            case .enter(let enter): if returning[id] == nil { entering[id] = (request.room, RoomUser(enter.user)) }
             case .leave:
                 rooms[request.room] = nil
                 topics.forget(request.room)
@@ -325,11 +397,16 @@ extension DelimitedLink {
     ) {
         switch id {
         case ID.authentication:
+            // Each login has one answer.
+            guard isAuthenticating else { return }
+            isAuthenticating = false
             authenticationAnswered(result, now: now, effects: &effects)
         case ID.statistics:
             statistics.answered(result)
         case ID.presence:
-            for presence in result.presence.presences {
+            // As many as were asked for; a server that answers what nobody asked fills nobody's memory.
+            guard hasRoom else { return }
+            for presence in result.presence.presences.prefix(watched.count) {
                 effects.append(.event(Event(epoch: 0, seq: 0, event: .presence(Presence(presence)))))
             }
         case ID.synchronize:
@@ -361,6 +438,7 @@ extension DelimitedLink {
                 if error.code == .nameTaken, mayBeRegistered {
                     credential = .password(nickName: nickName, password: password)
                     strayLogins.began()
+                    isAuthenticating = true
                     effects.append(authenticate { $0.password = Self.wire(nickName, password) })
                     return
                 }
@@ -371,35 +449,26 @@ extension DelimitedLink {
         }
         if !session.token.isEmpty { credential = .token(session.token) }
         ticket = []
+        serverMaxFrameBytes = session.maxFrameBytes == 0 ? nil : Int(session.maxFrameBytes)
         statistics.clock.answered(
             askedAt: askedAt,
             answeredAt: WallClock.milliseconds(),
             serverTime: session.serverTimeMs
         )
-        let isOther = owner.map { $0 != session.uid } ?? false
-        if isOther { inbox = InboxTracker() }
-        owner = session.uid
-        isOwnerCertain = true
-        if inbox.epoch != 0, inbox.epoch != session.epoch {
-            effects.append(.event(Event(epoch: 0, seq: 0, event: .inboxReset)))
-        }
-        inbox.resumed(
-            epoch: session.epoch,
-            serverAcknowledged: session.acknowledgedSeq,
-            head: session.headSeq,
-            now: now
-        )
+        inboxBegan(session, now: now, effects: &effects)
         var token = ""
         if case .token(let known) = credential { token = known }
+        let login = Session(
+            uid: session.uid,
+            nickName: session.nickName,
+            token: token,
+            epoch: session.epoch,
+            serverVersion: session.serverVersion
+        )
+        loggedIn?(login)
         effects.append(
             .authenticated(
-                Session(
-                    uid: session.uid,
-                    nickName: session.nickName,
-                    token: token,
-                    epoch: session.epoch,
-                    serverVersion: session.serverVersion
-                ),
+                login,
                 heartbeatAtMost: Self.longestInterval(idleTimeout: .milliseconds(Int64(session.idleTimeoutMs))),
                 heartbeatPrior: session.heartbeatPriorSeconds == 0
                     ? nil : .seconds(Int64(session.heartbeatPriorSeconds))
@@ -415,6 +484,7 @@ extension DelimitedLink {
 
     /// A request of the app was answered.
     private mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
+        if let room = returning.removeValue(forKey: id) { return returned(to: room, result, effects: &effects) }
         sending[id] = nil
         let entered = entering.removeValue(forKey: id)
         guard !result.hasError else {
@@ -430,40 +500,13 @@ extension DelimitedLink {
         effects.append(.answer(id: id, .success(.result(result))))
     }
 
-    private mutating func arrived(_ event: Hermes_V1_Event, now: NIODeadline, effects: inout Effects) {
-        var to = event.seq
-        var entry: Entry? = Entry(
-            event: InboxEvent(event),
-            serverTime: event.serverTimeMs,
-            source: keepsSources ? event : nil
-        )
-        var isExpired = false
-        if case .expired(let expired) = event.event {
-            to = max(to, expired.toSeq)
-            isExpired = true
-        }
-        if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
-            outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
-        {
-            // Sent by this device before the connection broke or the app ended; its receipt comes when it is sent again.
-            entry = nil
-        }
-        let before = inbox.received
-        inbox.arrived(entry, seq: event.seq, to: to, now: now, output: &outputs)
-        if isExpired, before < to, inbox.received >= to { inbox.noteLoss(of: max(event.seq, before + 1)...to) }
-        drain(&effects)
-    }
-
-    /// Tells the app before a push to a room which ones before it did not arrive.
-    private mutating func track(_ room: Hermes_V1_RoomEvent, effects: inout Effects) {
-        if case .kicked = room.event { topics.forget(room.room) }
-        guard room.topicSeq > 0,
-            let missed = topics.arrived(room.topicSeq, epoch: room.topicEpoch, on: room.room)
-        else { return }
-        let count = missed.upperBound - missed.lowerBound &+ 1
-        statistics.counter.missedPushes(count, date: WallClock.milliseconds())
-        let gap = InboxEvent.topicGap(topic: "room/\(room.room)", from: missed.lowerBound, to: missed.upperBound)
-        effects.append(.event(Event(epoch: 0, seq: 0, event: gap)))
+    /// The server answered whether one is in a room again; one that is not is told so, as by a kick.
+    private mutating func returned(to room: String, _ result: Hermes_V1_Result, effects: inout Effects) {
+        guard result.hasError, rooms.removeValue(forKey: room) != nil else { return }
+        topics.forget(room)
+        let reason = HermesClientError(result.error).message
+        let event = InboxEvent.room(RoomEvent(room: room, user: nil, kind: .kicked(reason: reason)))
+        effects.append(.event(Event(epoch: 0, seq: 0, event: event)))
     }
 
     private mutating func noticed(_ notice: Hermes_V1_Notice, effects: inout Effects) {
@@ -478,8 +521,8 @@ extension DelimitedLink {
         case .operator, .tokenExpires, .unspecified, .UNRECOGNIZED:
             break
         }
-        if !notice.message.isEmpty, backlog < Self.maxEphemeralBacklog {
-            effects.append(.event(Event(epoch: 0, seq: 0, event: .notice(notice.message))))
+        if !notice.message.isEmpty, hasRoom {
+            effects.append(.event(ephemeral(.notice(notice.message))))
         }
     }
 
@@ -497,47 +540,14 @@ extension DelimitedLink {
         case .revoked:
             return .kicked(error(.revoked, "the login was revoked: log in again"), mayReturn: false, advice: nil)
         case .protocol, .timeout, .limit, .shutdown, .unspecified, .UNRECOGNIZED:
-            return .kicked(error(.kicked, "the server ended the connection"), mayReturn: true, advice: advice)
+            let error = error(.kicked, "the server ended the connection")
+            return .kicked(error, mayReturn: true, advice: advice, isBreach: kicked.reason == .protocol)
         }
     }
 
     private mutating func keepTicket(_ advice: Hermes_V1_ReconnectAdvice) {
         // A longer one is none.
         if advice.ticket.count <= 64 { ticket = Array(advice.ticket) }
-    }
-
-    /// Makes the tracker's outputs into effects.
-    private mutating func drain(_ effects: inout Effects) {
-        if inbox.counts != InboxCounts() {
-            statistics.counter.noticed(inbox.counts, date: WallClock.milliseconds())
-            inbox.counts = InboxCounts()
-        }
-        for output in outputs {
-            switch output {
-            case .deliver(let seq, let entry):
-                if case .gap = entry.event {
-                    // Told, not received.
-                } else {
-                    let date = WallClock.milliseconds()
-                    let latency = statistics.latency(serverTime: entry.serverTime, date: date)
-                    statistics.counter.received(latency: latency, date: date)
-                }
-                let event = Event(epoch: inbox.epoch, seq: seq, event: entry.event, source: entry.source)
-                effects.append(.event(event))
-            case .missed(let range):
-                let gap = InboxEvent.gap(from: range.lowerBound, to: range.upperBound)
-                effects.append(.event(Event(epoch: inbox.epoch, seq: range.upperBound, event: gap)))
-            case .synchronize(let afterSeq):
-                var request = Hermes_V1_Synchronize()
-                request.afterSeq = afterSeq
-                effects.append(.send(.synchronize(request), id: ID.synchronize))
-            case .acknowledge(let upToSeq):
-                var request = Hermes_V1_Acknowledge()
-                request.upToSeq = upToSeq
-                effects.append(.send(.acknowledge(request)))
-            }
-        }
-        outputs.removeAll(keepingCapacity: true)
     }
 }
 

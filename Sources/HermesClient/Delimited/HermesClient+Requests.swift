@@ -169,7 +169,8 @@ extension HermesClient {
 
 // MARK: - Rooms
 extension HermesClient {
-    /// Enters a room, now and on each later connection until `leaveRoom`.
+    /// Enters a room, now and on each later connection until `leaveRoom`. If the server does not let one in again, that comes
+    /// as an event: one is kicked.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".

@@ -10,6 +10,16 @@ import NIOCore
 /// Seqs are contiguous per user. An entry that was seen is dropped; one that is ahead of a hole waits a moment for what
 /// is missing (often this device's own message, whose receipt is under way), then the hole is asked for.
 struct InboxTracker<Entry: Sendable>: Sendable {
+    /// How a session goes on where the one before ended.
+    enum Resumption: Hashable, Sendable {
+        /// Behind what came.
+        case goesOn
+        /// The server keeps another count: what came before has no place in it.
+        case newInbox
+        /// The server has lost what came behind this seq: the seqs above are given to others now.
+        case rewound(to: UInt64)
+    }
+
     /// What happened to the stream.
     enum Output: Sendable {
         /// The next entry for the app.
@@ -26,6 +36,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         let to: UInt64
         /// Nil: nothing for the app, for example one's own message.
         let entry: Entry?
+        let bytes: Int
     }
 
     /// The epoch that the seqs belong to; 0 before the first login.
@@ -40,6 +51,9 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     private var acknowledgeAt: NIODeadline?
     private var repairAt: NIODeadline?
     private var isPaused = false
+    /// What waits for the app takes too much memory: no more entries are kept, as long as that is so.
+    var isFull = false { didSet { if isFull { isPaused = true } } }
+    private var aheadBytes: Int { ahead.values.reduce(0) { $0 + $1.bytes } }
     /// What was noticed since the owner last took it out.
     var counts = InboxCounts()
     /// Missing seqs up to here are counted.
@@ -47,6 +61,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
 
     /// At most so many entries wait behind a hole; what is further ahead is asked for again.
     static var maxAhead: Int { 1024 }
+    static var maxAheadBytes: Int { 16 * 1_048_576 }
     /// How long a hole may be before it is asked for.
     static var grace: TimeAmount { .milliseconds(300) }
     /// How long to wait for what was asked for before it is asked for again.
@@ -77,11 +92,21 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     }
 
     /// A session began: the server goes on behind `taken`, or, if the epoch is new to us, behind its own record.
-    mutating func resumed(epoch: UInt64, serverAcknowledged: UInt64, head: UInt64, now: NIODeadline) {
+    mutating func resumed(epoch: UInt64, serverAcknowledged: UInt64, head: UInt64, now: NIODeadline) -> Resumption {
+        var resumption = Resumption.goesOn
         if epoch != self.epoch {
-            let counts = counts
-            self = InboxTracker(epoch: epoch, taken: serverAcknowledged)
+            if self.epoch != 0 { resumption = .newInbox }
+            let (counts, isFull) = (counts, isFull)
+            // Not above what there is: what comes next must not be taken for what came.
+            self = InboxTracker(epoch: epoch, taken: min(serverAcknowledged, head))
             self.counts = counts
+            self.isFull = isFull
+        } else if head < received {
+            resumption = .rewound(to: head)
+            received = head
+            countedTo = min(countedTo, head)
+            while let last = untaken.last, last > head { untaken.removeLast() }
+            ahead = [:]
         }
         self.head = max(head, received)
         acknowledged = min(taken, serverAcknowledged)
@@ -90,11 +115,19 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         acknowledgeAt = taken > acknowledged ? now + Self.acknowledgeDelay : nil
         // The server sends the rest by itself; should it not, it is asked.
         repairAt = self.head > received ? now + Self.repairTimeout : nil
-        isPaused = untaken.count > Self.pauseAbove
+        isPaused = isFull || untaken.count > Self.pauseAbove
+        return resumption
     }
 
-    /// Entries came: those from `seq` to `to`; nil: nothing for the app.
-    mutating func arrived(_ entry: Entry?, seq: UInt64, to: UInt64, now: NIODeadline, output: inout [Output]) {
+    /// Entries came: those from `seq` to `to`, in so many bytes; nil: nothing for the app.
+    mutating func arrived(
+        _ entry: Entry?,
+        seq: UInt64,
+        to: UInt64,
+        bytes: Int = 0,
+        now: NIODeadline,
+        output: inout [Output]
+    ) {
         guard to >= seq, seq > 0, to < .max else { return }
         guard to > received, ahead[seq].map({ $0.to < to }) ?? true else {
             if entry != nil { counts.duplicates &+= 1 }
@@ -116,9 +149,9 @@ struct InboxTracker<Entry: Sendable>: Sendable {
             }
             acknowledgeLater(now: now, output: &output)
         } else {
-            if ahead.count < Self.maxAhead {
+            if ahead.count < Self.maxAhead, bytes == 0 || aheadBytes + bytes <= Self.maxAheadBytes {
                 noteArrival(seq...to)
-                ahead[seq] = Span(to: to, entry: entry)
+                ahead[seq] = Span(to: to, entry: entry, bytes: bytes)
             }
             if !isPaused { repairAt = min(repairAt ?? .distantFuture, now + Self.grace) }
         }
@@ -134,7 +167,8 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     ) {
         guard epoch == self.epoch else { return }
         self.head = max(self.head, head)
-        while oldest > received + 1 {
+        // What the app does not take is not told either; it is asked for again.
+        while oldest > received + 1, !isPaused {
             // What is here already is not lost.
             let next = ahead.keys.min() ?? .max
             let last = min(oldest - 1, self.head, next - 1)
@@ -142,6 +176,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
             let hole = received + 1...last
             // The app has to take it, so that it is told even if it stops before.
             untaken.append(hole.upperBound)
+            if untaken.count > Self.pauseAbove { isPaused = true }
             output.append(.missed(hole))
             arrived(nil, seq: hole.lowerBound, to: hole.upperBound, now: now, output: &output)
             noteLoss(of: hole)
@@ -152,7 +187,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     mutating func taken(seq: UInt64, now: NIODeadline, output: inout [Output]) {
         while let first = untaken.first, first <= seq { untaken.removeFirst() }
         if untaken.count > Self.pauseAbove { isPaused = true }
-        if isPaused, untaken.count < Self.resumeBelow {
+        if isPaused, !isFull, untaken.count < Self.resumeBelow {
             isPaused = false
             if head > received {
                 output.append(.synchronize(afterSeq: received))

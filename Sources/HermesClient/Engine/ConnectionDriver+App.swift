@@ -9,9 +9,30 @@ import NIOCore
 extension ConnectionDriver {
     /// Starts connecting, and waits until logged in.
     ///
-    /// - Parameter prepare: gives the link what it needs to log in.
+    /// A client that is being closed is closed first. So is one that is logged in as somebody else, or about to be.
+    ///
+    /// - Parameters:
+    ///   - isSame: whether what was started is what is wanted now.
+    ///   - prepare: gives the link what it needs to log in.
     /// - Throws: HermesClientError if the login is refused, or if the policy gives up; CancellationError.
-    func start(_ prepare: @Sendable (inout Link) -> Void = { _ in }) async throws -> Link.Login {
+    func start(
+        unless isSame: @Sendable (Link) -> Bool = { _ in true },
+        prepare: @Sendable (inout Link) -> Void = { _ in }
+    ) async throws -> Link.Login {
+        while true {
+            switch machine.state {
+            case .idle, .stopped:
+                break
+            case .lost(_, next: .stop):
+                await waitUntilClosed()
+                continue
+            case .connecting, .authenticating, .live, .lost, .waiting:
+                if isSame(link) { return try await waitUntilLive() }
+                await close(takesLast: false)
+                continue
+            }
+            break
+        }
         prepare(&link)
         if observation == nil {
             observation = conditions.observe { [weak self] in self?.onLoop { $0.conditionsChanged() } }
@@ -77,11 +98,22 @@ extension ConnectionDriver {
     ///
     /// - Parameter takesLast: whether the event that was handed over last counts as taken.
     func close(takesLast: Bool) async {
+        beginClosing(takesLast: takesLast)
+        await waitUntilClosed()
+    }
+
+    /// The same without waiting: nobody wants the client any more.
+    nonisolated func abandon() { onLoop { $0.beginClosing(takesLast: false) } }
+
+    private func beginClosing(takesLast: Bool) {
         if takesLast { takeHandedOver() }
         withLink { link, effects in link.closing(effects: &effects) }
         flush()
         perform(machine.stopRequested())
         if case .stopped(let reason) = machine.state { stopped(reason) }
+    }
+
+    private func waitUntilClosed() async {
         await withCheckedContinuation { continuation in
             if case .stopped = machine.state { return continuation.resume() }
             stopWaiters.append((nextWaiterID(), continuation))
@@ -128,7 +160,8 @@ extension ConnectionDriver {
     ) -> UInt64 {
         let deadline = eventLoop.now + TimeAmount(timeout)
         let id = requests.insert(request, replay: replay, deadline: deadline, waiter: waiter)
-        if case .live = machine.state, write(request, id: id) { requests.markWritten(id) }
+        // The waiter of one that cannot be written has been told.
+        if case .live = machine.state { try? write(request, id: id) }
         schedule()
         return id
     }
@@ -138,10 +171,12 @@ extension ConnectionDriver {
         guard case .live = machine.state else {
             return waiter.resume(throwing: HermesClientError(.connectionLost, "there is no connection"))
         }
-        guard write(request, id: 0) else {
-            return waiter.resume(throwing: HermesClientError(.notEncodable, "the request cannot be written"))
+        do {
+            try write(request, id: 0)
+            writeWaiters.append(waiter)
+        } catch {
+            waiter.resume(throwing: error)
         }
-        writeWaiters.append(waiter)
     }
 
     /// Sends what has no answer, and waits until the operating system has it.
@@ -156,7 +191,7 @@ extension ConnectionDriver {
     /// Sends what has no answer if there is a connection just now.
     func sendIfLive(_ request: Link.Request) {
         guard case .live = machine.state else { return }
-        write(request, id: 0)
+        try? write(request, id: 0)
     }
 
     /// The app or the network may have changed.
@@ -178,17 +213,19 @@ extension ConnectionDriver {
         perform(actions)
     }
 
-    /// The states from now on, the present one first.
+    /// The states from now on, the present one first; ends when the client stops the next time, or is gone.
     nonisolated func states() -> AsyncStream<ConnectionState> {
         AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
             onLoop { driver in
+                continuation.yield(driver.publishedState)
                 let id = driver.nextWaiterID()
                 driver.observers[id] = continuation
-                continuation.yield(driver.publishedState)
-                continuation.onTermination = { _ in self.onLoop { $0.observers[id] = nil } }
+                continuation.onTermination = { [weak driver] _ in driver?.onLoop { $0.observers[id] = nil } }
             }
         }
     }
+
+    var isStopped: Bool { if case .stopped = machine.state { true } else { false } }
 
     func requireStarted() throws {
         switch machine.state {
@@ -220,12 +257,18 @@ extension ConnectionDriver {
     /// The next event; waits for one. The one before counts as taken now.
     ///
     /// - Returns: nil once the client has stopped and all events are taken, or if the task is cancelled.
-    func nextEvent() async -> Link.Event? {
-        takeHandedOver()
-        if let event = events.popFirst() {
-            withLink { link, effects in link.backlogChanged(events.count, now: eventLoop.now, effects: &effects) }
-            handedOver = event
-            return event
+    ///
+    /// - Parameter takesLast: whether the one before counts as taken.
+    func nextEvent(takesLast: Bool = true) async -> Link.Event? {
+        if takesLast { takeHandedOver() }
+        handedOver = nil
+        while let event = events.popFirst() {
+            eventBytes -= link.bytes(of: event)
+            link.backlogChanged(events.count, bytes: eventBytes)
+            guard skipRepeat(event) else {
+                handedOver = event
+                return event
+            }
         }
         if case .stopped = machine.state { return nil }
         let id = nextWaiterID()
@@ -243,13 +286,31 @@ extension ConnectionDriver {
     }
 
     func enqueue(_ event: Link.Event) {
+        // One that nobody waits for may be behind the one that it repeats.
+        if !eventWaiters.isEmpty, skipRepeat(event) { return }
         if let waiter = eventWaiters.popFirst() {
             handedOver = event
             waiter.1.resume(returning: event)
         } else {
             events.append(event)
-            withLink { link, effects in link.backlogChanged(events.count, now: eventLoop.now, effects: &effects) }
+            eventBytes += link.bytes(of: event)
+            link.backlogChanged(events.count, bytes: eventBytes)
         }
+    }
+
+    /// What the app has seen already, by its name, counts as taken when its turn comes.
+    private func skipRepeat(_ event: Link.Event) -> Bool {
+        guard link.isRepeat(event) else { return false }
+        withLink { link, effects in link.taken(event, now: eventLoop.now, effects: &effects) }
+        return true
+    }
+
+    /// What waits is somebody else's: it is not for who is logged in now.
+    func forgetEvents() {
+        events.removeAll()
+        eventBytes = 0
+        handedOver = nil
+        link.backlogChanged(0, bytes: 0)
     }
 
     func takeHandedOver() {

@@ -58,21 +58,20 @@ extension ConnectionDriver {
 
     /// Encodes a request into the outbound buffer; all of a loop tick leave in one write.
     ///
-    /// - Returns: false if it could not be encoded; its waiter has been told.
-    @discardableResult
-    func write(_ request: Link.Request, id: UInt64) -> Bool {
+    /// - Throws: HermesClientError if it could not be encoded; then nothing of it is sent, and its waiter has been told.
+    func write(_ request: Link.Request, id: UInt64) throws(HermesClientError) {
         let start = outbound.writerIndex
         do {
             try link.write(request, id: id, into: &outbound)
+            if id >= 16 { requests.markWritten(id, bytes: outbound.writerIndex - start) }
             machine.bytesWritten(now: eventLoop.now)
             scheduleFlush()
-            return true
         } catch {
             outbound.moveWriterIndex(to: start)
             let reason = error as? HermesClientError ?? HermesClientError(.notEncodable, explain(error))
             requests.remove(id)?.waiter.resume(throwing: reason)
             logger.debug("request not sent", metadata: ["reason": "\(reason)"])
-            return false
+            throw reason
         }
     }
 

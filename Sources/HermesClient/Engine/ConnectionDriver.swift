@@ -48,10 +48,14 @@ actor ConnectionDriver<Link: ConnectionLink> {
     /// The network that the present connection was logged in from; nil: none is logged in.
     private var liveNetwork: NetworkPath?
 
+    /// Numbers the connections that were begun: what an earlier one still reports is ignored.
+    private(set) var attempt: UInt64 = 0
     var channel: (any Channel)?
     var inbound = ByteBuffer()
     var outbound = ByteBuffer()
     var isFlushScheduled = false
+    /// What the link sent by itself since the server last read.
+    private var unreadReplies = 0
     /// Who waits until what they sent without wanting an answer is with the operating system.
     var writeWaiters: [RequestWaiter<Void>] = []
     /// Why the channel is about to close.
@@ -60,6 +64,8 @@ actor ConnectionDriver<Link: ConnectionLink> {
     var timerDeadline: NIODeadline?
 
     var events = Deque<Link.Event>()
+    /// How much memory they take, by what the link says.
+    var eventBytes = 0
     var eventWaiters = Deque<(id: UInt64, CheckedContinuation<Link.Event?, Never>)>()
     var lastWaiterID: UInt64 = 0
     /// Handed to the app, which has not asked for the next one yet.
@@ -103,6 +109,8 @@ actor ConnectionDriver<Link: ConnectionLink> {
         var effects = Link.Effects()
         self.link.appStateKnown(snapshot.appState, isLive: false, effects: &effects)
     }
+
+    deinit { for observer in observers.values { observer.finish() } }
 }
 
 // MARK: - The machine's actions, the link's effects
@@ -116,6 +124,7 @@ extension ConnectionDriver {
             case .becameLive: becameLive()
             case .sendHeartbeat: sendHeartbeat()
             case .close: channel?.close(promise: nil)
+            case .abandon: attempt &+= 1
             }
         }
         publishState()
@@ -137,10 +146,15 @@ extension ConnectionDriver {
             case .answer(let id, let result):
                 requests.remove(id)?.waiter.resume(with: result.mapError { $0 as any Error })
             case .send(let request, let id):
-                write(request, id: id)
+                // What the link itself sends and cannot be written is told in the log.
+                try? write(request, id: id)
+                boundUnread()
             case .event(let event):
                 enqueue(event)
-            case .kicked(let error, let mayReturn, let advice):
+            case .forgetEvents:
+                forgetEvents()
+            case .kicked(let error, let mayReturn, let advice, let isBreach):
+                if isBreach || error.isBreach { blame(error) }
                 perform(machine.kicked(error, mayReturn: mayReturn, advice: advice, now: eventLoop.now))
             case .shutdownAnnounced(let advice):
                 machine.shutdownAnnounced(advice, now: eventLoop.now)
@@ -168,15 +182,20 @@ extension ConnectionDriver {
         outbound.clear()
         lastError = nil
         decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
-        let opened = connector(eventLoop, endpoint) { channel in
-            try channel.pipeline.syncOperations.addHandler(ConnectionHandler(driver: self))
+        attempt &+= 1
+        let attempt = attempt
+        let opened = connector(eventLoop, endpoint) { [weak self] channel in
+            guard let self else { throw HermesClientError(.closed, "the client is gone") }
+            try channel.pipeline.syncOperations.addHandler(ConnectionHandler(driver: self, attempt: attempt))
         }
-        opened.hop(to: eventLoop).whenComplete { result in
-            self.assumeIsolated { $0.connectCompleted(result) }
+        opened.hop(to: eventLoop).whenComplete { [weak self] result in
+            guard let self else { return (try? result.get())?.close(promise: nil) ?? () }
+            self.assumeIsolated { $0.connectCompleted(result, attempt: attempt) }
         }
     }
 
-    private func connectCompleted(_ result: Result<any Channel, any Error>) {
+    private func connectCompleted(_ result: Result<any Channel, any Error>, attempt: UInt64) {
+        guard attempt == self.attempt else { return (try? result.get())?.close(promise: nil) ?? () }
         switch result {
         case .success(let channel):
             self.channel = channel
@@ -198,11 +217,36 @@ extension ConnectionDriver {
     private func becameLive() {
         liveNetwork = machine.conditions.path
         withLink { link, effects in link.becameLive(now: eventLoop.now, effects: &effects) }
-        for (id, request) in requests.unwritten() where write(request, id: id) { requests.markWritten(id) }
+        // Who waits for one that cannot be written has been told.
+        for (id, request) in requests.unwritten() { try? write(request, id: id) }
         if let session {
             for waiter in liveWaiters { waiter.1.resume(returning: session) }
             liveWaiters = []
         }
+    }
+
+    /// A server that makes the client answer, and does not read the answers, is left.
+    private func boundUnread() {
+        guard let channel, !channel.isWritable else {
+            unreadReplies = 0
+            return
+        }
+        unreadReplies += 1
+        guard unreadReplies > Self.maxUnreadReplies else { return }
+        unreadReplies = 0
+        fail(HermesClientError(.connectionLost, "the server does not read what it is sent"))
+    }
+
+    /// So many answers of some bytes each wait at most while the server reads nothing.
+    private static var maxUnreadReplies: Int { 100_000 }
+
+    /// The server ends the connection because of what was sent: what it is likely to end the next one for is not sent
+    /// again.
+    private func blame(_ error: HermesClientError) {
+        guard let (id, entry) = requests.blameLongest(isSure: error.code == .frameTooLong) else { return }
+        link.abandoned(id: id)
+        let text = "the server does not take this request of \(entry.writtenBytes) bytes: \(error.message)"
+        entry.waiter.resume(throwing: HermesClientError(.notEncodable, text))
     }
 
     private func sendHeartbeat() {
@@ -262,6 +306,7 @@ extension ConnectionDriver {
         for waiter in stopWaiters { waiter.1.resume() }
         stopWaiters = []
         endEvents()
+        link.stopped()
         schedule()
     }
 
@@ -304,10 +349,13 @@ extension ConnectionDriver {
         timer = nil
         timerDeadline = nil
         let now = eventLoop.now
+        var isUnanswered = false
         for (id, entry) in requests.expired(now: now) {
+            isUnanswered = isUnanswered || entry.isWritten
             link.abandoned(id: id)
             entry.waiter.resume(throwing: HermesClientError(.timedOut, "the server did not answer in time"))
         }
+        if isUnanswered { perform(machine.requestExpired(now: now)) }
         withLink { link, effects in link.deadlineReached(now: now, effects: &effects) }
         perform(machine.deadlineReached(now: now))
     }
@@ -326,6 +374,9 @@ extension ConnectionDriver {
         publishedState = state
         logger.debug("connection state", metadata: ["state": "\(state)"])
         for observer in observers.values { observer.yield(state) }
+        guard case .stopped = state else { return }
+        for observer in observers.values { observer.finish() }
+        observers = [:]
     }
 }
 

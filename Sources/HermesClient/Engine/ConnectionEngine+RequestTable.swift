@@ -21,6 +21,10 @@ extension ConnectionEngine {
             let waiter: Waiter
             /// Written to the present connection.
             var isWritten = false
+            /// How many bytes it took there.
+            var writtenBytes = 0
+            /// How many connections the server ended for a breach of the protocol while this was the longest unanswered.
+            var strikes = 0
         }
 
         private var entries: [UInt64: Entry] = [:]
@@ -48,8 +52,31 @@ extension ConnectionEngine {
             return entry
         }
 
-        /// The request was written to the present connection.
-        mutating func markWritten(_ id: UInt64) { entries[id]?.isWritten = true }
+        /// After so many strikes a request is given up: sent again, it would end every connection.
+        static var maxStrikes: Int { 2 }
+
+        /// The request was written to the present connection, in so many bytes.
+        mutating func markWritten(_ id: UInt64, bytes: Int = 0) {
+            entries[id]?.isWritten = true
+            entries[id]?.writtenBytes = bytes
+        }
+
+        /// The server ends the connection because of what was sent, and does not say which request that was: the longest
+        /// one is the likeliest.
+        ///
+        /// - Parameter isSure: the server says that a frame was too long.
+        /// - Returns: the request, taken out, if it is to be given up.
+        mutating func blameLongest(isSure: Bool) -> (id: UInt64, entry: Entry)? {
+            let written = entries.filter { $0.value.isWritten }
+            guard
+                let id = written.max(by: { ($0.value.writtenBytes, $1.key) < ($1.value.writtenBytes, $0.key) })?.key,
+                var entry = entries[id]
+            else { return nil }
+            entry.strikes += 1
+            entries[id] = entry
+            guard isSure || entry.strikes >= Self.maxStrikes else { return nil }
+            return remove(id).map { (id, $0) }
+        }
 
         /// What is to be written once the connection is live, in order.
         func unwritten() -> [(id: UInt64, request: Request)] {

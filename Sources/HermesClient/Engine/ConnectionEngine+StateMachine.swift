@@ -24,8 +24,10 @@ extension ConnectionEngine {
             case becameLive
             /// Send a heartbeat.
             case sendHeartbeat
-            /// Close the connection, or the one that is being opened; report `connectionClosed` or `connectFailed`.
+            /// Close the connection; report `connectionClosed`.
             case close
+            /// Close the connection that is being opened, should it open; nothing is to be reported of it any more.
+            case abandon
         }
 
         typealias Advice = ConnectionEngine.Advice
@@ -44,6 +46,8 @@ extension ConnectionEngine {
         struct Live: Hashable, Sendable {
             var since: NIODeadline
             var lastReceived: NIODeadline
+            /// When the last heartbeat went out, or what counts as one.
+            var lastWritten: NIODeadline
             var heartbeat: Heartbeat
             /// The server asked us to leave at this moment.
             var leaveAt: Slot?
@@ -66,7 +70,7 @@ extension ConnectionEngine {
             /// The next one goes out then.
             case due(NIODeadline)
             /// One went out and is unanswered; `tries` counts those in a row.
-            case unanswered(sentAt: NIODeadline, until: NIODeadline, tries: Int, evidence: Evidence)
+            case unanswered(until: NIODeadline, tries: Int, evidence: Evidence)
         }
 
         /// What becomes of a heartbeat tells something about the network's patience with silence.
@@ -138,7 +142,7 @@ extension ConnectionEngine.StateMachine {
         case .live(let live):
             switch live.heartbeat {
             case .due(let at): min(at, live.leaveAt?.moment ?? at)
-            case .unanswered(_, let until, _, _): min(until, live.leaveAt?.moment ?? until)
+            case .unanswered(let until, _, _): min(until, live.leaveAt?.moment ?? until)
             }
         }
     }
@@ -164,7 +168,10 @@ extension ConnectionEngine.StateMachine {
         case .idle, .waiting:
             state = .stopped(nil)
             return []
-        case .connecting, .authenticating, .live:
+        case .connecting:
+            state = .stopped(nil)
+            return [.abandon]
+        case .authenticating, .live:
             state = .lost(HermesClientError(.closed, "the client was closed"), next: .stop(nil))
             return [.close]
         case .lost(let error, next: .atOnce), .lost(let error, next: .byPolicy), .lost(let error, next: .at):
@@ -186,17 +193,22 @@ extension ConnectionEngine.StateMachine {
         let old = conditions
         conditions = new
         if new.path.label != old.path.label { learned = Self.known(known, heartbeat) }
-        if new.appState == .suspended { return suspend() }
+        if new.appState == .suspended { return suspend(now: now) }
         let cameForward = new.appState == .foreground && old.appState != .foreground
         let isElsewhere = new.path.isUsable && new.path != old.path
         return cameForward || isElsewhere || (old.isHeld && !new.isHeld) ? look(now: now) : []
     }
 
     /// Ends the connection, for the app will not be there to keep it.
-    private mutating func suspend() -> [Action] {
+    private mutating func suspend(now: NIODeadline) -> [Action] {
+        let error = HermesClientError(.suspended, "the app is suspended")
         switch state {
-        case .connecting, .authenticating, .live:
-            return lose(HermesClientError(.suspended, "the app is suspended"), next: .atOnce)
+        case .connecting:
+            state = .lost(error, next: .atOnce)
+            leaveLost(now: now)
+            return [.abandon]
+        case .authenticating, .live:
+            return lose(error, next: .atOnce)
         case .idle, .lost, .waiting, .stopped:
             return []
         }
@@ -238,7 +250,7 @@ extension ConnectionEngine.StateMachine {
             case .due(let at):
                 guard now >= at else { return [] }
                 return beat(live, tries: 1, evidence: evidence(live, now: now), now: now)
-            case .unanswered(_, let until, let tries, let evidence):
+            case .unanswered(let until, let tries, let evidence):
                 guard now >= until else { return [] }
                 if now - until >= TimeAmount(Self.halted) {
                     return beat(live, tries: heartbeat.tries, evidence: .none, now: now)
@@ -303,7 +315,8 @@ extension ConnectionEngine.StateMachine {
             schedule.arrived()
             serverLimit = heartbeatAtMost.map { max($0, .seconds(1)) }
             dateOffset = date - Self.seconds(now)
-            state = .live(Live(since: now, lastReceived: now, heartbeat: .due(now + interval)))
+            let due = Heartbeat.due(now + interval)
+            state = .live(Live(since: now, lastReceived: now, lastWritten: now, heartbeat: due))
             return [.becameLive]
         case .live, .lost:
             // A second answer, or one that crossed our close.
@@ -337,25 +350,41 @@ extension ConnectionEngine.StateMachine {
         switch state {
         case .live(var live):
             live.lastReceived = now
-            if case .unanswered(let sentAt, _, _, let evidence) = live.heartbeat {
-                if evidence == .both { learn(now: now) { $0.succeeded(within: $1, date: $2) } }
-                live.heartbeat = .due(sentAt + interval)
+            if case .unanswered(_, _, .both) = live.heartbeat {
+                learn(now: now) { $0.succeeded(within: $1, date: $2) }
             }
+            live.heartbeat = .due(nextBeat(live))
             state = .live(live)
         case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
             return
         }
     }
 
-    /// Anything went to the server, other than a heartbeat.
+    /// Anything went to the server, other than a heartbeat. It shows the server that the client is alive; that the server
+    /// is alive only what comes from it shows.
     mutating func bytesWritten(now: NIODeadline) {
         switch state {
         case .live(var live):
-            guard heartbeat.restartsOnWrite, case .due = live.heartbeat else { return }
-            live.heartbeat = .due(now + interval)
+            guard heartbeat.restartsOnWrite else { return }
+            live.lastWritten = now
+            if case .due = live.heartbeat { live.heartbeat = .due(nextBeat(live)) }
             state = .live(live)
         case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
             return
+        }
+    }
+
+    /// A request was not answered in time: unless something else came meanwhile, one heartbeat finds out at once whether
+    /// anybody is there.
+    mutating func requestExpired(now: NIODeadline) -> [Action] {
+        switch state {
+        case .live(let live):
+            guard case .due = live.heartbeat, let answerTimeout = heartbeat.answerTimeout,
+                now - live.lastReceived >= TimeAmount(answerTimeout)
+            else { return [] }
+            return beat(live, tries: heartbeat.tries, evidence: .none, now: now)
+        case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
+            return []
         }
     }
 
@@ -440,11 +469,12 @@ extension ConnectionEngine.StateMachine {
 
     private mutating func beat(_ live: Live, tries: Int, evidence: Evidence, now: NIODeadline) -> [Action] {
         var live = live
+        live.lastWritten = now
         if let answerTimeout = heartbeat.answerTimeout {
             let until = now + TimeAmount(answerTimeout)
-            live.heartbeat = .unanswered(sentAt: now, until: until, tries: tries, evidence: evidence)
+            live.heartbeat = .unanswered(until: until, tries: tries, evidence: evidence)
         } else {
-            live.heartbeat = .due(now + interval)
+            live.heartbeat = .due(nextBeat(live))
         }
         state = .live(live)
         return [.sendHeartbeat]
@@ -462,9 +492,9 @@ extension ConnectionEngine.StateMachine {
     private mutating func afterLoss(_ live: Live, now: NIODeadline) -> Next {
         noteEnd(of: live, now: now)
         switch live.heartbeat {
-        case .unanswered(_, _, _, .failure), .unanswered(_, _, _, .both):
+        case .unanswered(_, _, .failure), .unanswered(_, _, .both):
             if conditions.path.isUsable { learn(now: now) { $0.failed(within: $1, date: $2) } }
-        case .unanswered(_, _, _, .none), .due:
+        case .unanswered(_, _, .none), .due:
             learn(now: now) { learned, _, _ in learned.interrupted() }
         }
         return live.returnAt.map { .at($0) } ?? .byPolicy
@@ -512,6 +542,13 @@ extension ConnectionEngine.StateMachine {
         return TimeAmount(min(interval, serverLimit ?? interval))
     }
 
+    /// When the next heartbeat is due: an interval after nothing came any more, or nothing went. Where heartbeats have no
+    /// answers, what comes tells nothing.
+    private func nextBeat(_ live: Live) -> NIODeadline {
+        let last = heartbeat.answerTimeout == nil ? live.lastWritten : min(live.lastWritten, live.lastReceived)
+        return last + interval
+    }
+
     /// What a heartbeat that is due will tell: all, if nothing has come since the last one but its answer.
     private func evidence(_ live: Live, now: NIODeadline) -> Evidence {
         let learned = TimeAmount(learned.interval)
@@ -532,21 +569,5 @@ extension ConnectionEngine.StateMachine {
     private static func known(_ learned: LearnedHeartbeat?, _ policy: HeartbeatPolicy) -> LearnedHeartbeat {
         let known = learned ?? LearnedHeartbeat(interval: policy.interval)
         return policy.adaptation.map { known.clamped(to: $0) } ?? known
-    }
-}
-
-extension ConnectionEngine.StateMachine {
-    /// The state as the app sees it.
-    var published: ConnectionState {
-        switch state {
-        case .idle: .idle
-        case .connecting: .connecting
-        case .authenticating: .authenticating
-        case .live: .live
-        case .lost(let error, _): .lost(error)
-        case .waiting(let waiting) where conditions.isHeld: .paused(waiting.error)
-        case .waiting(let waiting): .waiting(waiting.error, delay: waiting.delay)
-        case .stopped(let error): .stopped(error)
-        }
     }
 }

@@ -8,17 +8,23 @@ import NIOCore
 final class ConnectionHandler<Link: ConnectionLink>: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
-    private let driver: ConnectionDriver<Link>
+    /// Weak, so that a connection that is being opened does not keep a client that nobody wants any more.
+    private weak var driver: ConnectionDriver<Link>?
+    /// Which of the driver's connections this is.
+    private let attempt: UInt64
 
-    init(driver: ConnectionDriver<Link>) { self.driver = driver }
+    init(driver: ConnectionDriver<Link>, attempt: UInt64) {
+        self.driver = driver
+        self.attempt = attempt
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let bytes = unwrapInboundIn(data)
-        driver.assumeIsolated { $0.bytesReceived(bytes) }
+        present?.assumeIsolated { $0.bytesReceived(bytes) }
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        driver.assumeIsolated { $0.flush() }
+        present?.assumeIsolated { $0.flush() }
         context.fireChannelReadComplete()
     }
 
@@ -30,7 +36,13 @@ final class ConnectionHandler<Link: ConnectionLink>: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         let channel = context.channel
-        driver.assumeIsolated { $0.errorCaught(error, on: channel) }
+        present?.assumeIsolated { $0.errorCaught(error, on: channel) }
         context.close(promise: nil)
+    }
+
+    /// The driver, unless it has given this connection up.
+    private var present: ConnectionDriver<Link>? {
+        guard let driver, driver.assumeIsolated({ $0.attempt }) == attempt else { return nil }
+        return driver
     }
 }

@@ -44,6 +44,9 @@ protocol ConnectionLink: Sendable {
     /// The connection is gone.
     mutating func lost()
 
+    /// There will be no further connection, unless the app asks for one.
+    func stopped()
+
     /// A connection that was logged in ended for this reason; it was logged in from this network.
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath)
 
@@ -60,11 +63,17 @@ protocol ConnectionLink: Sendable {
     /// The app closes the client: send now what was held back.
     mutating func closing(effects: inout Effects)
 
+    /// Whether the app has seen the event before, under another number: it is not handed out again, but counts as taken.
+    func isRepeat(_ event: Event) -> Bool
+
     /// The app has taken an event: it asked for the next one.
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects)
 
-    /// How many events wait for the app to take them; called when that changes.
-    mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects)
+    /// About how many bytes of memory an event takes while it waits.
+    func bytes(of event: Event) -> Int
+
+    /// How many events wait for the app to take them, and how many bytes they take; called when that changes.
+    mutating func backlogChanged(_ count: Int, bytes: Int)
 
     /// When `deadlineReached` is to be called; nil: not needed.
     var nextDeadline: NIODeadline? { get }
@@ -76,15 +85,28 @@ protocol ConnectionLink: Sendable {
 extension ConnectionLink {
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {}
     mutating func lost() {}
+    func stopped() {}
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {}
     mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {}
     mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {}
     mutating func abandoned(id: UInt64) {}
     mutating func closing(effects: inout Effects) {}
+    func isRepeat(_ event: Event) -> Bool { false }
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {}
-    mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects) {}
+    func bytes(of event: Event) -> Int { 0 }
+    mutating func backlogChanged(_ count: Int, bytes: Int) {}
     var nextDeadline: NIODeadline? { nil }
     mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {}
+}
+
+/// How much may wait for the app.
+enum Backlog {
+    /// Above so many bytes nothing more is kept that can be had again or matters only now.
+    static let maxBytes = 64 * 1_048_576
+    /// And so many events that matter only now: newer ones are dropped.
+    static let maxEphemeral = 8192
+    /// Above so many events in all, inbox entries are not kept either: they are asked for again.
+    static let maxEvents = 16_384
 }
 
 /// What a link asks its driver to do.
@@ -100,8 +122,15 @@ enum LinkEffect<Link: ConnectionLink>: Sendable {
     case send(Link.Request, id: UInt64 = 0)
     /// Hand this to the app.
     case event(Link.Event)
-    /// The server is ending the connection.
-    case kicked(HermesClientError, mayReturn: Bool, advice: ConnectionEngine.StateMachine.Advice?)
+    /// Drop all events that wait for the app: they are of another account.
+    case forgetEvents
+    /// The server is ending the connection; because of what was sent, where that is a breach of the protocol.
+    case kicked(
+        HermesClientError,
+        mayReturn: Bool,
+        advice: ConnectionEngine.StateMachine.Advice?,
+        isBreach: Bool = false
+    )
     /// The server will end the connection soon.
     case shutdownAnnounced(ConnectionEngine.StateMachine.Advice)
     /// The server asks for a new connection.

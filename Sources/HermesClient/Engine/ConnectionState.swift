@@ -20,3 +20,19 @@ public enum ConnectionState: Hashable, Sendable {
     /// There will be no further try: because of this, or, if nil, because the app closed the client.
     case stopped(HermesClientError?)
 }
+
+extension ConnectionEngine.StateMachine {
+    /// The state as the app sees it.
+    var published: ConnectionState {
+        switch state {
+        case .idle: .idle
+        case .connecting: .connecting
+        case .authenticating: .authenticating
+        case .live: .live
+        case .lost(let error, _): .lost(error)
+        case .waiting(let waiting) where conditions.isHeld: .paused(waiting.error)
+        case .waiting(let waiting): .waiting(waiting.error, delay: waiting.delay)
+        case .stopped(let error): .stopped(error)
+        }
+    }
+}

@@ -11,7 +11,8 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     public var answerTimeout: Duration?
     /// How many heartbeats in a row may stay unanswered; after the last the connection is given up. At least 1.
     public var tries: Int
-    /// Whether whatever the client writes counts as a heartbeat and restarts the interval.
+    /// Whether whatever the client writes counts as a heartbeat for the server. The interval restarts then if something
+    /// came from the server, too: a client that writes and hears nothing must notice that nobody is there.
     public var restartsOnWrite: Bool
 
     /// Creates a policy.
@@ -22,7 +23,7 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     ///   - answerTimeout: how long an answer is awaited; nil where the protocol has none.
     ///   - tries: how many heartbeats in a row may stay unanswered; three, so that one lost in a bad network does not
     ///     cost the connection.
-    ///   - restartsOnWrite: whether any write restarts the interval.
+    ///   - restartsOnWrite: whether any write counts as a heartbeat for the server.
     public init(
         interval: Duration,
         adaptation: HeartbeatAdaptation? = nil,
@@ -54,7 +55,7 @@ public struct HeartbeatPolicy: Hashable, Sendable {
         answerTimeout: nil,
         restartsOnWrite: false
     )
-    /// MQTT: after 60 s in which the client wrote nothing; the answer within 8 s.
+    /// MQTT: after 60 s in which the client wrote nothing or heard nothing; the answer within 8 s.
     public static let mqtt = HeartbeatPolicy(interval: .seconds(60))
     /// QSIOP: every 120 s; the answer within 8 s.
     public static let qsiop = HeartbeatPolicy(interval: .seconds(120))

@@ -77,11 +77,15 @@ public final class IMPBClient: Sendable {
         )
     }
 
+    deinit { driver.abandon() }
+
     /// Connects and logs in; from then on the client stays logged in until `close`, or until the server ends it for good.
+    ///
+    /// A client that is logged in with another credential is closed first.
     ///
     /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
     public func logIn(_ credential: Credential) async throws -> IMPBLogin {
-        try await driver.start { $0.credential = credential }
+        try await driver.start(unless: { $0.isLoggedIn(with: credential) }, prepare: { $0.logIn(credential) })
     }
 
     /// Sends a text.
@@ -151,9 +155,9 @@ public final class IMPBClient: Sendable {
 
     /// What happens, each once and in order; for one loop of the app's. A message counts as taken when the app asks for
     /// the next event.
-    public var events: ClientEvents<IMPBEvent> { ClientEvents { [driver] in await driver.nextEvent()?.event } }
+    public var events: ClientEvents<IMPBEvent> { ClientEvents { await self.driver.nextEvent()?.event } }
 
-    /// The connection's states from now on, the present one first.
+    /// The connection's states from now on, the present one first; ends when the client stops the next time.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     /// Closes the connection. The event that the app got last counts as taken.

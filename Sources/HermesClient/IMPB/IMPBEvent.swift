@@ -23,6 +23,8 @@ public enum IMPBEvent: Hashable, Sendable {
     case push(Push)
     /// So many entries were gone before this device could get them.
     case missed(count: UInt64)
+    /// The server lost its store, or a part of it: what it kept for this device and the app has not got is lost.
+    case inboxReset
     /// A notification that has no words here: its type and its body.
     case notification(type: Int, body: [UInt8])
 }

@@ -23,7 +23,11 @@ struct IMPBLink: ConnectionLink {
         var epoch: UInt64
         /// The entry's seq; 0 where the event is not of the inbox.
         var seq: UInt64
+        /// Tells inboxes apart in which the seq means different things.
+        var incarnation: UInt64 = 0
         var event: IMPBEvent
+        /// How long the frame was that it came in.
+        var bytes = 0
     }
 
     private enum ID {
@@ -44,11 +48,28 @@ struct IMPBLink: ConnectionLink {
     /// The ids of messages whose receipts are awaited.
     private var sending: Set<UInt64> = []
     private var inbox = InboxTracker<IMPBEvent>()
+    /// Counts the inboxes, see ``Event/incarnation``.
+    private var incarnation: UInt64 = 0
+    /// What the app wanted to log in with last; the present ``credential`` may be a token that came of it.
+    private var requested: Credential?
+    private var backlog = 0
+    private var backlogBytes = 0
+    /// Of the frame that is looked at.
+    private var frameBytes = 0
     private var outputs: [InboxTracker<IMPBEvent>.Output] = []
 
     init(_ configuration: IMPBClient.Configuration) { self.configuration = configuration }
 
     // MARK: Logging in
+
+    /// The app logs in, perhaps as somebody else than before.
+    mutating func logIn(_ new: Credential) {
+        credential = new
+        requested = new
+    }
+
+    /// Whether the app logs in as it did before.
+    func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
     mutating func connected(effects: inout Effects) throws {
         guard let credential else { throw HermesClientError(.closed, "log in first") }
@@ -89,6 +110,7 @@ struct IMPBLink: ConnectionLink {
     // MARK: Frames
 
     mutating func received(_ frame: IMPBFrame, now: NIODeadline, effects: inout Effects) throws {
+        frameBytes = frame.body.readableBytes
         switch frame.type {
         case .ping:
             return
@@ -122,14 +144,25 @@ struct IMPBLink: ConnectionLink {
             strayLogins.answered()
             guard reply.isSuc else { return effects.append(.refused(HermesClientError(reply))) }
             let login = try IMPB_login_response(wire: [UInt8](reply.respon))
+            if uid != 0, uid != login.uid {
+                inbox = InboxTracker()
+                incarnation &+= 1
+                effects.append(.forgetEvents)
+            }
             uid = login.uid
             if !login.token.isEmpty { credential = .token(login.token) }
-            inbox.resumed(
+            let resumption = inbox.resumed(
                 epoch: login.epoch,
                 serverAcknowledged: login.acknowledgedSeq,
                 head: login.headSeq,
                 now: now
             )
+            switch resumption {
+            case .goesOn: break
+            case .newInbox, .rewound:
+                incarnation &+= 1
+                effects.append(.event(Event(epoch: 0, seq: 0, event: .inboxReset)))
+            }
             var token = ""
             if case .token(let known) = credential { token = known }
             effects.append(.authenticated(IMPBLogin(uid: login.uid, token: token)))
@@ -191,8 +224,12 @@ struct IMPBLink: ConnectionLink {
         now: NIODeadline,
         effects: inout Effects
     ) {
-        guard seq > 0 else { return effects.append(.event(Event(epoch: 0, seq: 0, event: event))) }
-        inbox.arrived(event, seq: seq, to: to ?? seq, now: now, output: &outputs)
+        guard seq > 0 else {
+            // Nothing asks for these again, and nothing else bounds them.
+            guard backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes else { return }
+            return effects.append(.event(Event(epoch: 0, seq: 0, event: event, bytes: frameBytes)))
+        }
+        inbox.arrived(event, seq: seq, to: to ?? seq, bytes: frameBytes, now: now, output: &outputs)
         try? drain(&effects)
     }
 
@@ -225,9 +262,18 @@ struct IMPBLink: ConnectionLink {
     }
 
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
-        guard event.seq > 0, event.epoch == inbox.epoch else { return }
+        guard event.seq > 0, event.epoch == inbox.epoch, event.incarnation == incarnation else { return }
         inbox.taken(seq: event.seq, now: now, output: &outputs)
         try? drain(&effects)
+    }
+
+    func bytes(of event: Event) -> Int { event.bytes }
+
+    mutating func backlogChanged(_ count: Int, bytes: Int) {
+        backlog = count
+        backlogBytes = bytes
+        if bytes > Backlog.maxBytes || count > Backlog.maxEvents { inbox.isFull = true }
+        if bytes < Backlog.maxBytes / 4, count < Backlog.maxEvents / 4 { inbox.isFull = false }
     }
 
     var nextDeadline: NIODeadline? { inbox.nextDeadline }
@@ -242,10 +288,26 @@ struct IMPBLink: ConnectionLink {
         for output in outputs {
             switch output {
             case .deliver(let seq, let event):
-                effects.append(.event(Event(epoch: inbox.epoch, seq: seq, event: event)))
+                // The frame may have been another one, behind a hole: a bound need not be exact.
+                effects.append(
+                    .event(
+                        Event(
+                            epoch: inbox.epoch,
+                            seq: seq,
+                            incarnation: incarnation,
+                            event: event,
+                            bytes: frameBytes
+                        )
+                    )
+                )
             case .missed(let range):
                 let count = range.upperBound &- range.lowerBound &+ 1
-                effects.append(.event(Event(epoch: inbox.epoch, seq: range.upperBound, event: .missed(count: count))))
+                let missed = IMPBEvent.missed(count: count)
+                effects.append(
+                    .event(
+                        Event(epoch: inbox.epoch, seq: range.upperBound, incarnation: incarnation, event: missed)
+                    )
+                )
             case .synchronize(let afterSeq):
                 guard configuration.acknowledgement == .explicit else { continue }
                 var request = IMPB_pull_request()

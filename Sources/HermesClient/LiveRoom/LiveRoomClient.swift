@@ -74,6 +74,8 @@ public final class LiveRoomClient: Sendable {
         )
     }
 
+    deinit { driver.abandon() }
+
     /// Connects and joins; the viewer comes back by itself until `leave` or `close`.
     ///
     /// - Throws: HermesClientError if the reconnect policy gives up.
@@ -129,9 +131,9 @@ public final class LiveRoomClient: Sendable {
     public func run() async throws { try await driver.run() }
 
     /// What happens in the room; for one loop of the app's. A loop that is too slow misses the newest.
-    public var events: ClientEvents<RoomEvent> { ClientEvents { [driver] in await driver.nextEvent() } }
+    public var events: ClientEvents<RoomEvent> { ClientEvents { await self.driver.nextEvent() } }
 
-    /// The connection's states from now on, the present one first.
+    /// The connection's states from now on, the present one first; ends when the client stops the next time.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     private func talker() throws -> LiveRoom_UserInfo {

@@ -18,9 +18,7 @@ struct LiveRoomLink: ConnectionLink {
     let device: String?
     let user: RoomUser?
     private var backlog = 0
-
-    /// At most so many events wait for the app; the newest are dropped, like for any viewer that is too slow.
-    private static let maxBacklog = 8192
+    private var backlogBytes = 0
 
     init(room: String?, token: String?, device: String?, user: RoomUser?, maxFrameBytes: Int) {
         self.room = room
@@ -65,10 +63,24 @@ struct LiveRoomLink: ConnectionLink {
         try LiveRoomFrame(type: .heartbeat, body: body).write(into: &buffer)
     }
 
-    mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects) { backlog = count }
+    func bytes(of event: RoomEvent) -> Int {
+        let user = event.user.map { $0.name.utf8.count + $0.iconURL.utf8.count } ?? 0
+        return switch event.kind {
+        case .joined, .left: user
+        case .text(let text), .notice(let text), .kicked(let text): user + text.utf8.count
+        case .gift(let name, _, let url): user + name.utf8.count + url.utf8.count
+        case .custom(_, let data): user + data.count
+        }
+    }
 
+    mutating func backlogChanged(_ count: Int, bytes: Int) {
+        backlog = count
+        backlogBytes = bytes
+    }
+
+    /// A viewer that is too slow misses the newest.
     private func append(_ event: RoomEvent, _ effects: inout Effects) {
-        if backlog < Self.maxBacklog { effects.append(.event(event)) }
+        if backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes { effects.append(.event(event)) }
     }
 }
 

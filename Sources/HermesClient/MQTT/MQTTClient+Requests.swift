@@ -79,6 +79,17 @@ extension MQTTClient {
         }
     }
 
+    /// Asks the server for a sign of life and measures how long it takes. When it returns, the server has read all that
+    /// was published before over this connection, of QoS 0, too.
+    ///
+    /// - Throws: HermesClientError if the connection is lost or no answer comes in time.
+    @discardableResult
+    public func ping() async throws -> Duration {
+        let start = ContinuousClock.now
+        _ = try await driver.request(.ping, replay: .never, timeout: configuration.requestTimeout)
+        return ContinuousClock.now - start
+    }
+
     // MARK: Subscribing
 
     /// Subscribes, now and on each later connection whose session the server has lost.

@@ -122,6 +122,8 @@ public final class MQTTClient: Sendable {
         )
     }
 
+    deinit { driver.abandon() }
+
     /// Connects, runs the body, and disconnects at its end, however it ends.
     ///
     /// If the body returns, the message that it got last counts as taken.
@@ -155,7 +157,12 @@ public final class MQTTClient: Sendable {
     ///
     /// A message of QoS 1 or 2 counts as taken, and is acknowledged to the server, when the app asks for the next one.
     public var messages: ClientEvents<MQTTMessage> {
-        ClientEvents { [driver] in await driver.nextEvent()?.message }
+        ClientEvents { await self.driver.nextEvent()?.message }
+    }
+
+    /// Counts the connections that were begun: what was published with QoS 0 may be lost where it has changed since.
+    package var connectionNumber: UInt64 {
+        get async { await driver.attempt }
     }
 
     /// How many messages of QoS 0 were dropped because too many waited for the app.
@@ -168,11 +175,18 @@ public final class MQTTClient: Sendable {
         get async { await driver.link.topics.missed }
     }
 
-    /// The connection's states from now on, the present one first; each call gives a sequence of its own.
+    /// The connection's states from now on, the present one first; each call gives a sequence of its own, which ends when
+    /// the client stops the next time, or is gone.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     /// Disconnects; the server does not publish the will. The message that the app got last counts as taken.
-    public func close() async { await driver.close(takesLast: true) }
+    public func close() async { await close(takingLastMessage: true) }
+
+    /// Disconnects; the server does not publish the will.
+    ///
+    /// - Parameter takingLastMessage: whether the app is done with the message that it got last; if not, one of QoS 1 or 2
+    ///   comes again.
+    public func close(takingLastMessage: Bool) async { await driver.close(takesLast: takingLastMessage) }
 
     /// Waits until the client has stopped; closes it if the task is cancelled.
     ///

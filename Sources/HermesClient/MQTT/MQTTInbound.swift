@@ -11,7 +11,8 @@ import HermesWire
 struct MQTTInbound: Sendable {
     /// What is to be done with a PUBLISH.
     enum Verdict: Hashable, Sendable {
-        case deliver
+        /// To be given to `taken` with this number.
+        case deliver(UInt64)
         /// It came before, and waits for the app still.
         case ignore
         case acknowledge(Acknowledgement)
@@ -23,8 +24,8 @@ struct MQTTInbound: Sendable {
     }
 
     private enum State: Hashable {
-        /// The app has not taken it; it last came over this connection.
-        case untaken(connection: UInt64)
+        /// The app has not taken what was delivered under this number; it last came over this connection.
+        case untaken(delivery: UInt64, connection: UInt64)
         /// The app has taken it. QoS 1: there was no connection to acknowledge it on. QoS 2: PUBREL has not come.
         case taken
     }
@@ -32,14 +33,12 @@ struct MQTTInbound: Sendable {
     private var atLeastOnce: [UInt16: State] = [:]
     private var exactlyOnce: [UInt16: State] = [:]
     private var connection: UInt64 = 0
-    /// Numbers the server's sessions: packet numbers of an earlier one mean nothing.
-    private(set) var session: UInt64 = 0
-
+    private var lastDelivery: UInt64 = 0
     /// The server accepted a connection.
     mutating func connected(sessionPresent: Bool) {
         connection &+= 1
         guard !sessionPresent else { return }
-        session &+= 1
+        // Packet numbers of the session that was lost mean nothing.
         atLeastOnce = [:]
         exactlyOnce = [:]
     }
@@ -52,47 +51,56 @@ struct MQTTInbound: Sendable {
     ) throws(MQTTPacketError) -> Verdict {
         switch qos {
         case .atMostOnce:
-            return .deliver
+            return .deliver(0)
         case .atLeastOnce:
             switch atLeastOnce[packetID] {
-            case .untaken(let before):
-                guard before != connection || isDuplicate else {
-                    throw MQTTPacketError(.packetIdentifierInUse, "packet \(packetID) is not acknowledged yet")
-                }
-                atLeastOnce[packetID] = .untaken(connection: connection)
+            case .untaken(let delivery, _) where isDuplicate:
+                atLeastOnce[packetID] = .untaken(delivery: delivery, connection: connection)
                 return .ignore
+            case .untaken(_, connection):
+                throw MQTTPacketError(.packetIdentifierInUse, "packet \(packetID) is not acknowledged yet")
             case .taken where isDuplicate:
                 atLeastOnce[packetID] = nil
                 return .acknowledge(.puback(packetID))
-            case .taken, nil:
-                atLeastOnce[packetID] = .untaken(connection: connection)
-                return .deliver
+            case .untaken, .taken, nil:
+                // Without the flag it is another message: the server gave up what it sent over an earlier connection
+                // [MQTT-3.3.1-1], and the acknowledgement of that must not count for this.
+                let delivery = nextDelivery()
+                atLeastOnce[packetID] = .untaken(delivery: delivery, connection: connection)
+                return .deliver(delivery)
             }
         case .exactlyOnce:
             switch exactlyOnce[packetID] {
-            case .untaken:
-                exactlyOnce[packetID] = .untaken(connection: connection)
+            case .untaken(let delivery, _):
+                exactlyOnce[packetID] = .untaken(delivery: delivery, connection: connection)
                 return .ignore
             case .taken:
                 // Whatever its flags say: until PUBREL it is the same message [MQTT-4.3.3-10].
                 return .acknowledge(.pubrec(packetID))
             case nil:
-                exactlyOnce[packetID] = .untaken(connection: connection)
-                return .deliver
+                let delivery = nextDelivery()
+                exactlyOnce[packetID] = .untaken(delivery: delivery, connection: connection)
+                return .deliver(delivery)
             }
         }
     }
 
-    /// The app took a message that came with this number in this session.
+    private mutating func nextDelivery() -> UInt64 {
+        lastDelivery &+= 1
+        return lastDelivery
+    }
+
+    /// The app took a message that came with this packet number.
     ///
-    /// - Parameter isConnected: whether there is a connection.
-    mutating func taken(_ packetID: UInt16, _ qos: MQTTQoS, session: UInt64, isConnected: Bool) -> Acknowledgement? {
-        guard session == self.session else { return nil }
+    /// - Parameters:
+    ///   - delivery: as `published` told.
+    ///   - isConnected: whether there is a connection.
+    mutating func taken(_ packetID: UInt16, _ qos: MQTTQoS, delivery: UInt64, isConnected: Bool) -> Acknowledgement? {
         switch qos {
         case .atMostOnce:
             return nil
         case .atLeastOnce:
-            guard case .untaken(let came) = atLeastOnce[packetID] else { return nil }
+            guard case .untaken(delivery, let came) = atLeastOnce[packetID] else { return nil }
             // Over a new connection only once the server has sent it again.
             guard isConnected, came == connection else {
                 atLeastOnce[packetID] = .taken
@@ -101,7 +109,7 @@ struct MQTTInbound: Sendable {
             atLeastOnce[packetID] = nil
             return .puback(packetID)
         case .exactlyOnce:
-            guard case .untaken(let came) = exactlyOnce[packetID] else { return nil }
+            guard case .untaken(delivery, let came) = exactlyOnce[packetID] else { return nil }
             exactlyOnce[packetID] = .taken
             return isConnected && came == connection ? .pubrec(packetID) : nil
         }

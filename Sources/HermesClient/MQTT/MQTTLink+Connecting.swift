@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import DequeModule
 import HermesWire
 import NIOCore
 
@@ -9,6 +10,7 @@ extension MQTTLink {
     mutating func connected(effects: inout Effects) throws {
         aliases = [:]
         awaited = [:]
+        pongsDue = []
         strayLogins.began()
         effects.append(.send(.packet(.connect(connectPacket()))))
     }
@@ -147,6 +149,9 @@ extension MQTTLink {
         case .unsubscribe(let filters):
             let packet = MQTTUnsubscribe(packetID: try borrowPacketID(), filters: filters)
             try write(.unsubscribe(packet), into: &buffer, for: .unsubscribe(id: id, filters))
+        case .ping:
+            try MQTTPacket.pingreq.write(into: &buffer, version: version)
+            pongsDue.append(id)
         case .frame(let frame):
             try requireFits(frame)
             try frame.write(into: &buffer)
@@ -157,6 +162,7 @@ extension MQTTLink {
 
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws {
         try MQTTPacket.pingreq.write(into: &buffer, version: version)
+        pongsDue.append(0)
     }
 
     private mutating func write(_ packet: MQTTPacket, into buffer: inout ByteBuffer, for awaited: Awaited) throws {

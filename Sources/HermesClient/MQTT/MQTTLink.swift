@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import DequeModule
 import HermesWire
 import NIOCore
 
@@ -14,6 +15,7 @@ struct MQTTLink: ConnectionLink {
         case publish(MQTTOutgoing)
         case subscribe([MQTTClient.Subscription], identifier: Int?)
         case unsubscribe([String])
+        case ping
         /// What needs no number and no answer, or has its number.
         case frame(MQTTFrame)
         case packet(MQTTPacket)
@@ -24,8 +26,8 @@ struct MQTTLink: ConnectionLink {
 
     struct Event: Sendable {
         var message: MQTTMessage
-        /// The server's session that its packet number belongs to.
-        var session: UInt64
+        /// See ``MQTTInbound/Verdict``.
+        var delivery: UInt64
         /// What it takes in the queue.
         var bytes: Int
     }
@@ -45,6 +47,8 @@ struct MQTTLink: ConnectionLink {
     /// Granted, to be asked for again where the server has lost the session; in order of asking.
     var subscriptions: [(subscription: MQTTClient.Subscription, identifier: Int?)] = []
     var awaited: [UInt16: Awaited] = [:]
+    /// Which requests wait for a PINGRESP, oldest first; 0: a heartbeat.
+    var pongsDue = Deque<UInt64>()
     /// What topic aliases of this connection stand for.
     var aliases: [UInt16: String] = [:]
     /// The present or last connection.
@@ -109,7 +113,7 @@ struct MQTTLink: ConnectionLink {
         case .unsuback(let packet):
             unsubscribed(packet, effects: &effects)
         case .pingresp:
-            return
+            if let id = pongsDue.popFirst(), id != 0 { effects.append(.answer(id: id, .success([]))) }
         case .connect, .connack, .subscribe, .unsubscribe, .pingreq, .disconnect, .auth:
             throw MQTTPacketError(.protocolError, "the server sent a \(packet.type)")
         }
@@ -123,7 +127,7 @@ struct MQTTLink: ConnectionLink {
             return
         case .acknowledge(let acknowledgement):
             effects.append(.send(.packet(acknowledgement.packet)))
-        case .deliver:
+        case .deliver(let delivery):
             let bytes = 256 + packet.payload.readableBytes + topic.utf8.count
             let isFull =
                 backlog >= configuration.maxQueuedMessages || backlogBytes + bytes > configuration.maxQueuedBytes
@@ -143,7 +147,7 @@ struct MQTTLink: ConnectionLink {
             {
                 message.missedPushes = topics.arrived(seq, epoch: epoch, on: topic, isKept: packet.retain)
             }
-            effects.append(.event(Event(message: message, session: inbound.session, bytes: bytes)))
+            effects.append(.event(Event(message: message, delivery: delivery, bytes: bytes)))
         }
     }
 
@@ -170,7 +174,13 @@ struct MQTTLink: ConnectionLink {
         let reason = MQTTClient.ReasonCode(packet.reason)
         let error = HermesClientError("the server ended the connection", reason, packet.properties)
         let advice = redirection(packet.reason, packet.properties)
-        let mayReturn = reason == .sessionTakenOver ? strayLogins.blame() : reason.mayRetry || advice != nil
+        var mayReturn = reason == .sessionTakenOver ? strayLogins.blame() : reason.mayRetry || advice != nil
+        if packet.reason == .packetTooLarge {
+            // Without the packet the next connection may live.
+            let actions = outbound.refusedForLength()
+            mayReturn = mayReturn || !actions.isEmpty
+            perform(actions, &effects)
+        }
         effects.append(.kicked(error, mayReturn: mayReturn, advice: advice))
     }
 
@@ -199,13 +209,13 @@ struct MQTTLink: ConnectionLink {
         let acknowledgement = inbound.taken(
             message.packetID,
             message.qos.wire,
-            session: event.session,
+            delivery: event.delivery,
             isConnected: isConnected
         )
         if let acknowledgement { effects.append(.send(.packet(acknowledgement.packet))) }
     }
 
-    mutating func backlogChanged(_ count: Int, now: NIODeadline, effects: inout Effects) { backlog = count }
+    mutating func backlogChanged(_ count: Int, bytes: Int) { backlog = count }
 
     mutating func abandoned(id: UInt64) { outbound.abandoned(id: id) }
 }

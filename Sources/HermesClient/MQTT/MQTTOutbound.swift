@@ -57,13 +57,21 @@ struct MQTTOutbound: Sendable {
         var isAbandoned = false
         /// Sent over the present connection.
         var isSent: Bool
+        /// Over how many connections it was sent.
+        var connections = 1
     }
+
+    /// What nobody waits for is given up after so many connections that ended without an answer: it may be what they
+    /// ended for, and MQTT 3.1.1 has no words for that.
+    private static let maxConnections = 3
 
     private var inflight: [UInt16: Entry] = [:]
     /// The numbers of the unfinished, by the requests' ids.
     private var packetIDs: [UInt64: UInt16] = [:]
     /// Numbers that SUBSCRIBE and UNSUBSCRIBE have.
     private var borrowed: Set<UInt16> = []
+    /// Numbers of what was given up with QoS 2: the server may hold them for taken until the session ends.
+    private var spoiled: Set<UInt16> = []
     /// Of earlier connections, to be sent again as soon as the receive maximum allows.
     private var resending = Deque<UInt16>()
     /// Not sent yet.
@@ -94,12 +102,21 @@ struct MQTTOutbound: Sendable {
         resending = []
         let unfinished = inflight.sorted { $0.value.number < $1.value.number }
         guard !sessionPresent else {
-            for (packetID, _) in unfinished {
+            var actions: [Action] = []
+            for (packetID, entry) in unfinished {
                 inflight[packetID]?.isSent = false
-                resending.append(packetID)
+                if entry.isAbandoned, entry.released == nil, entry.connections >= Self.maxConnections {
+                    giveUp(packetID)
+                } else if let error = tooLong(entry) {
+                    giveUp(packetID)
+                    if !entry.isAbandoned { actions.append(.failed(id: entry.id, error)) }
+                } else {
+                    resending.append(packetID)
+                }
             }
-            return []
+            return actions
         }
+        spoiled = []
         inflight = [:]
         packetIDs = [:]
         var actions: [Action] = []
@@ -147,6 +164,21 @@ struct MQTTOutbound: Sendable {
     }
 
     mutating func returnPacketID(_ packetID: UInt16) { borrowed.remove(packetID) }
+
+    /// The server ends the connection because a packet was too long: the longest is not sent again.
+    mutating func refusedForLength() -> [Action] {
+        let sent = inflight.filter { $0.value.isSent && $0.value.released == nil }
+        guard
+            let (packetID, entry) = sent.max(by: {
+                ($0.value.outgoing.frame.encodedBytes, $1.value.number)
+                    < ($1.value.outgoing.frame.encodedBytes, $0.value.number)
+            })
+        else { return [] }
+        giveUp(packetID)
+        let bytes = entry.outgoing.frame.encodedBytes
+        let error = HermesClientError(.notEncodable, "the message takes \(bytes) bytes, which the server does not take")
+        return [.failed(id: entry.id, error)]
+    }
 
     // MARK: Answers
 
@@ -201,6 +233,7 @@ struct MQTTOutbound: Sendable {
             guard let entry = inflight[packetID] else { continue }
             quota -= 1
             inflight[packetID]?.isSent = true
+            inflight[packetID]?.connections += 1
             if entry.released != nil {
                 actions.append(.release(packetID: packetID, .success))
             } else {
@@ -228,11 +261,27 @@ struct MQTTOutbound: Sendable {
         return actions
     }
 
+    /// The message is not sent again.
+    private mutating func giveUp(_ packetID: UInt16) {
+        guard let entry = inflight.removeValue(forKey: packetID) else { return }
+        packetIDs[entry.id] = nil
+        if entry.outgoing.qos == .exactlyOnce { spoiled.insert(packetID) }
+    }
+
+    /// Why a message cannot be sent again over this connection; nil: it can.
+    private func tooLong(_ entry: Entry) -> HermesClientError? {
+        let bytes = entry.outgoing.frame.encodedBytes
+        guard entry.released == nil, bytes > maxPacketBytes else { return nil }
+        let message = "the message takes \(bytes) bytes; the server takes \(maxPacketBytes) now, if it has it not yet"
+        return HermesClientError(.notEncodable, message)
+    }
+
     private mutating func nextPacketID() -> UInt16? {
-        guard inflight.count + borrowed.count < Int(UInt16.max) else { return nil }
+        guard inflight.count + borrowed.count + spoiled.count < Int(UInt16.max) else { return nil }
         repeat {
             lastPacketID &+= 1
         } while lastPacketID == 0 || inflight[lastPacketID] != nil || borrowed.contains(lastPacketID)
+            || spoiled.contains(lastPacketID)
         return lastPacketID
     }
 

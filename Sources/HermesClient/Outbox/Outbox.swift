@@ -55,6 +55,8 @@ public actor Outbox {
         queue = OutboxQueue(limits: limits, items: records.compactMap { OutboxItem($0) })
     }
 
+    deinit { for observer in observers.values { observer.finish() } }
+
     /// Takes a text to be sent.
     ///
     /// - Parameters:
@@ -110,15 +112,25 @@ public actor Outbox {
     /// All messages that are not sent yet, and those that failed, in the order of sending.
     public var entries: [OutboxEntry] { queue.all.map { $0.item.entry($0.status) } }
 
-    /// What happens to messages from now on; each call gives a sequence of its own.
+    /// What happens to messages from now on; each call gives a sequence of its own, which ends when the client
+    /// stops the next time, or is gone.
     public nonisolated var changes: AsyncStream<OutboxEntry> {
         AsyncStream(bufferingPolicy: .bufferingNewest(Self.maxUnseenChanges)) { continuation in
             onLoop { outbox in
                 outbox.lastObserver &+= 1
                 let id = outbox.lastObserver
                 outbox.observers[id] = continuation
-                continuation.onTermination = { _ in self.onLoop { $0.observers[id] = nil } }
+                continuation.onTermination = { [weak outbox] _ in outbox?.onLoop { $0.observers[id] = nil } }
             }
+        }
+    }
+
+    /// There will be no connection before the next login.
+    nonisolated func clientStopped() {
+        onLoop { outbox in
+            guard outbox.driver.assumeIsolated({ $0.isStopped }) else { return }
+            for observer in outbox.observers.values { observer.finish() }
+            outbox.observers = [:]
         }
     }
 
@@ -159,6 +171,12 @@ public actor Outbox {
         queue.started(uid: uid)
         pump()
     }
+
+    /// The same, told on the client's loop at each login.
+    nonisolated func loggedIn(uid: UInt32) { onLoop { $0.started(uid: uid) } }
+
+    /// Somebody else may be about to log in: nothing goes before it is known who.
+    func halt() { queue.halted() }
 
     /// The client ids of all that may come back as entries of the inbox.
     var clientIDs: Set<String> { queue.clientIDs.union(sent.clientIDs) }

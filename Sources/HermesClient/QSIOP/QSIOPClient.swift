@@ -74,6 +74,8 @@ public final class QSIOPClient: Sendable {
         )
     }
 
+    deinit { driver.abandon() }
+
     /// Connects, and reports whom the device belongs to; it comes back by itself until `close`.
     ///
     /// - Throws: HermesClientError if the report is refused, or if the reconnect policy gives up.
@@ -87,17 +89,22 @@ public final class QSIOPClient: Sendable {
     }
 
     /// What is pushed, each once; for one loop of the app's. A push counts as taken when the app asks for the next one.
-    public var pushes: ClientEvents<QSIOPPush> { ClientEvents { [driver] in await driver.nextEvent() } }
+    public var pushes: ClientEvents<QSIOPPush> { ClientEvents { await self.driver.nextEvent() } }
 
     /// Closes the connection. The push that the app got last counts as taken.
-    public func close() async { await driver.close(takesLast: true) }
+    public func close() async { await close(takingLastPush: true) }
+
+    /// Closes the connection.
+    ///
+    /// - Parameter takingLastPush: whether the app is done with the push that it got last; if not, it comes again.
+    public func close(takingLastPush: Bool) async { await driver.close(takesLast: takingLastPush) }
 
     /// Waits until the device has stopped; closes it if the task is cancelled.
     ///
     /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
     public func run() async throws { try await driver.run() }
 
-    /// The connection's states from now on, the present one first.
+    /// The connection's states from now on, the present one first; ends when the client stops the next time.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 }
 

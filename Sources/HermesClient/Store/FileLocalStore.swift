@@ -40,8 +40,17 @@ public final class FileLocalStore: LocalStore {
     ///   - path: the file; its folder must exist. A file that is something else is renamed to end in ".damaged".
     ///   - maxBytes: how much may be kept; more is refused.
     /// - Throws: HermesClientError `.storeFailed` if the file cannot be opened, or another process has it open.
-    public init(path: String, maxBytes: Int = 16 * 1_048_576) throws {
-        let file = try LogFile(path: path)
+    public convenience init(path: String, maxBytes: Int = 16 * 1_048_576) throws {
+        try self.init(path: path, maxBytes: maxBytes, synchronize: LogFile.synchronize)
+    }
+
+    /// The same, with another way to bring a file to the disk.
+    init(
+        path: String,
+        maxBytes: Int = 16 * 1_048_576,
+        synchronize: @escaping @Sendable (_ descriptor: CInt, _ path: String) throws -> Void
+    ) throws {
+        let file = try LogFile(path: path, synchronize: synchronize)
         self.maxBytes = maxBytes
         damagedFrames = file.damagedFrames
         log = NIOLockedValueBox(file)
@@ -72,12 +81,16 @@ public final class FileLocalStore: LocalStore {
             return waiting
         }
         let results = log.withLockedValue { log in
+            let isDurable = writes.contains(where: \.isDurable)
+            let before = isDurable ? log.mark : nil
             var results: [Result<Void, any Error>] = writes.map { write in
                 Result { try log.append(write.changes, maxBytes: maxBytes) }
             }
             do {
-                if writes.contains(where: \.isDurable) { try log.synchronize() }
+                if isDurable { try log.synchronize() }
             } catch {
+                // What its writer is told has failed must not be there at the next start.
+                if let before { log.rollBack(to: before) }
                 results = results.map { result in result.flatMap { .failure(error) } }
             }
             // If that fails, all is still in the old file.
@@ -89,20 +102,22 @@ public final class FileLocalStore: LocalStore {
 }
 
 /// An open log and what it holds.
-private struct LogFile {
+struct LogFile {
     private let path: String
     private var descriptor: CInt
     private(set) var table: RecordTable
     private(set) var damagedFrames: Int
     private var length: Int
-    /// The file is in an unknown state: nothing is written any more.
+    /// The file is in an unknown state: it is written anew before anything is added.
     private var isBroken = false
+    private let bringToDisk: @Sendable (CInt, String) throws -> Void
 
     /// Below this a file is not worth being written anew.
     private static let worthwhile = 65_536
 
-    init(path: String) throws {
+    init(path: String, synchronize: @escaping @Sendable (CInt, String) throws -> Void) throws {
         self.path = path
+        bringToDisk = synchronize
         descriptor = try Self.open(path, O_RDWR | O_CREAT)
         do {
             let bytes = try Self.readAll(descriptor)
@@ -122,7 +137,7 @@ private struct LogFile {
             if length == 0 {
                 try Self.write(RecordLog.header, to: descriptor, at: 0, path)
                 length = RecordLog.header.count
-                try Self.synchronize(descriptor, path)
+                try bringToDisk(descriptor, path)
                 Self.synchronizeFolder(of: path)
             }
         } catch {
@@ -134,8 +149,8 @@ private struct LogFile {
     func close() { _ = Self.closeFile(descriptor) }
 
     mutating func append(_ changes: [LocalChange], maxBytes: Int) throws {
-        guard !isBroken else { throw HermesClientError(.storeFailed, "\(path) could not be written before") }
         guard !changes.isEmpty else { return }
+        if isBroken { try writeAnew() }
         guard let frame = RecordLog.frame(changes) else {
             throw HermesClientError(.storeFailed, "a record's key is 1 to 255 bytes, its value at most 8 MiB")
         }
@@ -154,11 +169,27 @@ private struct LogFile {
         table.apply(changes)
     }
 
-    func synchronize() throws { try Self.synchronize(descriptor, path) }
+    func synchronize() throws { try bringToDisk(descriptor, path) }
+
+    /// How things stand.
+    var mark: (table: RecordTable, length: Int) { (table, length) }
+
+    /// What came since the mark could not be brought to the disk: it counts for nothing. After such a failure nobody knows
+    /// what of the file is on the disk.
+    mutating func rollBack(to mark: (table: RecordTable, length: Int)) {
+        table = mark.table
+        length = mark.length
+        isBroken = true
+        _ = ftruncate(descriptor, off_t(length))
+    }
 
     /// Writes the file anew if most of it is out of date: beside the old one, which it replaces once it is on the disk.
     mutating func compactIfWorthwhile() throws {
         guard length > Self.worthwhile, length / 4 > table.bytes else { return }
+        try writeAnew()
+    }
+
+    private mutating func writeAnew() throws {
         let temporary = path + ".new"
         _ = unlink(temporary)
         let new = try Self.open(temporary, O_RDWR | O_CREAT | O_EXCL)
@@ -174,7 +205,7 @@ private struct LogFile {
             }
             try Self.write(pieces, to: new, at: newLength, temporary)
             newLength += pieces.count
-            try Self.synchronize(new, temporary)
+            try bringToDisk(new, temporary)
             guard rename(temporary, path) == 0 else { throw Self.failure("replace", path) }
         } catch {
             _ = Self.closeFile(new)
@@ -185,6 +216,7 @@ private struct LogFile {
         _ = Self.closeFile(descriptor)
         descriptor = new
         length = newLength
+        isBroken = false
     }
 
     // MARK: - The system
@@ -239,7 +271,7 @@ private struct LogFile {
         }
     }
 
-    private static func synchronize(_ descriptor: CInt, _ path: String) throws {
+    static func synchronize(_ descriptor: CInt, _ path: String) throws {
         #if canImport(Darwin)
         // There fsync does not reach the disk's own memory.
         if fcntl(descriptor, F_FULLFSYNC) == 0 { return }

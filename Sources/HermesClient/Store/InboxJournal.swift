@@ -32,30 +32,38 @@ final class InboxJournal: Sendable {
     }
 
     fileprivate struct Kept: Sendable {
-        var position: Cursor
+        /// The order in which the app took them.
+        var ordinal: UInt64
         var event: Hermes_V1_Event
     }
 
-    private struct State: Sendable {
+    fileprivate struct State: Sendable {
         var account: Account?
         var cursor: Cursor?
-        /// By place; an entry's place follows from its seq.
+        /// By place; an entry's place follows from its ordinal.
         var recent: [UInt64: Kept] = [:]
+        var lastOrdinal: UInt64 = 0
+        /// Keys whose records are not as they should be.
+        var dirty: Set<String> = []
+        /// Why the last write failed.
+        var failure: HermesClientError?
         /// What an earlier run counted and did not upload.
         var statistics: Hermes_V1_Statistics?
         var logins: [Int64] = []
     }
 
-    private enum Key {
+    fileprivate enum Key {
         static let account = "account"
         static let cursor = "cursor"
-        static let recent = "inbox/"
+        static let recent = "taken/"
+        /// Of an earlier version: epoch and seq in place of the ordinal, and places that followed from the seq.
+        static let outdated = "inbox/"
         static let statistics = "statistics"
         static let logins = "logins"
     }
 
     /// A longer entry is not kept; that it was taken is.
-    private static let maxEntryBytes = 65_536
+    fileprivate static let maxEntryBytes = 65_536
 
     private let store: any LocalStore
     private let maxEntries: UInt64
@@ -71,6 +79,7 @@ final class InboxJournal: Sendable {
         self.store = store
         self.maxEntries = UInt64(max(0, maxEntries))
         var state = State()
+        var kept: [(key: String, Kept?)] = []
         for record in records {
             let value = ByteBuffer(bytes: record.value)
             if record.key == Key.account {
@@ -82,10 +91,13 @@ final class InboxJournal: Sendable {
             } else if record.key == Key.logins {
                 var value = value
                 while let login = value.readInteger(as: Int64.self) { state.logins.append(login) }
-            } else if record.key.hasPrefix(Key.recent), let place = UInt64(record.key.dropFirst(Key.recent.count)) {
-                state.recent[place] = Kept(value)
+            } else if record.key.hasPrefix(Key.recent) {
+                kept.append((record.key, Kept(value)))
+            } else if record.key.hasPrefix(Key.outdated) {
+                state.dirty.insert(record.key)
             }
         }
+        state.restore(kept, maxEntries: self.maxEntries)
         self.state = NIOLockedValueBox(state)
     }
 
@@ -98,41 +110,99 @@ final class InboxJournal: Sendable {
     /// The last entries, oldest first.
     var recent: [InboxEvent] {
         state.withLockedValue { state in
-            state.recent.values.sorted { $0.position.seq < $1.position.seq }.map { InboxEvent($0.event) }
+            state.recent.values.sorted { $0.ordinal < $1.ordinal }.map { InboxEvent($0.event) }
         }
     }
 
+    /// Why the last write failed; nil: it did not.
+    var failure: HermesClientError? { state.withLockedValue { $0.failure } }
+
     /// Keeps who logged in; forgets the inbox if it is another's.
     func loggedIn(_ session: Session) async {
-        let changes = state.withLockedValue { Self.changes(for: session, in: &$0) }
-        guard !changes.isEmpty else { return }
-        // Should it fail, the server's record of the device counts at the next launch.
-        try? await store.write(changes, durably: false)
+        state.withLockedValue { $0.begin(session) }
+        // Should it fail, it is written with what comes next.
+        _ = await flush()
     }
 
     /// Keeps that the app has taken an entry. What it does not keep the server still has, unless all was lost with the
     /// power: then the server's record of the device counts.
-    func taken(_ event: DelimitedLink.Event, of session: Session) async {
-        let changes = state.withLockedValue { state in
-            var changes = Self.changes(for: session, in: &state)
+    ///
+    /// - Parameters:
+    ///   - event: the entry.
+    ///   - session: whose it is.
+    ///   - isCurrent: whether its seq counts still: the server may have begun a new inbox while it was waiting.
+    /// - Returns: false if that could not be written.
+    func taken(_ event: DelimitedLink.Event, of session: Session, isCurrent: Bool = true) async -> Bool {
+        state.withLockedValue { state in
+            state.begin(session)
             let position = Cursor(epoch: event.epoch, seq: event.seq)
-            // One that was waiting when the server began a new inbox counts for nothing any more.
-            guard event.seq > 0, event.epoch == session.epoch, state.cursor != position else { return changes }
-            if let cursor = state.cursor, cursor.epoch == event.epoch, cursor.seq > event.seq { return changes }
-            state.cursor = position
-            changes.append(LocalChange(key: Key.cursor, value: position.stored))
-            if let source = event.source, maxEntries > 0 {
-                let kept = Kept(position: position, event: source)
-                let place = event.seq % maxEntries
-                if let value = kept.stored, value.count <= Self.maxEntryBytes {
-                    state.recent[place] = kept
-                    changes.append(LocalChange(key: Key.recent + "\(place)", value: value))
-                }
+            if isCurrent {
+                guard event.seq > 0, event.epoch == session.epoch, state.cursor != position else { return }
+                if let cursor = state.cursor, cursor.epoch == event.epoch, cursor.seq > event.seq { return }
+                state.cursor = position
+                state.dirty.insert(Key.cursor)
             }
-            return changes
+            if let source = event.source, maxEntries > 0 { state.keep(source, maxEntries: maxEntries) }
         }
-        guard !changes.isEmpty else { return }
-        try? await store.write(changes, durably: false)
+        return await flush()
+    }
+
+    /// Keeps that the server lost what was behind this place: the numbers above are given to others.
+    func rewind(to place: Cursor) {
+        let isBehind = state.withLockedValue { state in
+            guard let cursor = state.cursor, cursor.epoch == place.epoch, cursor.seq > place.seq else { return false }
+            state.cursor = place
+            state.dirty.insert(Key.cursor)
+            return true
+        }
+        guard isBehind, let changes = changes() else { return }
+        store.write(changes, durably: false) { [self] result in _ = written(changes, result) }
+    }
+
+    /// Writes what is not written yet.
+    ///
+    /// - Returns: false if that failed; it is tried again with what comes next.
+    private func flush() async -> Bool {
+        while let changes = changes() {
+            let result: Result<Void, any Error>
+            do {
+                result = .success(try await store.write(changes, durably: false))
+            } catch {
+                result = .failure(error)
+            }
+            guard written(changes, result) else { return false }
+        }
+        return true
+    }
+
+    /// What is to be written now.
+    private func changes() -> [LocalChange]? {
+        state.withLockedValue { state in
+            guard !state.dirty.isEmpty else { return nil }
+            defer { state.dirty = [] }
+            return state.dirty.sorted().map { LocalChange(key: $0, value: state.value(of: $0)) }
+        }
+    }
+
+    /// A write is over.
+    ///
+    /// - Returns: whether it succeeded.
+    private func written(_ changes: [LocalChange], _ result: Result<Void, any Error>) -> Bool {
+        state.withLockedValue { state in
+            switch result {
+            case .success:
+                state.failure = nil
+                // What changed meanwhile may have been written before this.
+                for change in changes where state.value(of: change.key) != change.value {
+                    state.dirty.insert(change.key)
+                }
+                return true
+            case .failure(let error):
+                state.failure = error as? HermesClientError ?? HermesClientError(.storeFailed, explain(error))
+                state.dirty.formUnion(changes.map(\.key))
+                return false
+            }
+        }
     }
 
     /// Keeps logins whose answers were not seen, for the next run.
@@ -161,22 +231,65 @@ final class InboxJournal: Sendable {
         }
         return statistics
     }
+}
 
-    private static func changes(for session: Session, in state: inout State) -> [LocalChange] {
-        let hash = Account.hash(session.token)
-        let account = Account(uid: session.uid, nickName: session.nickName, tokenHash: hash)
-        var changes: [LocalChange] = []
-        if account.uid != state.account?.uid || session.epoch != state.cursor?.epoch {
-            if state.cursor != nil { changes.append(LocalChange(key: Key.cursor, value: nil)) }
-            changes += state.recent.keys.map { LocalChange(key: Key.recent + "\($0)", value: nil) }
-            state.cursor = nil
-            state.recent = [:]
+extension InboxJournal.State {
+    /// Who is logged in: the inbox is forgotten if it is another's.
+    fileprivate mutating func begin(_ session: Session) {
+        let hash = InboxJournal.Account.hash(session.token)
+        let new = InboxJournal.Account(uid: session.uid, nickName: session.nickName, tokenHash: hash)
+        let isOther = new.uid != account?.uid
+        if isOther {
+            dirty.formUnion(recent.keys.map { InboxJournal.Key.recent + "\($0)" })
+            recent = [:]
         }
-        if account != state.account {
-            state.account = account
-            changes.append(LocalChange(key: Key.account, value: account.stored))
+        if isOther || session.epoch != cursor?.epoch, cursor != nil {
+            cursor = nil
+            dirty.insert(InboxJournal.Key.cursor)
         }
-        return changes
+        guard new != account else { return }
+        account = new
+        dirty.insert(InboxJournal.Key.account)
+    }
+
+    /// Keeps an entry in place of the oldest.
+    fileprivate mutating func keep(_ event: Hermes_V1_Event, maxEntries: UInt64) {
+        let kept = InboxJournal.Kept(ordinal: lastOrdinal &+ 1, event: event)
+        guard let stored = kept.stored, stored.count <= InboxJournal.maxEntryBytes else { return }
+        lastOrdinal = kept.ordinal
+        let place = lastOrdinal % maxEntries
+        recent[place] = kept
+        dirty.insert(InboxJournal.Key.recent + "\(place)")
+    }
+
+    /// Takes over what an earlier run left, perhaps with room for more or fewer.
+    fileprivate mutating func restore(_ records: [(key: String, kept: InboxJournal.Kept?)], maxEntries: UInt64) {
+        for record in records where record.kept == nil { dirty.insert(record.key) }
+        let ordered = records.compactMap { record in record.kept.map { (key: record.key, kept: $0) } }
+            .sorted { $0.kept.ordinal < $1.kept.ordinal }
+        lastOrdinal = ordered.last?.kept.ordinal ?? 0
+        let last = ordered.suffix(Int(clamping: maxEntries))
+        for record in last {
+            let place = record.kept.ordinal % maxEntries
+            recent[place] = record.kept
+            if record.key != InboxJournal.Key.recent + "\(place)" {
+                dirty.formUnion([record.key, InboxJournal.Key.recent + "\(place)"])
+            }
+        }
+        for record in ordered.dropLast(last.count) { dirty.insert(record.key) }
+    }
+
+    /// What is to be kept under a key now; nil: nothing.
+    fileprivate func value(of key: String) -> [UInt8]? {
+        switch key {
+        case InboxJournal.Key.account: return account?.stored
+        case InboxJournal.Key.cursor: return cursor?.stored
+        default:
+            guard key.hasPrefix(InboxJournal.Key.recent),
+                let place = UInt64(key.dropFirst(InboxJournal.Key.recent.count))
+            else { return nil }
+            return recent[place]?.stored
+        }
     }
 }
 
@@ -221,13 +334,13 @@ extension Cursor {
 extension InboxJournal.Kept {
     fileprivate init?(_ buffer: ByteBuffer) {
         var buffer = buffer
-        guard let position = Cursor(reading: &buffer), let event = try? Hermes_V1_Event(wire: buffer)
+        guard let ordinal = buffer.readInteger(as: UInt64.self), let event = try? Hermes_V1_Event(wire: buffer)
         else { return nil }
-        self.init(position: position, event: event)
+        self.init(ordinal: ordinal, event: event)
     }
 
     fileprivate var stored: [UInt8]? {
         guard let event = try? event.wireBytes(as: [UInt8].self) else { return nil }
-        return position.stored + event
+        return Array(ByteBuffer(integer: ordinal).readableBytesView) + event
     }
 }

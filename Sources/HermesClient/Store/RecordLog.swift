@@ -9,7 +9,8 @@
 ///             length of the value u32, value
 ///
 /// Numbers are little-endian. A process that dies while it writes leaves a torn frame at the end, which is dropped; a
-/// frame that is damaged on the disk is dropped, too, and those behind it are read if its length is unharmed.
+/// frame that is damaged on the disk is dropped, too. Those behind it are read: where its length leads to a frame that is
+/// well, or else from the next place on at which a length, a checksum and a body fit each other.
 enum RecordLog {
     static let header: [UInt8] = [0x48, 0x45, 0x52, 0x4D, 0x45, 0x53, 0x01, 0x0A]
     /// Longer ones are not written, and not believed when read.
@@ -57,25 +58,54 @@ enum RecordLog {
         }
         guard bytes.starts(with: header) else { return nil }
         var contents = Contents(end: header.count)
-        while let frame = body(at: contents.end, of: bytes) {
-            let end = frame.range.upperBound
-            if frame.isWell, let changes = changes(bytes[frame.range]) {
+        var effort = bytes.count &* maxEffort
+        while contents.end < bytes.count {
+            if let frame = body(at: contents.end, of: bytes), frame.isWell, let changes = changes(bytes[frame.range]) {
                 contents.table.apply(changes)
+                contents.end = frame.range.upperBound
             } else {
-                guard let next = body(at: end, of: bytes), next.isWell else { break }
+                guard let next = nextFrame(behind: contents.end, of: bytes, effort: &effort) else { break }
                 contents.damagedFrames += 1
+                contents.end = next
             }
-            contents.end = end
         }
         return contents
     }
 
+    /// At most so many times the file's bytes are looked at in search of what is behind damage.
+    private static let maxEffort = 16
+
+    /// Where the next frame begins that is well, behind one that is not; nil: there is none.
+    private static func nextFrame(behind offset: Int, of bytes: [UInt8], effort: inout Int) -> Int? {
+        if let damaged = body(at: offset, of: bytes) {
+            effort -= damaged.range.count
+            let end = damaged.range.upperBound
+            if let next = body(at: end, of: bytes), next.isWell, changes(bytes[next.range]) != nil { return end }
+        }
+        var candidate = offset + 1
+        while bytes.count - candidate > 8, effort > 0 {
+            effort -= 1
+            defer { candidate += 1 }
+            // What a body begins with tells most places apart without a look at all of it.
+            guard let range = bodyRange(at: candidate, of: bytes), range.count >= 3 else { continue }
+            guard (1...2).contains(bytes[range.lowerBound]), bytes[range.lowerBound + 1] > 0 else { continue }
+            effort -= range.count
+            if let next = body(at: candidate, of: bytes), next.isWell, changes(bytes[range]) != nil { return candidate }
+        }
+        return nil
+    }
+
     private static func body(at offset: Int, of bytes: [UInt8]) -> (range: Range<Int>, isWell: Bool)? {
+        guard let range = bodyRange(at: offset, of: bytes) else { return nil }
+        return (range, checksum(bytes[range]) == number(bytes[offset + 4..<offset + 8]))
+    }
+
+    /// Where the body of the frame at an offset would be.
+    private static func bodyRange(at offset: Int, of bytes: [UInt8]) -> Range<Int>? {
         guard bytes.count - offset > 8 else { return nil }
         let length = Int(number(bytes[offset..<offset + 4]))
         guard length > 0, length <= maxBodyBytes, bytes.count - offset - 8 >= length else { return nil }
-        let range = offset + 8..<offset + 8 + length
-        return (range, checksum(bytes[range]) == number(bytes[offset + 4..<offset + 8]))
+        return offset + 8..<offset + 8 + length
     }
 
     private static func changes(_ body: ArraySlice<UInt8>) -> [LocalChange]? {

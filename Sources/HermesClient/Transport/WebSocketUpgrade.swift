@@ -126,7 +126,8 @@ final class WebSocketBytes: ChannelDuplexHandler {
         case .binary, .continuation:
             context.fireChannelRead(wrapInboundOut(frame.unmaskedData))
         case .ping:
-            write(context, .pong, frame.unmaskedData)
+            // Where the server does not read, one that is not answered is made up for by a later one (RFC 6455, 5.5.3).
+            if context.channel.isWritable { write(context, .pong, frame.unmaskedData) }
         case .connectionClose:
             write(context, .connectionClose, frame.unmaskedData)
             context.close(promise: nil)

@@ -219,7 +219,7 @@ struct World {
             case .authenticate:
                 let date = Int64(now.uptimeNanoseconds / 1_000_000_000)
                 perform(machine.authenticated(date: date, now: now))
-            case .becameLive:
+            case .becameLive, .abandon:
                 break
             case .sendHeartbeat:
                 if nat.pass(now: now) {

@@ -20,7 +20,7 @@ import Testing
 
         init(head: UInt64 = 0) {
             tracker = Tracker()
-            tracker.resumed(epoch: 1, serverAcknowledged: 0, head: head, now: start)
+            _ = tracker.resumed(epoch: 1, serverAcknowledged: 0, head: head, now: start)
         }
 
         mutating func run(_ body: (inout Tracker, inout [Tracker.Output]) -> Void) {
@@ -127,7 +127,7 @@ import Testing
         probe.arrive(1, 2, 3)
         probe.take(1)
         #expect(probe.tracker.taken == 1)
-        probe.tracker.resumed(epoch: 1, serverAcknowledged: 0, head: 4, now: Self.start)
+        _ = probe.tracker.resumed(epoch: 1, serverAcknowledged: 0, head: 4, now: Self.start)
         probe.arrive(2, 3, 4)
         #expect(probe.delivered == [1, 2, 3, 4])
     }
@@ -136,7 +136,7 @@ import Testing
         var probe = Probe()
         probe.arrive(1)
         probe.arrive(3, own: true)
-        probe.tracker.resumed(epoch: 1, serverAcknowledged: 0, head: 3, now: Self.start)
+        _ = probe.tracker.resumed(epoch: 1, serverAcknowledged: 0, head: 3, now: Self.start)
         probe.arrive(1, 2, 3)
         #expect(probe.delivered == [1, 2])
     }
@@ -144,10 +144,39 @@ import Testing
     @Test func `another epoch starts anew behind the server's record`() {
         var probe = Probe()
         probe.arrive(1, 2, 3)
-        probe.tracker.resumed(epoch: 2, serverAcknowledged: 7, head: 8, now: Self.start)
+        _ = probe.tracker.resumed(epoch: 2, serverAcknowledged: 7, head: 8, now: Self.start)
         probe.arrive(8)
         #expect(probe.delivered == [1, 2, 3, 8])
         #expect(probe.tracker.epoch == 2)
+    }
+
+    @Test func `a head below what came means that the rest is lost, and its numbers are given to others`() {
+        var probe = Probe()
+        probe.arrive(1, 2, 3, 4, 5, 7)
+        probe.take(4)
+        let resumption = probe.tracker.resumed(epoch: 1, serverAcknowledged: 3, head: 3, now: Self.start)
+        #expect(resumption == .rewound(to: 3))
+        #expect(probe.tracker.taken == 3)
+        // New ones, though their numbers came before.
+        probe.arrive(4, 5, 6)
+        #expect(probe.delivered == [1, 2, 3, 4, 5, 4, 5, 6])
+        probe.take(6)
+        probe.pass(.seconds(1))
+        #expect(probe.acknowledged.last == 6)
+    }
+
+    @Test func `what waits for the app and is not behind the new head keeps its place`() {
+        var probe = Probe()
+        probe.arrive(1, 2, 3, 4)
+        probe.take(1)
+        #expect(
+            probe.tracker.resumed(epoch: 1, serverAcknowledged: 1, head: 3, now: Self.start) == .rewound(to: 3)
+        )
+        #expect(probe.tracker.taken == 1)
+        probe.arrive(2, 3, 4)
+        #expect(probe.delivered == [1, 2, 3, 4, 4])
+        probe.take(3)
+        #expect(probe.tracker.taken == 3)
     }
 
     @Test func `no number from the server is too great`() {
@@ -157,7 +186,7 @@ import Testing
         probe.run { $0.arrived("x", seq: 1, to: .max - 1, now: Self.start, output: &$1) }
         probe.arrive(.max, 1, .max - 1)
         probe.run { $0.synchronized(epoch: 1, head: .max, oldest: .max, now: Self.start, output: &$1) }
-        probe.tracker.resumed(epoch: .max, serverAcknowledged: .max, head: .max, now: Self.start)
+        _ = probe.tracker.resumed(epoch: .max, serverAcknowledged: .max, head: .max, now: Self.start)
         probe.arrive(.max, 1)
         probe.pass(.hours(1))
     }

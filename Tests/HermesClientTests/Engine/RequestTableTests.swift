@@ -18,6 +18,20 @@ import Testing
         #expect(table.unwritten().map(\.request) == ["0", "2"])
     }
 
+    @Test func `the longest is blamed when the server ends the connection, and given up the second time`() {
+        var table = Table()
+        let ids = (0..<3).map { table.insert("\($0)", replay: .always, deadline: Self.start, waiter: $0) }
+        func writeAll() { for (id, bytes) in zip(ids, [10, 20, 20]) { table.markWritten(id, bytes: bytes) } }
+        #expect(table.blameLongest(isSure: true) == nil)
+        writeAll()
+        #expect(table.blameLongest(isSure: false) == nil)
+        _ = table.connectionLost()
+        writeAll()
+        #expect(table.blameLongest(isSure: false)?.entry.waiter == 1)
+        #expect(table.blameLongest(isSure: true)?.entry.waiter == 2)
+        #expect(table.count == 1)
+    }
+
     @Test func `a lost connection fails what may not be sent twice, and keeps the rest`() {
         var table = Table()
         let once = table.insert("once", replay: .never, deadline: Self.start, waiter: 1)

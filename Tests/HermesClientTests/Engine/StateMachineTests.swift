@@ -48,6 +48,7 @@ typealias Machine = ConnectionEngine.StateMachine
         case refusedForNow
         case bytesReceived
         case bytesWritten
+        case requestExpired
         case kickedForGood
         case kickedForNow
         case shutdownAnnounced
@@ -172,6 +173,7 @@ typealias Machine = ConnectionEngine.StateMachine
         case .bytesWritten:
             machine.bytesWritten(now: start)
             return []
+        case .requestExpired: return machine.requestExpired(now: start + .seconds(9))
         case .kickedForGood:
             guard !hasNoConnection, place != .connecting else { return nil }
             return machine.kicked(error, mayReturn: false, advice: nil, now: start)
@@ -197,16 +199,17 @@ typealias Machine = ConnectionEngine.StateMachine
         case (.idle, .startRequested), (.stopped, .startRequested): (.connecting, [.connect(preferring: nil)])
         case (.lostForGood, .startRequested): (.lostByPolicy, [])
         case (.idle, .stopRequested), (.waiting, .stopRequested), (.held, .stopRequested): (.stopped, [])
-        case (.connecting, .stopRequested), (.authenticating, .stopRequested), (.live, .stopRequested),
-            (.unanswered, .stopRequested):
+        case (.connecting, .stopRequested): (.stopped, [.abandon])
+        case (.authenticating, .stopRequested), (.live, .stopRequested), (.unanswered, .stopRequested):
             (.lostForGood, [.close])
         case (.lostByPolicy, .stopRequested), (.lostAt, .stopRequested), (.lostAtOnce, .stopRequested):
             (.lostForGood, [])
         case (.live, .foregrounded), (.live, .pathChanged): (.unanswered, [.sendHeartbeat])
         case (.waiting, .foregrounded), (.waiting, .pathChanged), (.held, .pathChanged):
             (.connecting, [.connect(preferring: nil)])
-        case (.connecting, .suspended), (.authenticating, .suspended), (.live, .suspended), (.unanswered, .suspended):
-            (.lostAtOnce, [.close])
+        case (.connecting, .suspended): (.waiting, [.abandon])
+        case (.authenticating, .suspended), (.live, .suspended), (.unanswered, .suspended): (.lostAtOnce, [.close])
+        case (.live, .requestExpired): (.unanswered, [.sendHeartbeat])
         case (.authenticating, .deadlineReached): (.lostByPolicy, [.close])
         case (.live, .deadlineReached), (.unanswered, .deadlineReached): (.unanswered, [.sendHeartbeat])
         case (.waiting, .deadlineReached): (.connecting, [.connect(preferring: nil)])
@@ -266,12 +269,41 @@ typealias Machine = ConnectionEngine.StateMachine
         #expect(waiting.error.code == .timedOut)
     }
 
-    @Test func `any byte answers a heartbeat, and any write replaces one`() {
+    @Test func `any byte answers a heartbeat, and a write replaces one only if something came, too`() {
         var machine = Self.machine(in: .unanswered)
         machine.bytesReceived(now: Self.start + .seconds(101))
         #expect(machine.nextDeadline == Self.start + .seconds(200))
+        // The server would take a client for gone that only listens,
+        machine.bytesReceived(now: Self.start + .seconds(160))
+        #expect(machine.nextDeadline == Self.start + .seconds(200))
         machine.bytesWritten(now: Self.start + .seconds(150))
         #expect(machine.nextDeadline == Self.start + .seconds(250))
+        // and a client that only writes would never notice that the server is gone.
+        machine.bytesWritten(now: Self.start + .seconds(220))
+        #expect(machine.nextDeadline == Self.start + .seconds(260))
+    }
+
+    @Test func `a client that goes on writing notices a server that is gone`() {
+        var machine = Self.machine(in: .live)
+        var now = Self.start
+        var lost: NIODeadline?
+        while lost == nil, now < Self.start + .seconds(1000) {
+            now = now + .seconds(1)
+            machine.bytesWritten(now: now)
+            if machine.deadlineReached(now: now).contains(.close) { lost = now }
+        }
+        // An interval, and two heartbeats of 8 s.
+        #expect(lost == Self.start + .seconds(116))
+    }
+
+    @Test func `after an expired request one unanswered heartbeat is enough, unless something came`() {
+        var machine = Self.machine(in: .live)
+        let now = Self.start + .seconds(30)
+        machine.bytesReceived(now: now - .seconds(7))
+        #expect(machine.requestExpired(now: now) == [])
+        #expect(machine.requestExpired(now: now + .seconds(1)) == [.sendHeartbeat])
+        #expect(machine.requestExpired(now: now + .seconds(2)) == [])
+        #expect(machine.deadlineReached(now: now + .seconds(9)) == [.close])
     }
 
     @Test func `LiveRoom beats without answers, and writes replace none`() {

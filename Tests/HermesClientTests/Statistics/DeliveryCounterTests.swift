@@ -82,7 +82,7 @@ import Testing
         var tracker = InboxTracker<String>()
         var now = NIODeadline.uptimeNanoseconds(1_000_000_000)
         var output: [InboxTracker<String>.Output] = []
-        tracker.resumed(epoch: 1, serverAcknowledged: 0, head: 0, now: now)
+        _ = tracker.resumed(epoch: 1, serverAcknowledged: 0, head: 0, now: now)
         for range in seqs {
             if let range {
                 tracker.arrived("x", seq: range.lowerBound, to: range.upperBound, now: now, output: &output)
@@ -98,7 +98,7 @@ import Testing
         var tracker = InboxTracker<String>()
         var now = NIODeadline.uptimeNanoseconds(1_000_000_000)
         var output: [InboxTracker<String>.Output] = []
-        tracker.resumed(epoch: 1, serverAcknowledged: 0, head: 0, now: now)
+        _ = tracker.resumed(epoch: 1, serverAcknowledged: 0, head: 0, now: now)
         tracker.arrived("x", seq: 3, to: 3, now: now, output: &output)
         now = now + .seconds(1)
         tracker.deadlineReached(now: now, output: &output)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import NIOConcurrencyHelpers
 import Testing
 
 @testable import HermesClient
@@ -91,6 +92,34 @@ import Testing
             let error = #expect(throws: HermesClientError.self) { try FileLocalStore(path: path) }
             #expect(error?.code == .storeFailed)
             #expect(store.records().isEmpty)
+        }
+    }
+
+    @Test func `what could not be brought to the disk is not there at the next start, and the next write is`()
+        async throws
+    {
+        try await Self.withPath { path in
+            let isFailing = NIOLockedValueBox(false)
+            let store = try FileLocalStore(path: path) { descriptor, path in
+                if isFailing.withLockedValue({ $0 }) { throw HermesClientError(.storeFailed, "no disk") }
+                try LogFile.synchronize(descriptor, path)
+            }
+            try await store.write([LocalChange(key: "a", value: [1])], durably: true)
+            isFailing.withLockedValue { $0 = true }
+            for _ in 1...2 {
+                await #expect(throws: HermesClientError.self) {
+                    try await store.write([LocalChange(key: "refused", value: [2])], durably: true)
+                }
+                #expect(store.records().map(\.key) == ["a"])
+                try? FileManager.default.removeItem(atPath: path + ".copy")
+                try FileManager.default.copyItem(atPath: path, toPath: path + ".copy")
+                #expect(try FileLocalStore(path: path + ".copy").records().map(\.key) == ["a"])
+            }
+            isFailing.withLockedValue { $0 = false }
+            try await store.write([LocalChange(key: "b", value: [3])], durably: true)
+            try FileManager.default.removeItem(atPath: path + ".copy")
+            try FileManager.default.copyItem(atPath: path, toPath: path + ".copy")
+            #expect(try FileLocalStore(path: path + ".copy").records().map(\.key) == ["a", "b"])
         }
     }
 

@@ -65,6 +65,36 @@ import Testing
         }
     }
 
+    @Test func `whatever frames are damaged, all others are read, and the damage is counted`() {
+        let changes = (0..<12).map { number in
+            [LocalChange(key: "k\(number)", value: [UInt8](repeating: UInt8(number), count: 5 + number))]
+        }
+        let ends = (0...changes.count).map { Self.file(Array(changes.prefix($0))).count }
+        for first in 0..<changes.count - 1 {
+            for second in first..<changes.count - 1 {
+                for place in [0, 1, 5, 9, 12] {
+                    var damaged = Self.file(changes)
+                    damaged[ends[first] + place] ^= 0x15
+                    if second != first { damaged[ends[second] + place] ^= 0x2A }
+                    let kept = changes.indices.filter { $0 != first && $0 != second }.map { changes[$0][0].key }
+                    let contents = RecordLog.read(damaged)
+                    #expect(contents?.table.records.map(\.key) == kept, "\(first), \(second), byte \(place)")
+                    #expect(contents?.end == damaged.count)
+                    #expect((contents?.damagedFrames ?? 0) >= 1)
+                }
+            }
+        }
+    }
+
+    @Test func `a hostile file is read in time`() {
+        // At every place a length that can be believed, and no checksum that fits.
+        let piece: [UInt8] = [0, 0, 1, 0, 1, 1, 1, 1]
+        let bytes = RecordLog.header + (0..<20_000).flatMap { _ in piece }
+        let start = ContinuousClock.now
+        #expect(RecordLog.read(bytes)?.table.records.isEmpty == true)
+        #expect(ContinuousClock.now - start < .seconds(30))
+    }
+
     @Test func `another file is none`() {
         #expect(RecordLog.read(Array("{\"this\": \"is JSON\"}".utf8)) == nil)
         #expect(RecordLog.read(Array("HERM".utf8))?.end == 0)

@@ -26,11 +26,20 @@ extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
         send(.result(result), id: id)
     }
 
-    /// Accepts the login of uid 7 with a new token.
-    func accept(id: UInt64, epoch: UInt64 = 1, head: UInt64 = 0, acknowledged: UInt64 = 0, token: String = "token-1") {
+    /// Accepts the login, of uid 7 unless told, with a new token.
+    func accept(
+        id: UInt64,
+        epoch: UInt64 = 1,
+        head: UInt64 = 0,
+        acknowledged: UInt64 = 0,
+        token: String = "token-1",
+        uid: UInt32 = 7,
+        maxFrameBytes: UInt32 = 0
+    ) {
         var result = Hermes_V1_Result()
-        result.session.uid = 7
+        result.session.uid = uid
         result.session.nickName = "ann"
+        result.session.maxFrameBytes = maxFrameBytes
         result.session.token = token
         result.session.epoch = epoch
         result.session.headSeq = head
@@ -49,10 +58,10 @@ extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
     }
 
     /// An inbox entry: a text of uid 8.
-    func event(_ seq: UInt64, _ text: String, own clientID: String? = nil) {
+    func event(_ seq: UInt64, _ text: String, own clientID: String? = nil, id: String? = nil) {
         var event = Hermes_V1_Event()
         event.seq = seq
-        event.message.id = "M\(seq)"
+        event.message.id = id ?? "M\(seq)"
         event.message.conversation.uid = 8
         event.message.conversationSeq = seq
         event.message.fromUid = clientID == nil ? 8 : 7

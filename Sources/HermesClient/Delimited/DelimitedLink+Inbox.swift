@@ -1,0 +1,140 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+// MARK: - The inbox
+extension DelimitedLink {
+    /// The server goes on with the inbox where it should, or it is another one.
+    mutating func inboxBegan(_ session: Hermes_V1_Session, now: NIODeadline, effects: inout Effects) {
+        if let owner, owner != session.uid { changeOwner(&effects) }
+        owner = session.uid
+        isOwnerCertain = true
+        let before = inbox.received
+        let resumption = inbox.resumed(
+            epoch: session.epoch,
+            serverAcknowledged: session.acknowledgedSeq,
+            head: session.headSeq,
+            now: now
+        )
+        switch resumption {
+        case .goesOn: return
+        case .newInbox: carried = nil
+        case .rewound(let head):
+            // What waits for the app and is not behind the new head keeps its place.
+            carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
+            keepRewound?(Cursor(epoch: session.epoch, seq: head))
+            inbox.counts.lost &+= before - head
+        }
+        incarnation &+= 1
+        effects.append(.event(Event(epoch: 0, seq: 0, event: .inboxReset)))
+    }
+
+    /// Another account logged in: nothing of the one before is for it.
+    private mutating func changeOwner(_ effects: inout Effects) {
+        inbox = InboxTracker()
+        incarnation &+= 1
+        carried = nil
+        seen = SeenEntries()
+        rooms = [:]
+        watched = []
+        topics.forgetAll()
+        effects.append(.forgetEvents)
+    }
+
+    /// Whether the event's seq is one of the inbox as it is now.
+    func isCurrent(_ event: Event) -> Bool {
+        guard event.seq > 0, event.epoch == inbox.epoch else { return false }
+        if event.incarnation == incarnation { return true }
+        guard let carried else { return false }
+        return event.incarnation >= carried.since && event.seq <= carried.upTo
+    }
+
+    func isRepeat(_ event: Event) -> Bool { event.isRepeat }
+
+    private mutating func event(_ entry: Entry, seq: UInt64) -> Event {
+        Event(
+            epoch: inbox.epoch,
+            seq: seq,
+            incarnation: incarnation,
+            event: entry.event,
+            source: entry.source,
+            isRepeat: !seen.insert(entry.event),
+            bytes: entry.bytes
+        )
+    }
+
+    mutating func arrived(_ event: Hermes_V1_Event, now: NIODeadline, effects: inout Effects) {
+        var to = event.seq
+        var entry: Entry? = Entry(
+            event: InboxEvent(event),
+            serverTime: event.serverTimeMs,
+            source: keepsSources ? event : nil,
+            bytes: frameBytes
+        )
+        var isExpired = false
+        if case .expired(let expired) = event.event {
+            to = max(to, expired.toSeq)
+            isExpired = true
+        }
+        if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
+            outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
+        {
+            // Sent by this device before the connection broke or the app ended; its receipt comes when it is sent again.
+            entry = nil
+        }
+        let before = inbox.received
+        inbox.arrived(entry, seq: event.seq, to: to, bytes: frameBytes, now: now, output: &outputs)
+        if isExpired, before < to, inbox.received >= to { inbox.noteLoss(of: max(event.seq, before + 1)...to) }
+        drain(&effects)
+    }
+
+    /// No room's name is longer.
+    private static var maxRoomBytes: Int { 64 }
+
+    /// Tells the app before a push to a room which ones before it did not arrive.
+    mutating func track(_ room: Hermes_V1_RoomEvent, effects: inout Effects) {
+        if case .kicked = room.event { topics.forget(room.room) }
+        guard room.topicSeq > 0, room.room.utf8.count <= Self.maxRoomBytes,
+            let missed = topics.arrived(room.topicSeq, epoch: room.topicEpoch, on: room.room)
+        else { return }
+        let count = missed.upperBound - missed.lowerBound &+ 1
+        statistics.counter.missedPushes(count, date: WallClock.milliseconds())
+        let gap = InboxEvent.topicGap(topic: "room/\(room.room)", from: missed.lowerBound, to: missed.upperBound)
+        effects.append(.event(Event(epoch: 0, seq: 0, event: gap)))
+    }
+
+    /// Makes the tracker's outputs into effects.
+    mutating func drain(_ effects: inout Effects) {
+        if inbox.counts != InboxCounts() {
+            statistics.counter.noticed(inbox.counts, date: WallClock.milliseconds())
+            inbox.counts = InboxCounts()
+        }
+        for output in outputs {
+            switch output {
+            case .deliver(let seq, let entry):
+                if case .gap = entry.event {
+                    // Told, not received.
+                } else {
+                    let date = WallClock.milliseconds()
+                    let latency = statistics.latency(serverTime: entry.serverTime, date: date)
+                    statistics.counter.received(latency: latency, date: date)
+                }
+                effects.append(.event(event(entry, seq: seq)))
+            case .missed(let range):
+                let gap = InboxEvent.gap(from: range.lowerBound, to: range.upperBound)
+                effects.append(.event(event(Entry(event: gap, serverTime: 0, bytes: 0), seq: range.upperBound)))
+            case .synchronize(let afterSeq):
+                var request = Hermes_V1_Synchronize()
+                request.afterSeq = afterSeq
+                effects.append(.send(.synchronize(request), id: ID.synchronize))
+            case .acknowledge(let upToSeq):
+                var request = Hermes_V1_Acknowledge()
+                request.upToSeq = upToSeq
+                effects.append(.send(.acknowledge(request)))
+            }
+        }
+        outputs.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,38 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+
+/// The names of the last inbox entries that went to the app: after a server lost its count some come again, under other
+/// seqs. A value.
+struct SeenEntries: Sendable {
+    private var names: Set<String> = []
+    private var order = Deque<String>()
+
+    /// So many are remembered.
+    static let maxEntries = 1024
+
+    /// Notes an entry.
+    ///
+    /// - Returns: whether it is new; what has no name always is.
+    mutating func insert(_ event: InboxEvent) -> Bool {
+        guard let name = Self.name(of: event) else { return true }
+        guard names.insert(name).inserted else { return false }
+        order.append(name)
+        if order.count > Self.maxEntries { names.remove(order.removeFirst()) }
+        return true
+    }
+
+    private static func name(of event: InboxEvent) -> String? {
+        switch event {
+        // What one sends to oneself is two entries of one name.
+        case .message(let message) where message.id.utf8.count <= maxNameBytes && !message.id.isEmpty:
+            (message.isOwn ? "own " : "message ") + message.id
+        case .push(let push) where push.id.utf8.count <= maxNameBytes && !push.id.isEmpty:
+            "push " + push.id
+        default: nil
+        }
+    }
+
+    private static let maxNameBytes = 64
+}

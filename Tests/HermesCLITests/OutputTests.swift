@@ -1,0 +1,157 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesClient
+import HermesTestKit
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HermesCLI
+
+/// What is printed, and what becomes of what cannot be.
+@Suite(.serialized, .timeLimit(.minutes(2)))
+struct OutputTests {
+    /// A pipe whose reading end is read and closed by hand.
+    private struct Pipe {
+        let output: StandardOutput
+        let reader: Int32
+
+        init() throws {
+            var ends: [Int32] = [-1, -1]
+            try #require(pipe(&ends) == 0)
+            reader = ends[0]
+            output = StandardOutput(descriptor: ends[1])
+        }
+
+        /// Reads so many lines, as they come, on a thread of its own, then goes away, like `head`.
+        func head(_ count: Int) async -> [String] {
+            await withCheckedContinuation { continuation in
+                DispatchQueue.global().async { [reader] in
+                    var bytes: [UInt8] = []
+                    while bytes.count(where: { $0 == 0x0A }) < count {
+                        var piece = [UInt8](repeating: 0, count: 4096)
+                        let length = read(reader, &piece, piece.count)
+                        guard length > 0 else { break }
+                        bytes += piece[..<length]
+                    }
+                    close(reader)
+                    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").prefix(count)
+                    continuation.resume(returning: lines.map { String($0) })
+                }
+            }
+        }
+    }
+
+    @Test func `drain waits for the reader, and fails if it is gone with bytes unread`() async throws {
+        let pipe = try Pipe()
+        try pipe.output.write(Array("one\n".utf8))
+        async let lines = pipe.head(1)
+        try await pipe.output.drain()
+        #expect(await lines == ["one"])
+        #expect(throws: OutputFailure(number: EPIPE)) { try pipe.output.write(Array("two\n".utf8)) }
+
+        let other = try Pipe()
+        try other.output.write(Array("unread\n".utf8))
+        close(other.reader)
+        await #expect(throws: OutputFailure.self) { try await other.output.drain() }
+    }
+
+    @Test func `what the reader of a pipe has not read comes again next time`() async throws {
+        try await withServer { server in
+            func configuration(_ device: String) -> HermesClient.Configuration {
+                var configuration = HermesClient.Configuration(
+                    server: ServerAddress(port: server.port("delimited")),
+                    device: DeviceDescription(id: device)
+                )
+                configuration.reconnect = .never
+                return configuration
+            }
+            let ann = try HermesClient(configuration("ann"))
+            _ = try await ann.logIn(.register(nickName: "ann", password: "secret-a"))
+            let first = try HermesClient(configuration("carl"))
+            let session = try await first.logIn(.register(nickName: "carl", password: "secret-c"))
+            await first.close()
+            for number in 1...6 { try await ann.send("\(number)", to: .user(uid: session.uid)) }
+            var lines: [String] = []
+            for count in [2, 1, 3] {
+                let pipe = try Pipe()
+                async let read = pipe.head(count)
+                let client = try HermesClient(configuration("carl"))
+                let console = Console(isInteractive: false, output: pipe.output)
+                let chat = Chat(client: client, console: console, name: "carl", place: "here", limit: 6)
+                do {
+                    try await chat.run(firstPeer: nil, wait: 1) { try await client.logIn(.token(session.token)) }
+                } catch let error as OutputFailure {
+                    #expect(error.isClosed)
+                }
+                await client.close(takingLastEvent: chat.progress.isComplete)
+                close(pipe.output.descriptor)
+                lines += await read
+            }
+            #expect(lines == (1...6).map { "ann: \($0)" })
+            await ann.close()
+        }
+    }
+
+    @Test func `sub prints what is acknowledged before it goes on, and fails where nobody reads`() async throws {
+        let pipe = try Pipe()
+        var printer = MQTTPrinter(format: nil, showsTopic: false, endsLine: true)
+        printer.output = pipe.output
+        let message = MQTTMessage(topic: "a", payload: ByteBuffer(string: "x"), qos: .atLeastOnce)
+        async let lines = pipe.head(1)
+        try await printer.print(message)
+        #expect(await lines == ["x"])
+        await #expect(throws: OutputFailure(number: EPIPE)) { try await printer.print(message) }
+    }
+
+    @Test func `pub with QoS 0 fails where the server reads nothing`() async throws {
+        // Accepts the connection, and that is all.
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptingHandler())
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(server.localAddress?.port)
+        let command = try HermesCommand.parseAsRoot(
+            ["pub", "-t", "a", "-m", "x", "-q", "0", "-h", "127.0.0.1", "-p", "\(port)", "--quiet"]
+        )
+        await #expect(throws: ExitCode.failure) {
+            guard var command = command as? any AsyncParsableCommand else { return }
+            try await command.run()
+        }
+        try await server.close()
+    }
+
+    @Test(arguments: [
+        ("a", 1), ("é", 1), ("e\u{301}", 1), ("漢", 2), ("ｱ", 1), ("Ａ", 2), ("한", 2), ("\u{1112}\u{1161}\u{11AB}", 2),
+        ("😀", 2), ("👍🏽", 2), ("👨‍👩‍👧‍👦", 2), ("🏳️‍🌈", 2), ("🇩🇪", 2), ("❤️", 2), ("❤", 1), ("⌚", 2), ("⌚\u{FE0E}", 1),
+        ("1️⃣", 2), ("™️", 2), ("™", 1), ("☎", 1), ("\u{200B}", 0), ("\u{301}", 0), ("🀄", 2), ("㊗", 2), ("한글", 4),
+        ("\u{AD}", 1), ("🫠", 2), ("✅", 2), ("→", 1), ("𠀀", 2),
+    ])
+    func `characters have their columns`(text: String, columns: Int) { #expect(text.columns == columns, "\(text)") }
+
+    @Test func `the cursor goes back by columns`() {
+        var editor = LineEditor()
+        for byte in "a👨‍👩‍👧漢\u{1B}[D\u{1B}[D".utf8 { _ = editor.feed(byte) }
+        #expect(Console.picture(prompt: "> ", editor: editor, width: 40).hasSuffix("\u{1B}[4D"))
+    }
+}
+
+/// Answers CONNECT of MQTT 5.0 and nothing else. Owner: the connection's loop.
+private final class AcceptingHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private var isAccepted = false
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isAccepted else { return }
+        isAccepted = true
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: [0x20, 3, 0, 0, 0])), promise: nil)
+    }
+}
