@@ -90,7 +90,7 @@ extension SQLiteStore {
                 try BatchWriter.settle(db)
                 try SessionWriter.settle(db)
             }
-            let unread = try pool.read { try UnreadLedger($0) }
+            let unread = try pool.write { try UnreadLedger($0) }
             try record.markOpen(bootID: bootID)
             let checkpointer = try DatabaseQueue(path: path, configuration: configuration)
             return SQLiteStore(

@@ -194,11 +194,11 @@ struct HermesClientTests {
 
     @Test func `a server that sends its clients elsewhere is left for the other, and that one for it`() async throws {
         let other = try await FakeHermesServer.scripted { packet, connection in
-            connection.accept(id: packet.id)
+            connection.accept(id: packet.id, head: 1)
             connection.event(1, "from the other")
         }
         let server = try await FakeHermesServer.scripted { packet, connection in
-            connection.accept(id: packet.id)
+            connection.accept(id: packet.id, head: connection.number == 1 ? 0 : 2)
             guard connection.number == 1 else { return connection.event(2, "from the first again") }
             var kicked = Hermes_V1_Kicked()
             kicked.reason = .shutdown

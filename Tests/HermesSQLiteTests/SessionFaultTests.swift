@@ -173,6 +173,7 @@ struct SessionFaultTests {
             for table in ["inbox", "inbox_fresh"] {
                 for column in ["source", "weight"] { try db.execute(sql: "ALTER TABLE \(table) DROP COLUMN \(column)") }
             }
+            try db.execute(sql: "ALTER TABLE device DROP COLUMN proof")
             try db.execute(sql: "DELETE FROM grdb_migrations WHERE identifier >= '003'; PRAGMA user_version = 2")
         }
         let world = SessionWorld(try directory.openStore())

@@ -144,6 +144,7 @@ import Testing
                 }
             }
         }
+        sessions.tellLate()
         guard case .presence(watched, let isOnline, _)? = watcher.events.last else {
             Issue.record("nothing was heard")
             return

@@ -152,8 +152,9 @@ final class MQTTTestClient: Sendable {
             }
             return packet.reason
         case .exactlyOnce:
-            guard case .pubrec(let packet) = try await next(), packet.packetID == packetID else {
-                throw Unexpected("no PUBREC")
+            let answer = try await next()
+            guard case .pubrec(let packet) = answer, packet.packetID == packetID else {
+                throw Unexpected("no PUBREC but \(answer)")
             }
             guard packet.reason.rawValue < 0x80 else { return packet.reason }
             try await send(.pubrel(MQTTAcknowledgement(packetID: packetID)))
