@@ -208,6 +208,12 @@ public final class HermesClient: Sendable {
         }
     }
 
+    /// Waits until the client has stopped, and leaves it as it is if the task is cancelled: for who has to say what became of
+    /// the last event when it closes.
+    ///
+    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it; CancellationError.
+    package func stopped() async throws { try await driver.waitUntilStopped() }
+
     /// Closes the connection. The event that the app got last counts as taken.
     public func close() async {
         await close(takingLastEvent: true)

@@ -64,7 +64,8 @@ actor Chat {
             if let firstPeer { try await setPeer(firstPeer) }
             group.addTask { try await self.printEvents() }
             group.addTask {
-                try await self.client.run()
+                // Not `run()`: what is not printed does not count as taken when the group ends.
+                try await self.client.stopped()
                 return .stopped
             }
             group.addTask { try await self.input() }

@@ -8,8 +8,6 @@ import HermesCore
 struct DeviceReader {
     let db: Database
 
-    /// An account that is being deleted is not found.
-    private static let isThere = "is_disabled <> \(AccountRow.leaving)"
     private static let columns = "device_id, name, platform, app_version, created_at, last_seen_at, cursor, proof"
 
     func devices(of user: UserID) throws -> [Device] {
@@ -43,14 +41,18 @@ struct DeviceReader {
     }
 
     func account(_ key: AccountKey) throws -> StoredAccount? {
-        let columns = "id, nick_name, nick_key, password, avatar_url, is_disabled, created_at"
+        // One that is being deleted is not found.
+        let select = """
+            SELECT id, nick_name, nick_key, password, avatar_url, is_disabled, created_at FROM account
+            WHERE is_disabled <> \(AccountRow.leaving) AND
+            """
         switch key {
         case .id(let id):
-            let query = try PreparedStatement(db, "SELECT \(columns) FROM account WHERE id = ? AND \(Self.isThere)")
+            let query = try PreparedStatement(db, "\(select) id = ?")
             query.bind(id, at: 1)
             return try query.first(Self.account)
         case .nickName(let name):
-            let query = try PreparedStatement(db, "SELECT \(columns) FROM account WHERE nick_key = ? AND \(Self.isThere)")
+            let query = try PreparedStatement(db, "\(select) nick_key = ?")
             return try query.bind(name.key, at: 1) { try query.first(Self.account) }
         }
     }
