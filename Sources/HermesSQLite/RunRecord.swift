@@ -90,10 +90,14 @@ struct RunRecord {
     func markOpen(bootID: String?) throws(StoreOpenError) {
         let failure = write("boot \(bootID ?? "")\nopen")
         guard failure == 0 else {
+            let isFull = failure == ENOSPC || failure == EDQUOT
+            let why = String(cString: strerror(failure))
             throw StoreOpenError(
-                reason: failure == ENOSPC || failure == EDQUOT ? .diskFull : .unwritable,
+                reason: isFull ? .diskFull : .unwritable,
                 path: path,
-                message: "Cannot be written (\(String(cString: strerror(failure)))). Check its owner, mode and disk."
+                message: isFull
+                    ? "The disk is full. Free some space and start again."
+                    : "Cannot be written (\(why)). Check its owner, mode and disk."
             )
         }
     }

@@ -27,8 +27,10 @@ public enum HermesServer {
         // Whoever reads our output may go away; writing then fails, and does not end the process.
         signal(SIGPIPE, SIG_IGN)
         raiseDescriptorLimit(settings, logger)
+        let early = EarlySignals { name in logger.notice("stopped while it started", metadata: ["signal": "\(name)"]) }
         let server = try await ServerAssembly.start(settings, logger: logger)
         try await server.run(handlesSignals: true) { addresses in
+            early.ready()
             print(readyLine(addresses))
             fflush(nil)
         }
