@@ -8,32 +8,31 @@ import Synchronization
 /// Ends the process with exit code 0 where SIGTERM or SIGINT comes while the server starts: nobody is served yet, so there is
 /// nobody to take leave of. From ``ready()`` on the signals are the service group's alone.
 ///
-/// State: one atomic flag; the sources are not touched once they run.
-final class EarlySignals: Sendable {
-    private let isReady = Atomic(false)
-    private let sources = Mutex<[any DispatchSourceSignal]>([])
+/// State: one atomic flag. Unchecked, because the sources are made once, and kept so that they live; nobody touches them.
+final class EarlySignals: @unchecked Sendable {
+    private final class Flag: Sendable {
+        let isSet = Atomic(false)
+    }
 
-    init(_ logger: @escaping @Sendable (String) -> Void) {
-        let made = [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT")].map { number, name in
+    private let isReady = Flag()
+    private let sources: [any DispatchSourceSignal]
+
+    /// - Parameter log: gets the name of the signal that ends the process.
+    init(_ log: @escaping @Sendable (String) -> Void) {
+        let isReady = isReady
+        sources = [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT")].map { number, name in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler { [weak self] in
-                guard self?.isReady.load(ordering: .acquiring) == false else { return }
-                logger(name)
+            source.setEventHandler {
+                guard !isReady.isSet.load(ordering: .acquiring) else { return }
+                log(name)
                 exit(0)
             }
             source.resume()
             return source
         }
-        sources.withLock { $0 = made }
     }
 
     /// The server can be drained now.
-    func ready() {
-        isReady.store(true, ordering: .releasing)
-        sources.withLock { sources in
-            for source in sources { source.cancel() }
-            sources = []
-        }
-    }
+    func ready() { isReady.isSet.store(true, ordering: .releasing) }
 }
