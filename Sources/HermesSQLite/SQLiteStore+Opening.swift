@@ -60,14 +60,14 @@ extension SQLiteStore {
             if isCheckNeeded { checking() }
             try inspect(path, isWhole: isCheckNeeded, logger)
         }
-        // Until what an unclean end asks for is committed, the record keeps the boot of then: a start that is cut off does
-        // not make the next one forget it.
-        switch last {
-        case .closed: try record.markOpen(bootID: bootID)
-        case .unclosed(let bootID): try record.markOpen(bootID: bootID)
-        case .replaced: try record.markOpen(bootID: nil)
-        }
         do {
+            // Until what an unclean end asks for is committed, the record keeps the boot of then: a start that is cut off
+            // does not make the next one forget it.
+            switch last {
+            case .closed: try record.markOpen(bootID: bootID)
+            case .unclosed(let bootID): try record.markOpen(bootID: bootID)
+            case .replaced: try record.markOpen(bootID: nil)
+            }
             let pool = try DatabasePool(path: path, configuration: configuration)
             // Before anybody hears of a new epoch it is on the disk, whatever the durability.
             try pool.writeWithoutTransaction { db in
