@@ -174,7 +174,9 @@ def clean(cast: Cast, version: int):
 
 def again_with_dup(cast: Cast, version: int):
     """what was not acknowledged comes again on the next connection, marked DUP, before what is newer"""
-    a, b = cast.device(version=version), durable(cast, version, manual=True)
+    a = cast.device(version=version)
+    a.subscribe(cast.topic("will"), 1)
+    b = durable(cast, version, manual=True, will={"topic": cast.topic("will"), "payload": "gone", "qos": 1})
     b.subscribe(cast.topic(), 1)
     for n in range(5):
         a.publish(cast.topic(), f"{n}", 1)
@@ -184,6 +186,8 @@ def again_with_dup(cast: Cast, version: int):
     b.client.loop_misc()
     b.fence(b)  # the acknowledgements are there
     b.drop()
+    # Before the server sees the end it sends to b, and what it sent it marks.
+    equal(a.message().payload, b"gone", "the will of the lost connection")
     a.publish(cast.topic(), "5", 1)
     again = durable(cast, version, b.client_id)
     found = [(m.payload.decode(), m.dup) for m in again.fence(a)]
