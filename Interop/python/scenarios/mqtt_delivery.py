@@ -86,7 +86,8 @@ def overlapping(cast: Cast, version: int):
     b.subscribe(cast.topic("a"), 1)
     b.subscribe(cast.topic("+"), 2)
     a.publish(cast.topic("a"), "x", 2)
-    found = b.fence(a)
+    # Paho hands a message of quality 2 over with PUBREL, which a later one of quality 1 may overtake.
+    found = [b.message(), *b.fence(a)]
     require(found and max(message.qos for message in found) == 2, f"qualities {[m.qos for m in found]}")
     b.unsubscribe(cast.topic("a"))
     a.publish(cast.topic("a"), "y", 1)
