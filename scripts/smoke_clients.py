@@ -38,9 +38,11 @@ def liveroom() -> None:
         one.sendall(join)
         assert read(one, len(join)) == join
         said = struct.pack("<IH", len(text), 2) + text
-        # The second connection is a member once it hears the first; it may hear it come in, too.
+        # The second connection is a member once it hears itself come in; a text before that would pass it by.
+        two.sendall(join)
+        assert read(two, len(join)) == join
+        one.sendall(said)
         while True:
-            one.sendall(said)
             header = read(two, 6)
             body = read(two, struct.unpack("<IH", header)[0])
             if header + body == said:
