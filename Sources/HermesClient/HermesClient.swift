@@ -18,41 +18,41 @@ public import NIOCore
 /// }
 /// ```
 ///
-/// The client connects again by itself. What was sent and not acknowledged is sent again under the same client id, so
-/// that it arrives once; what came meanwhile follows from the inbox.
+/// The client reconnects by itself. It sends unacknowledged messages again under their client ids, so that they arrive
+/// once. Missed events follow from the inbox.
 public final class HermesClient: Sendable {
-    /// How a client behaves.
+    /// A client's settings.
     public struct Configuration: Sendable {
-        /// The server's Delimited port; its HTTP port with a ``webSocketPath``.
+        /// The server's Delimited port or, with a ``webSocketPath``, its HTTP port.
         public var server: ServerAddress
-        /// The path of the server's WebSocket, "/ws" as a rule; nil: no WebSocket.
+        /// The path of the server's WebSocket, usually "/ws"; nil: no WebSocket.
         public var webSocketPath: String?
         /// The device that the client runs on.
         public var device: DeviceDescription
-        /// When to show the server that the client is alive.
+        /// When to send heartbeats.
         public var heartbeat: HeartbeatPolicy
-        /// When to connect again.
+        /// When to reconnect.
         public var reconnect: ReconnectPolicy
-        /// The app's state and the network's.
+        /// The state of the app and of the network.
         public var conditions: DeviceConditions
-        /// How long a request may take, reconnects included.
+        /// The time limit of a request, reconnects included.
         public var requestTimeout: Duration
-        /// How long a message may wait for its receipt, reconnects included.
+        /// The time limit for a message's receipt, reconnects included.
         public var sendTimeout: Duration
-        /// What the app kept of an earlier run; nil: the server's record of the device counts. Not needed with a ``store``.
+        /// The cursor of an earlier run; nil: the server's record of the device. Not needed with a ``store``.
         public var cursor: Cursor?
-        /// Where the client keeps what must outlive it: the ``HermesClient/outbox``, the cursor, the last entries. Nil:
-        /// nowhere, so that what waits in the outbox ends with the client.
+        /// The store for what must outlive the client: the ``HermesClient/outbox``, the cursor, the last entries. Nil:
+        /// nothing outlives it.
         public var store: (any LocalStore)?
-        /// How much the ``HermesClient/outbox`` holds.
+        /// The limits of the ``HermesClient/outbox``.
         public var outboxLimits: OutboxLimits
-        /// How many of the entries that the app has taken the ``store`` keeps, for ``HermesClient/recentEvents``.
+        /// The number of taken entries that the ``store`` keeps, for ``HermesClient/recentEvents``.
         public var maxRecentEvents: Int
-        /// How long the answer to a login is awaited before the connection is given up.
+        /// How long to wait for the answer to a login before the connection is given up.
         public var loginTimeout: Duration
-        /// How often the client tells the server how deliveries and connections went, per kind of network; nil: never.
+        /// How often the client reports statistics of deliveries and connections, per kind of network; nil: never.
         public var statisticsInterval: Duration?
-        /// The longest frame that is accepted from the server, in bytes.
+        /// The longest frame accepted from the server, in bytes.
         public var maxFrameBytes: Int
 
         /// Creates a configuration with the defaults for an app.
@@ -77,10 +77,10 @@ public final class HermesClient: Sendable {
         /// Creates a configuration for a server's WebSocket, with the defaults for an app.
         ///
         /// - Parameters:
-        ///   - webSocket: `wss://host[:port][/path]`, or `ws://` without encryption; the port is 443 or 80 and the path
-        ///     `/ws` unless told.
+        ///   - webSocket: `wss://host[:port][/path]`, or `ws://` without encryption; the default port is 443 or 80, the
+        ///     default path `/ws`.
         ///   - device: the device that the client runs on.
-        /// - Returns: nil if the text is no such address.
+        /// - Returns: nil if the text is not such an address.
         public init?(webSocket: String, device: DeviceDescription) {
             guard let (server, path) = ServerAddress.ofWebSocket(webSocket) else { return nil }
             self.init(server: server, device: device)
@@ -88,7 +88,7 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// What is sent whenever there is a connection.
+    /// The messages to send whenever there is a connection.
     public let outbox: Outbox
 
     let driver: ConnectionDriver<DelimitedLink>
@@ -98,10 +98,10 @@ public final class HermesClient: Sendable {
     /// Creates a client that is not connected yet.
     ///
     /// - Parameters:
-    ///   - configuration: how the client behaves.
-    ///   - eventLoop: where its connection lives; nil: one of the process's shared loops.
-    ///   - logger: where it tells what it does, at debug level; no contents, no secrets.
-    /// - Throws: HermesClientError if the TLS options make no sense, or what the store throws if it cannot be read.
+    ///   - configuration: the client's settings.
+    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
+    ///   - logger: gets messages at debug level, without contents or secrets.
+    /// - Throws: HermesClientError if the TLS options are invalid, or the store's error if it cannot be read.
     public init(
         _ configuration: Configuration,
         eventLoop: (any EventLoop)? = nil,
@@ -142,11 +142,11 @@ public final class HermesClient: Sendable {
         )
     }
 
-    /// Logs in, runs the body, and closes the connection at its end, however it ends.
+    /// Logs in, runs the body, and then closes the connection, even if the body throws.
     ///
-    /// If the body returns, the event that it got last counts as taken; if it throws, that event comes again.
+    /// If the body returns, the last event counts as taken; if it throws, that event comes again.
     ///
-    /// - Throws: what the body throws; HermesClientError if the login is refused or the policy gives up.
+    /// - Throws: the body's error; HermesClientError if the login is refused or the policy gives up.
     public nonisolated(nonsending) static func withClient<Result>(
         _ configuration: Configuration,
         _ credential: Credential,
@@ -167,10 +167,11 @@ public final class HermesClient: Sendable {
 
     deinit { driver.abandon() }
 
-    /// Connects and logs in; from then on the client stays logged in until `close`, or until the server ends it for good.
+    /// Connects and logs in. From then on the client stays logged in until `close`, or until the server ends the login
+    /// for good.
     ///
-    /// A client that is logged in with another credential is closed first: nothing of one account goes to another. What the
-    /// app had not taken of its inbox comes again when it logs in again.
+    /// A client that is logged in with another credential is closed first. Entries that the app had not taken come
+    /// again when that account logs in again.
     ///
     /// - Returns: the session; its token is for the next login.
     /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
@@ -199,7 +200,7 @@ public final class HermesClient: Sendable {
 
     /// Waits until the client has stopped; closes it if the task is cancelled.
     ///
-    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
+    /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws {
         do {
             try await driver.waitUntilStopped()
@@ -208,20 +209,20 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// Waits until the client has stopped, and leaves it as it is if the task is cancelled: for who has to say what became of
-    /// the last event when it closes.
+    /// Waits until the client has stopped. A cancelled task leaves the client open, so that its owner can close it and
+    /// say whether the last event was taken.
     ///
-    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it; CancellationError.
+    /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
     package func stopped() async throws { try await driver.waitUntilStopped() }
 
-    /// Closes the connection. The event that the app got last counts as taken.
+    /// Closes the connection. The last event counts as taken.
     public func close() async {
         await close(takingLastEvent: true)
     }
 
     /// Closes the connection.
     ///
-    /// - Parameter takingLastEvent: whether the app is done with the event that it got last; if not, it comes again.
+    /// - Parameter takingLastEvent: whether the app is done with the last event; if not, it comes again.
     public func close(takingLastEvent: Bool) async {
         var isKept = takingLastEvent
         if takingLastEvent { isKept = await keepLastEvent() }
@@ -234,7 +235,7 @@ public final class HermesClient: Sendable {
         get async { await driver.session }
     }
 
-    /// Up to where the app has taken the inbox; nil before the first login.
+    /// The place up to which the app has taken the inbox; nil before the first login.
     public var cursor: Cursor? {
         get async {
             let inbox = await driver.link.inbox
@@ -242,13 +243,13 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// The connection's states from now on, the present one first; each call gives a sequence of its own, which ends when
-    /// the client stops the next time, or is gone.
+    /// The connection's states from now on, the present one first. Each call returns its own stream, which ends when
+    /// the client next stops, or is gone.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
-    /// What happens, each once and in order; for one loop of the app's. Ends when the client has stopped.
+    /// The client's events, each once and in order, for a single loop. Ends when the client has stopped.
     ///
-    /// An inbox entry counts as taken, and is acknowledged to the server, when the app asks for the next one.
+    /// An inbox entry counts as taken, and is acknowledged to the server, when the app asks for the next event.
     public var events: ClientEvents<InboxEvent> {
         ClientEvents {
             let isKept = await self.keepLastEvent()
@@ -256,16 +257,16 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// The last inbox entries that the app took, in this run and those before, oldest first; none without a store.
+    /// The last inbox entries that the app took, in this run and earlier ones, oldest first; empty without a store.
     public var recentEvents: [InboxEvent] { journal?.recent ?? [] }
 
-    /// Why what the app took could not be written to the ``Configuration/store``; nil: it could. Meanwhile it is not
-    /// acknowledged to the server either, so that it comes again after a restart of the app, and nothing is lost.
+    /// Why the ``Configuration/store`` cannot be written; nil if it can. Meanwhile nothing is acknowledged to the
+    /// server: the entries come again after a restart of the app.
     public var storeError: HermesClientError? { journal?.failure }
 
-    /// Writes down that the app has taken the event that it got last: before the server may forget it.
+    /// Stores that the app has taken the last event, before the server may forget it.
     ///
-    /// - Returns: false if it could not be written.
+    /// - Returns: false if the store could not be written.
     private func keepLastEvent() async -> Bool {
         guard let journal, let last = await driver.lastEvent() else { return true }
         return await journal.taken(last.event, of: last.session, isCurrent: last.isCurrent)
@@ -273,20 +274,20 @@ public final class HermesClient: Sendable {
 }
 
 extension ConnectionDriver where Link == DelimitedLink {
-    /// What the server is not known to have of what was counted; taken out.
+    /// Removes and returns the counts that the server may not have.
     func unsentStatistics() -> Hermes_V1_Statistics? {
         let unsent = link.statistics.counter.unsent(appVersion: link.statistics.appVersion)
         link.statistics.counter = DeliveryCounter()
         return unsent
     }
 
-    /// What the app got last and may be done with, of whose inbox it is, and whether it has a place there still.
+    /// The event that the app got last, its session, and whether its seq still counts.
     func lastEvent() -> (event: DelimitedLink.Event, session: Session, isCurrent: Bool)? {
         guard let handedOver, let session, handedOver.seq > 0 else { return nil }
         return (handedOver, session, link.isCurrent(handedOver))
     }
 
-    /// Whether the client is logged in with this credential, or about to be.
+    /// Whether the client is logged in, or logging in, with this credential.
     func isStarted(with credential: Credential) -> Bool {
         switch machine.state {
         case .idle, .stopped, .lost(_, next: .stop): false

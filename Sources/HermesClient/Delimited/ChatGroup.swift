@@ -5,55 +5,56 @@ import HermesWire
 
 /// A group.
 public struct ChatGroup: Hashable, Sendable {
-    /// Names it, as in ``Conversation/group(id:)``.
+    /// The group's id, as in ``Conversation/group(id:)``.
     public var id: UInt32
-    /// 1 to 64 characters.
+    /// The name: 1 to 64 characters.
     public var name: String
-    /// Where its picture is; empty: it has none.
+    /// The URL of the group's picture; empty if it has none.
     public var avatarURL: String
-    /// Whether nobody but the owner and administrators may talk.
+    /// Whether only the owner and administrators may send messages.
     public var isMuted: Bool
-    /// How many are in it.
+    /// The number of members.
     public var memberCount: Int
-    /// Who is in it; only from ``HermesClient/HermesClient/group(id:)``.
+    /// The members; filled in by ``HermesClient/HermesClient/group(id:)`` alone.
     public var members: [GroupMember]
-    /// In milliseconds since 1970.
+    /// The time at which the group was created, in milliseconds since 1970.
     public var createdAtMilliseconds: Int64
 }
 
-/// Somebody in a group.
+/// A member of a group.
 public struct GroupMember: Hashable, Sendable {
-    /// What a member may do.
+    /// A member's rights.
     public enum Role: Hashable, Sendable {
-        /// May talk.
+        /// May send messages.
         case member
-        /// May add, remove and mute members and change the group, too.
+        /// May also add, remove and mute members and change the group.
         case administrator
-        /// May change roles and dissolve the group, too.
+        /// May also change roles and dissolve the group.
         case owner
         /// A role that this version does not know.
         case unknown
     }
 
-    /// Whose.
+    /// The member's account.
     public var uid: UInt32
-    /// The name for people.
+    /// The member's name.
     public var nickName: String
-    /// What the member may do.
+    /// The member's rights.
     public var role: Role
-    /// May not talk before this moment, in milliseconds since 1970; 0: may talk.
+    /// The member may not send messages before this time, in milliseconds since 1970; 0 if not muted.
     public var mutedUntilMilliseconds: Int64
 }
 
 // MARK: - Groups
 extension HermesClient {
-    /// Creates a group; one is its owner.
+    /// Creates a group, whose owner is the caller.
     ///
-    /// Not sent again if the connection is lost meanwhile, for there would be two then; see ``groups()``.
+    /// The request is not sent again after a lost connection, because that could create a second group; see
+    /// ``groups()``.
     ///
     /// - Parameters:
     ///   - name: 1 to 64 characters.
-    ///   - uids: who is in it from the start, besides oneself; at most 499.
+    ///   - uids: the members besides the caller; at most 499.
     public func createGroup(named name: String, with uids: [UInt32] = []) async throws -> ChatGroup {
         try await group(replay: .never) { request in
             request.create.name = name
@@ -61,12 +62,12 @@ extension HermesClient {
         }
     }
 
-    /// A group of one's own, with its members.
+    /// Fetches a group with its members.
     ///
-    /// - Throws: HermesClientError `.notFound` if one is in no such group.
+    /// - Throws: HermesClientError `.notFound` if the caller is in no group with this id.
     public func group(id: UInt32) async throws -> ChatGroup { try await group { $0.get.groupID = id } }
 
-    /// The groups that one is in, by id, without their members.
+    /// Fetches the groups that the caller is a member of, by id, without their members.
     public func groups() async throws -> [ChatGroup] {
         var groups: [ChatGroup] = []
         while true {
@@ -80,13 +81,13 @@ extension HermesClient {
         }
     }
 
-    /// Changes a group; nil stays as it is. For the owner and administrators.
+    /// Changes a group; nil leaves a value as it is. Only the owner and administrators may.
     ///
     /// - Parameters:
     ///   - name: 1 to 64 characters.
     ///   - avatarURL: at most 1,024 bytes.
-    ///   - isMuted: whether nobody but the owner and administrators may talk.
-    /// - Throws: HermesClientError `.forbidden` if one may not.
+    ///   - isMuted: whether only the owner and administrators may send messages.
+    /// - Throws: HermesClientError `.forbidden` if the caller may not change the group.
     @discardableResult
     public func changeGroup(
         id: UInt32,
@@ -102,9 +103,9 @@ extension HermesClient {
         }
     }
 
-    /// Adds and removes members of a group; at most 499 each. For the owner and administrators.
+    /// Adds and removes members of a group; at most 499 each. Only the owner and administrators may.
     ///
-    /// - Throws: HermesClientError `.forbidden` if one may not.
+    /// - Throws: HermesClientError `.forbidden` if the caller may not.
     public func changeMembers(
         ofGroup id: UInt32,
         adding added: [UInt32] = [],
@@ -116,22 +117,22 @@ extension HermesClient {
         }
     }
 
-    /// Gives a member another role, or mutes it. For the owner; muting for administrators, too.
+    /// Changes a member's role, or mutes the member. Only the owner may change roles; administrators may mute.
     ///
-    /// - Parameter member: its uid, and how it is to be.
-    /// - Throws: HermesClientError `.forbidden` if one may not.
+    /// - Parameter member: the member's uid, with the new role and mute.
+    /// - Throws: HermesClientError `.forbidden` if the caller may not.
     public func changeRole(inGroup id: UInt32, of member: GroupMember) async throws {
         try await changeMembers(ofGroup: id) { $0.changeRoles = [member.wire] }
     }
 
-    /// Leaves a group; its owner must dissolve it or make somebody else the owner before.
+    /// Leaves a group. The owner must first dissolve it or make another member the owner.
     public func leaveGroup(id: UInt32) async throws {
         var request = Hermes_V1_GroupRequest()
         request.leave.groupID = id
         _ = try await result(of: .group(request), replay: .never)
     }
 
-    /// Ends a group for everybody. For the owner.
+    /// Dissolves a group. Only the owner may.
     public func dissolveGroup(id: UInt32) async throws {
         var request = Hermes_V1_GroupRequest()
         request.dissolve.groupID = id

@@ -3,36 +3,37 @@
 
 import HermesWire
 
-/// Somebody in one's list of contacts, or on the way into or out of it.
+/// An entry of the account's contact list: a contact, a request or a blocked account.
 public struct Contact: Hashable, Sendable {
-    /// How the two stand to each other.
+    /// The relation between the two accounts.
     public enum State: Hashable, Sendable {
-        /// Both agreed.
+        /// Both accounts agreed.
         case accepted
-        /// One asked the other, who has not answered.
+        /// This account asked; the other has not answered.
         case requested
-        /// The other asks.
+        /// The other account asked; this one has not answered.
         case incoming
-        /// One blocked the other.
+        /// This account blocked the other.
         case blocked
         /// A state that this version does not know.
         case unknown
     }
 
-    /// The other's account.
+    /// The other account.
     public var account: Account
-    /// How the two stand to each other.
+    /// The relation between the two accounts.
     public var state: State
 }
 
 // MARK: - Contacts
 extension HermesClient {
-    /// Asks somebody for contact; if they have asked already, that is a yes.
+    /// Asks an account for contact. If that account has asked already, this accepts its request.
     ///
     /// - Parameters:
-    ///   - uid: whom.
-    ///   - message: what they are told, at most 256 bytes.
-    /// - Throws: HermesClientError `.forbidden` if one of the two blocks the other; `.notFound` if there is no such account.
+    ///   - uid: the account to ask.
+    ///   - message: a text for the request, at most 256 bytes.
+    /// - Throws: HermesClientError `.forbidden` if one of the two accounts blocks the other; `.notFound` if there is no
+    ///   such account.
     public func requestContact(with uid: UInt32, message: String = "") async throws {
         try await contact { request in
             request.add.uid = uid
@@ -40,13 +41,13 @@ extension HermesClient {
         }
     }
 
-    /// Answers somebody who asked.
+    /// Answers a contact request.
     ///
     /// - Parameters:
-    ///   - uid: who asked.
-    ///   - accepts: yes or no.
-    ///   - message: what they are told, at most 256 bytes.
-    /// - Throws: HermesClientError `.notFound` if they did not ask.
+    ///   - uid: the account that asked.
+    ///   - accepts: whether to accept.
+    ///   - message: a text for the answer, at most 256 bytes.
+    /// - Throws: HermesClientError `.notFound` if that account did not ask.
     public func answerContact(from uid: UInt32, accepts: Bool, message: String = "") async throws {
         // What was declined cannot be declined again.
         try await contact(replay: accepts ? .always : .never) { request in
@@ -56,20 +57,20 @@ extension HermesClient {
         }
     }
 
-    /// Ends a contact for both, or takes a request back.
+    /// Ends a contact for both accounts, or withdraws a request.
     ///
-    /// - Throws: HermesClientError `.notFound` if there is none.
+    /// - Throws: HermesClientError `.notFound` if there is neither.
     public func removeContact(_ uid: UInt32) async throws {
         try await contact(replay: .never) { $0.remove.uid = uid }
     }
 
-    /// From now on neither messages nor requests of this account arrive.
+    /// Blocks an account: its messages and requests are refused from now on.
     public func block(_ uid: UInt32) async throws { try await contact { $0.block.uid = uid } }
 
-    /// The reverse of ``block(_:)``.
+    /// Ends a block.
     public func unblock(_ uid: UInt32) async throws { try await contact { $0.unblock.uid = uid } }
 
-    /// All contacts by uid, with those who ask, are asked or are blocked.
+    /// Fetches all contacts, requests and blocked accounts, by uid.
     public func contacts() async throws -> [Contact] {
         var contacts: [Contact] = []
         while true {

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a client proves who it is.
+/// The proof of identity that a client logs in with.
 public enum Credential: Hashable, Sendable {
-    /// Creates an account: a name of 1 to 64 characters, unique without regard to case, and a password of 6 to 256 bytes;
-    /// and the code of an invitation where the server asks for one (``HermesClientError/Code/invitationRequired``).
+    /// Creates an account. The name has 1 to 64 characters and is unique without regard to case; the password has 6 to
+    /// 256 bytes. `invitation` is required if the server asks for one (``HermesClientError/Code/invitationRequired``).
     case register(nickName: String, password: String, invitation: String = "")
     /// A name and its password.
     case password(nickName: String, password: String)
-    /// A token that an earlier login gave.
+    /// A token from an earlier login.
     case token(String)
 }

@@ -6,7 +6,7 @@ import NIOCore
 
 // MARK: - The inbox
 extension DelimitedLink {
-    /// The server goes on with the inbox where it should, or it is another one.
+    /// The session began: the server continues the inbox, has another one, or has lost entries.
     mutating func inboxBegan(_ session: Hermes_V1_Session, now: NIODeadline, effects: inout Effects) {
         if let owner, owner != session.uid { changeOwner(&effects) }
         owner = session.uid
@@ -31,7 +31,7 @@ extension DelimitedLink {
         effects.append(.event(Event(epoch: 0, seq: 0, event: .inboxReset)))
     }
 
-    /// Another account logged in: nothing of the one before is for it.
+    /// Another account logged in: drops what belongs to the one before.
     private mutating func changeOwner(_ effects: inout Effects) {
         inbox = InboxTracker()
         incarnation &+= 1
@@ -43,7 +43,7 @@ extension DelimitedLink {
         effects.append(.forgetEvents)
     }
 
-    /// Whether the event's seq is one of the inbox as it is now.
+    /// Whether the event's seq counts in the present inbox.
     func isCurrent(_ event: Event) -> Bool {
         guard event.seq > 0, event.epoch == inbox.epoch else { return false }
         if event.incarnation == incarnation { return true }
@@ -90,10 +90,10 @@ extension DelimitedLink {
         drain(&effects)
     }
 
-    /// No room's name is longer.
+    /// The longest room name, in bytes.
     private static var maxRoomBytes: Int { 64 }
 
-    /// Tells the app before a push to a room which ones before it did not arrive.
+    /// Before a push to a room, tells the app which earlier ones did not arrive.
     mutating func track(_ room: Hermes_V1_RoomEvent, effects: inout Effects) {
         if case .kicked = room.event { topics.forget(room.room) }
         guard room.topicSeq > 0, room.room.utf8.count <= Self.maxRoomBytes,
@@ -105,7 +105,7 @@ extension DelimitedLink {
         effects.append(.event(Event(epoch: 0, seq: 0, event: gap)))
     }
 
-    /// Makes the tracker's outputs into effects.
+    /// Turns the tracker's outputs into effects.
     mutating func drain(_ effects: inout Effects) {
         if inbox.counts != InboxCounts() {
             statistics.counter.noticed(inbox.counts, date: WallClock.milliseconds())

@@ -24,103 +24,104 @@ struct DelimitedLink: ConnectionLink {
     struct Event: Sendable {
         /// The epoch that the seq belongs to.
         var epoch: UInt64
-        /// The entry's seq; 0 where the event is not of the inbox.
+        /// The entry's seq; 0 if the event is not an inbox entry.
         var seq: UInt64
-        /// Tells inboxes apart in which the seq means different things: the account's, or what the server made of it.
+        /// Numbers the inboxes: a seq of one inbox means nothing in another. It changes with the account and when the
+        /// server begins anew.
         var incarnation: UInt64 = 0
         var event: InboxEvent
-        /// The entry as it came; nil where it is not kept.
+        /// The entry as it arrived; nil if it is not kept.
         var source: Hermes_V1_Event?
-        /// The app has got it before, under another seq.
+        /// The app has seen this entry before, under another seq.
         var isRepeat = false
-        /// How long the frame was that it came in.
+        /// The length of the frame that carried the event.
         var bytes = 0
     }
 
     /// An entry of the inbox.
     struct Entry: Sendable {
         var event: InboxEvent
-        /// When the server committed it, in milliseconds since 1970.
+        /// The time of the commit, in milliseconds since 1970.
         var serverTime: Int64
         var source: Hermes_V1_Event?
         var bytes: Int
     }
 
-    /// Packets that the link itself awaits answers for.
+    /// Ids of packets whose answers the link itself awaits.
     enum ID {
         static let authentication: UInt64 = 1
         static let heartbeat: UInt64 = 2
         static let presence: UInt64 = 3
         static let synchronize: UInt64 = 4
         static let statistics: UInt64 = 6
-        /// From here on: entering rooms again. The app's requests never come so far.
+        /// The first id for entering rooms again, far above the ids of the app's requests.
         static let firstReturn: UInt64 = 1 << 63
     }
 
     let maxFrameBytes: Int
-    /// The longest frame that the server takes, as it told at the login; nil: it did not say.
+    /// The longest frame that the server accepts, as told at the login; nil if it did not say.
     private var serverMaxFrameBytes: Int?
     let device: DeviceDescription
     var credential: Credential?
-    /// A register went out whose answer was not seen: the account may exist.
+    /// A registration was sent and its answer was not seen: the account may exist.
     private var mayBeRegistered = false
     private var registerIsUnanswered = false
     var inbox: InboxTracker<Entry>
-    /// Counts the inboxes, see ``Event/incarnation``.
+    /// The number of the present inbox, see ``Event/incarnation``.
     var incarnation: UInt64 = 0
     /// Events of these incarnations keep their place up to this seq.
     var carried: (since: UInt64, upTo: UInt64)?
-    /// What went to the app.
+    /// The entries that were handed to the app.
     var seen = SeenEntries()
-    /// Whose the inbox is, where that is known before the login.
+    /// The inbox's account, if it is known before the login.
     var owner: UInt32?
-    /// The credential is the owner's, so that the server may be told where the inbox stands.
+    /// The credential belongs to the owner, so the login may tell the server the cursor.
     var isOwnerCertain = true
-    /// Events keep the entry as it came.
+    /// Whether events keep the entry as it arrived.
     private(set) var keepsSources = false
-    /// Keeps that the server lost what was behind this place.
+    /// Stores that the server lost the entries after this cursor.
     private(set) var keepRewound: (@Sendable (Cursor) -> Void)?
-    /// Tells who has logged in.
+    /// Called after each login.
     var loggedIn: (@Sendable (Session) -> Void)?
-    /// Tells that there will be no further connection.
+    /// Called when there will be no further connection.
     var tellStopped: (@Sendable () -> Void)?
-    /// What the app wanted to log in with last; the present ``credential`` may be a token that came of it.
+    /// The credential that the app last passed; ``credential`` may be a token that this one yielded.
     private var requested: Credential?
     /// The client ids of sends whose receipts are awaited, by packet id.
     private(set) var sending: [UInt64: String] = [:]
-    /// The client ids of what is in the outbox.
+    /// The client ids of the messages in the outbox.
     var outgoing: Set<String> = []
     var statistics: LinkStatistics
-    /// When the login was sent, by the device's clock in milliseconds since 1970.
+    /// When the login was sent, by the device's clock, in milliseconds since 1970.
     private var askedAt: Int64 = 0
     private var strayLogins = StrayLogins() {
         didSet { if strayLogins.unanswered != oldValue.unanswered { keepLogins?(strayLogins.unanswered) } }
     }
-    /// Keeps them for the next run of the app.
+    /// Stores the unanswered logins for the next run of the app.
     private var keepLogins: (@Sendable ([Int64]) -> Void)?
-    /// Given by the server with its advice to reconnect; for the next login.
+    /// The ticket from the server's reconnect advice, for the next login.
     private var ticket: [UInt8] = []
-    /// Rooms whose enter is unanswered, by packet id.
+    /// Rooms that the app is entering, by packet id.
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
-    /// Entered on the next connection again.
+    /// Rooms to enter again on the next connection.
     var rooms: [String: RoomUser] = [:]
     /// Rooms that are being entered again, by packet id.
     private var returning: [UInt64: String] = [:]
     private var lastReturn = ID.firstReturn
-    /// Where the numbers of pushes to rooms stand.
+    /// The last push numbers of the rooms.
     var topics = TopicTracker()
-    /// Watched on the next connection again.
+    /// Accounts to watch again on the next connection.
     var watched: Set<UInt32> = []
-    /// The server hands messages to the push service at once while the app is not in front of its user.
+    /// The app's state. The server pushes messages at once while the app is not in the foreground.
     private var appState = DeviceConditions.AppState.foreground
     var outputs: [InboxTracker<Entry>.Output] = []
 
-    /// So much waits for the app.
+    /// The number of events that wait for the app.
     private var backlog = 0
     private var backlogBytes = 0
-    /// Of the frame that is looked at.
+    /// The length of the frame that is being handled.
     private(set) var frameBytes = 0
-    /// A login is unanswered.
+    /// Whether a login is unanswered.
     private var isAuthenticating = false
 
     init(device: DeviceDescription, cursor: Cursor?, maxFrameBytes: Int, statisticsInterval: Duration?) {
@@ -130,7 +131,7 @@ struct DelimitedLink: ConnectionLink {
         inbox = InboxTracker(epoch: cursor?.epoch ?? 0, taken: cursor?.seq ?? 0)
     }
 
-    /// The app logs in, perhaps as somebody else than before.
+    /// The app logs in, perhaps with another account.
     mutating func logIn(_ new: Credential) {
         if owner != nil, new != credential { isOwnerCertain = false }
         credential = new
@@ -139,17 +140,17 @@ struct DelimitedLink: ConnectionLink {
         ticket = []
     }
 
-    /// Whether the app logs in as it did before.
+    /// Whether the app passes the same credential as before.
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
-    /// The inbox goes on where an earlier run of the app left it.
+    /// Continues the inbox where an earlier run of the app left it.
     ///
     /// - Parameters:
-    ///   - cursor: up to where the app took it; nil: unknown.
-    ///   - owner: whose inbox that was; nil: unknown.
+    ///   - cursor: the last entry that the app took; nil if unknown.
+    ///   - owner: the inbox's account; nil if unknown.
     ///   - isCertain: whether the credential is the owner's. If not, that shows after the login.
-    ///   - recent: what the app took last, oldest first.
-    ///   - keepRewound: keeps that the server lost what was behind this place.
+    ///   - recent: the last entries that the app took, oldest first.
+    ///   - keepRewound: stores that the server lost the entries after this cursor.
     mutating func resume(
         _ cursor: Cursor?,
         of owner: UInt32?,
@@ -165,11 +166,11 @@ struct DelimitedLink: ConnectionLink {
         if let cursor, inbox.epoch == 0 { inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq) }
     }
 
-    /// Logins of an earlier run of the app may be on their way still.
+    /// Takes over the logins of an earlier run of the app that may still reach the server.
     ///
     /// - Parameters:
     ///   - logins: see ``StrayLogins/unanswered``.
-    ///   - keep: keeps those of this run for the next one.
+    ///   - keep: stores those of this run for the next one.
     mutating func remember(unanswered logins: [Int64], keep: @escaping @Sendable ([Int64]) -> Void) {
         strayLogins = StrayLogins(unanswered: logins)
         keepLogins = keep
@@ -322,7 +323,7 @@ struct DelimitedLink: ConnectionLink {
         if bytes < Backlog.maxBytes / 4, count < Backlog.maxEvents / 4 { inbox.isFull = false }
     }
 
-    /// Whether there is room for what matters only now.
+    /// Whether another ephemeral event may wait for the app.
     private var hasRoom: Bool { backlog < Backlog.maxEphemeral && backlogBytes < Backlog.maxBytes }
 
     private func ephemeral(_ event: InboxEvent) -> Event { Event(epoch: 0, seq: 0, event: event, bytes: frameBytes) }
@@ -365,7 +366,7 @@ extension DelimitedLink {
         return description
     }
 
-    /// Keeps what has to be said again on the next connection.
+    /// Keeps what must be repeated on the next connection.
     private mutating func remember(_ request: Request, id: UInt64) {
         switch request {
         case .send(let send):
@@ -389,7 +390,7 @@ extension DelimitedLink {
         }
     }
 
-    /// A packet of the link's own was answered.
+    /// One of the link's own packets was answered.
     private mutating func answered(
         _ result: Hermes_V1_Result,
         id: UInt64,
@@ -477,7 +478,7 @@ extension DelimitedLink {
         )
     }
 
-    /// The longest interval of heartbeats for which a server does not take the client for gone; nil: there is none.
+    /// The longest heartbeat interval that stays below the server's idle timeout; nil if there is no timeout.
     private static func longestInterval(idleTimeout: Duration) -> Duration? {
         // Time for three heartbeats of which two are lost; half the time where there is less.
         idleTimeout == .zero ? nil : max(idleTimeout / 2, idleTimeout - .seconds(30))
@@ -501,7 +502,7 @@ extension DelimitedLink {
         effects.append(.answer(id: id, .success(.result(result))))
     }
 
-    /// The server answered whether one is in a room again; one that is not is told so, as by a kick.
+    /// The server answered a request to enter a room again. A refusal reaches the app as a kick.
     private mutating func returned(to room: String, _ result: Hermes_V1_Result, effects: inout Effects) {
         guard result.hasError, rooms.removeValue(forKey: room) != nil else { return }
         topics.forget(room)

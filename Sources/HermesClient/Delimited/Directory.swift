@@ -7,34 +7,34 @@ public struct Account: Hashable, Sendable {
     public var uid: UInt32
     /// The account's name.
     public var nickName: String
-    /// May be empty.
+    /// The URL of the account's picture; may be empty.
     public var avatarURL: String
-    /// Whether one of its devices is connected.
+    /// Whether one of the account's devices is connected.
     public var isOnline: Bool
 }
 
-/// A device of one's own account.
+/// A device of the caller's account.
 public struct Device: Hashable, Sendable {
-    /// What the device calls itself.
+    /// The device's id.
     public var id: String
-    /// For people.
+    /// The device's name for people.
     public var name: String
-    /// For example "iOS 18.2".
+    /// The platform, for example "iOS 18.2".
     public var platform: String
-    /// Whether it is connected.
+    /// Whether the device is connected.
     public var isOnline: Bool
-    /// In milliseconds since 1970.
+    /// The last time at which the device was connected, in milliseconds since 1970.
     public var lastSeenMilliseconds: Int64
-    /// Whether it is this one.
+    /// Whether it is the device that asks.
     public var isCurrent: Bool
 }
 
-/// Whether somebody is there.
+/// Whether an account is online.
 public struct Presence: Hashable, Sendable {
-    /// Whose.
+    /// The account.
     public var uid: UInt32
-    /// Whether a device is connected.
+    /// Whether one of its devices is connected.
     public var isOnline: Bool
-    /// When the last device went away, in milliseconds since 1970; 0 while online or if unknown.
+    /// When the last device disconnected, in milliseconds since 1970; 0 while online or if unknown.
     public var lastSeenMilliseconds: Int64
 }

@@ -10,26 +10,26 @@ extension HermesClient {
     ///
     /// - Parameters:
     ///   - text: at most 64 KiB of UTF-8.
-    ///   - conversation: where it goes.
+    ///   - conversation: the recipient or group.
     /// - Returns: the receipt, once the server has committed the message.
-    /// - Throws: HermesClientError if the server refuses it or the time is up; CancellationError.
+    /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
     @discardableResult
     public func send(_ text: String, to conversation: Conversation) async throws -> Receipt {
         try await send(.text(text), to: conversation)
     }
 
-    /// Sends a message. Messages of one task arrive in the order of the calls.
+    /// Sends a message and waits for its receipt. Messages of one task arrive in the order of the calls.
     ///
-    /// Waits for the receipt; a message that is to be sent later if there is no connection now belongs into the ``outbox``.
+    /// Use the ``outbox`` for a message that may be sent later if there is no connection now.
     ///
     /// - Parameters:
-    ///   - content: what it says.
-    ///   - conversation: where it goes.
+    ///   - content: the message's content.
+    ///   - conversation: the recipient or group.
     ///   - attributes: the application's own pairs; at most 32, 4 KiB in all.
     ///   - clientID: makes sending again safe, also in a later run of the app: 1 to 64 bytes; nil: a random one.
-    ///   - expiresAfter: not delivered after this time, in whole seconds; nil: the server's retention.
+    ///   - expiresAfter: the message is not delivered after this time, in whole seconds; nil: the server's retention.
     /// - Returns: the receipt, once the server has committed the message.
-    /// - Throws: HermesClientError if the server refuses it or the time is up; CancellationError.
+    /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
     @discardableResult
     public func send(
         _ content: MessageContent,
@@ -44,7 +44,7 @@ extension HermesClient {
         return Receipt(receipt)
     }
 
-    /// Moves one's mark: all messages up to this conversation seq are read.
+    /// Marks all messages up to this conversation seq as read.
     public func markRead(_ conversation: Conversation, upToSeq: UInt64) async throws {
         var request = Hermes_V1_MarkRead()
         request.conversation = conversation.wire
@@ -52,7 +52,7 @@ extension HermesClient {
         _ = try await result(of: .markRead(request), replay: .always)
     }
 
-    /// Takes a message of one's own back, within the server's time for that.
+    /// Recalls one of the account's own messages, within the time that the server allows.
     public func recall(messageID: String, in conversation: Conversation) async throws {
         var request = Hermes_V1_Recall()
         request.conversation = conversation.wire
@@ -60,7 +60,7 @@ extension HermesClient {
         _ = try await result(of: .recall(request), replay: .always)
     }
 
-    /// Tells that the user is typing, or stopped; nothing happens without a connection.
+    /// Tells the others that the user is typing, or stopped. Does nothing without a connection.
     public func setTyping(_ isTyping: Bool, in conversation: Conversation) async {
         var request = Hermes_V1_Typing()
         request.conversation = conversation.wire
@@ -68,10 +68,10 @@ extension HermesClient {
         await driver.sendIfLive(.typing(request))
     }
 
-    /// Reads stored messages of a conversation.
+    /// Fetches stored messages of a conversation.
     ///
     /// - Parameters:
-    ///   - conversation: which one.
+    ///   - conversation: the conversation.
     ///   - beforeSeq: only messages with a smaller conversation seq; 0: the newest.
     ///   - limit: 1 to 500.
     public func history(of conversation: Conversation, beforeSeq: UInt64 = 0, limit: Int = 50) async throws -> History {
@@ -87,21 +87,21 @@ extension HermesClient {
 
 // MARK: - Accounts, devices, presence
 extension HermesClient {
-    /// Looks an account up by its name.
+    /// Looks up an account by its name.
     ///
     /// - Throws: HermesClientError `.notFound` if there is none.
     public func account(named nickName: String) async throws -> Account {
         try await account { $0.nickName = nickName }
     }
 
-    /// Looks an account up by its number.
+    /// Looks up an account by its number.
     ///
     /// - Throws: HermesClientError `.notFound` if there is none.
     public func account(uid: UInt32) async throws -> Account {
         try await account { $0.uid = uid }
     }
 
-    /// The devices of one's own account.
+    /// Fetches the devices of the account.
     public func devices() async throws -> [Device] {
         var request = Hermes_V1_DeviceRequest()
         request.list = Hermes_V1_ListDevices()
@@ -109,14 +109,14 @@ extension HermesClient {
         return result.devices.devices.map { Device($0) }
     }
 
-    /// Removes a device of one's own account: it is logged out, and nothing waits for it any more.
+    /// Removes a device of the account: it is logged out, and the server keeps nothing for it.
     public func removeDevice(id: String) async throws {
         var request = Hermes_V1_DeviceRequest()
         request.remove.deviceID = id
         _ = try await result(of: .device(request), replay: .always)
     }
 
-    /// Watches others from now on; their changes come as events.
+    /// Watches the presence of accounts from now on; changes arrive as events.
     ///
     /// - Parameter uids: at most 1,000 in all.
     /// - Returns: their present states.
@@ -127,16 +127,16 @@ extension HermesClient {
         return result.presence.presences.map { Presence($0) }
     }
 
-    /// Ends watching.
+    /// Stops watching accounts.
     public func unwatchPresence(of uids: [UInt32]) async throws {
         var request = Hermes_V1_PresenceRequest()
         request.unwatchUids = uids
         _ = try await result(of: .presence(request), replay: .always)
     }
 
-    /// Ends the session for good: the token is revoked and the client closed.
+    /// Logs out: revokes the token and closes the client.
     ///
-    /// - Parameter removesDevice: also removes the device, so that nothing waits for it.
+    /// - Parameter removesDevice: also removes the device, so that the server keeps nothing for it.
     public func logOut(removesDevice: Bool = false) async throws {
         var request = Hermes_V1_LogOut()
         request.removeDevice = removesDevice
@@ -144,7 +144,7 @@ extension HermesClient {
         await close()
     }
 
-    /// Asks the server for an answer and measures how long it takes.
+    /// Pings the server and returns the round-trip time.
     public func ping() async throws -> Duration {
         let start = ContinuousClock.now
         let answer = try await driver.request(
@@ -169,13 +169,13 @@ extension HermesClient {
 
 // MARK: - Rooms
 extension HermesClient {
-    /// Enters a room, now and on each later connection until `leaveRoom`. If the server does not let one in again, that comes
-    /// as an event: one is kicked.
+    /// Enters a room, now and on each later connection until `leaveRoom`. If the server refuses a later entry, the app
+    /// gets a `kicked` event.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
-    ///   - user: how one appears to the others.
-    /// - Returns: how many are in the room.
+    ///   - user: how the others see this user.
+    /// - Returns: the number of people in the room.
     @discardableResult
     public func enterRoom(_ room: String, as user: RoomUser) async throws -> Int {
         var request = Hermes_V1_RoomRequest()
@@ -193,7 +193,7 @@ extension HermesClient {
         _ = try await result(of: .room(request), replay: .always)
     }
 
-    /// Says something in a room; everyone in it gets it, the sender included.
+    /// Sends a text to a room; everyone in it gets it, the sender included.
     public func sayInRoom(_ room: String, _ text: String) async throws {
         var request = Hermes_V1_RoomRequest()
         request.room = room
@@ -201,7 +201,7 @@ extension HermesClient {
         _ = try await result(of: .room(request), replay: .never)
     }
 
-    /// Gives something in a room; everyone in it sees it, the sender included.
+    /// Gives a gift in a room; everyone in it sees it, the sender included.
     public func giveInRoom(_ room: String, _ gift: String, count: Int32 = 1, url: String = "") async throws {
         var request = Hermes_V1_RoomRequest()
         request.room = room
@@ -244,7 +244,7 @@ extension HermesClient {
         return send
     }
 
-    /// A random id of 26 characters.
+    /// Makes a random client id of 26 characters.
     static func makeClientID() -> String {
         let digits = Array("0123456789abcdefghjkmnpqrstvwxyz")
         var random = SystemRandomNumberGenerator()

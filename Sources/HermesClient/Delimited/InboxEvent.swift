@@ -1,126 +1,126 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a client's event stream tells the app.
+/// An event for the app.
 ///
-/// Messages, marks, recalls, pushes, contact, group and call events are entries of the inbox: each comes once, in order,
-/// and counts as taken once the app asks for the next. The others matter only now.
+/// Messages, read marks, recalls, pushes, contact, group and call events are entries of the inbox. Each arrives once
+/// and in order, and counts as taken when the app asks for the next event. All other events are ephemeral.
 public enum InboxEvent: Hashable, Sendable {
-    /// A message arrived, or another device of one's own sent one.
+    /// A message from another account, or from another device of this account.
     case message(Message)
     /// `uid` read the conversation up to this conversation seq.
     case read(conversation: Conversation, uid: UInt32, upToSeq: UInt64)
-    /// A message was taken back.
+    /// A message was recalled.
     case recalled(conversation: Conversation, messageID: String, byUID: UInt32)
-    /// Somebody asked for contact, answered or ended it.
+    /// An account asked for contact, answered a request or ended a contact.
     case contact(ContactChange)
     /// A group was created, changed or dissolved.
     case group(GroupChange)
-    /// A notification of a back end.
+    /// A push from a back end.
     case push(Push)
     /// A call rang, was answered, missed or ended.
     case call(withUID: UInt32, sessionID: String, kind: CallKind)
-    /// The entries with these seqs were gone before this device could get them, and cannot be fetched.
+    /// The server deleted the entries with these seqs before this device got them. They cannot be fetched.
     case gap(from: UInt64, to: UInt64)
-    /// The server lost its store and began a new inbox: what it kept for this device and the app has not got is lost.
+    /// The server lost its store and began a new inbox. Entries that the app had not received are lost.
     case inboxReset
     /// An entry of a kind that this version does not know.
     case unknown
 
-    /// Somebody is typing, or stopped.
+    /// A user is typing, or stopped.
     case typing(conversation: Conversation, uid: UInt32, isTyping: Bool)
-    /// Somebody whom one watches came or went.
+    /// A watched account came online or went offline.
     case presence(Presence)
-    /// Something happened in a room that one is in.
+    /// An event in a room that the client has entered.
     case room(RoomEvent)
-    /// The pushes to a topic with these numbers did not arrive, and cannot be fetched. Rooms are topics: "room/" and the name.
+    /// The pushes to a topic with these numbers did not arrive and cannot be fetched. A room is the topic "room/NAME".
     case topicGap(topic: String, from: UInt64, to: UInt64)
-    /// Set-up data for a peer-to-peer link or call; nil data: the other end is done.
+    /// Set-up data for a peer-to-peer link or a call; nil data: the other end is done.
     case signal(fromUID: UInt32, sessionID: String, data: [UInt8]?)
-    /// A text of the server's operator.
+    /// A notice from the server's operator.
     case notice(String)
 
-    /// What happened to a call.
+    /// A call's stage.
     public enum CallKind: Hashable, Sendable {
-        /// It rang.
+        /// The call rang.
         case ringing
-        /// It was answered.
+        /// The call was answered.
         case answered
-        /// Nobody answered.
+        /// The call was not answered.
         case missed
-        /// It is over.
+        /// The call ended.
         case ended
     }
 }
 
-/// Somebody asked for contact, answered or ended it.
+/// A change of a contact, made by the other account.
 public struct ContactChange: Hashable, Sendable {
-    /// What happened.
+    /// The kind of change.
     public enum Kind: Hashable, Sendable {
-        /// They ask.
+        /// The account asked for contact.
         case requested
-        /// They accepted.
+        /// The account accepted.
         case accepted
-        /// They declined.
+        /// The account declined.
         case declined
-        /// They ended it.
+        /// The account ended the contact.
         case removed
     }
 
-    /// What happened.
+    /// The kind of change.
     public var kind: Kind
-    /// Who did it.
+    /// The account that made the change.
     public var uid: UInt32
-    /// Their name.
+    /// That account's name.
     public var nickName: String
-    /// What they said.
+    /// The text that came with the request or the answer.
     public var message: String
 }
 
-/// A group was created, changed or dissolved.
+/// A change of a group.
 public struct GroupChange: Hashable, Sendable {
-    /// What happened.
+    /// The kind of change.
     public enum Kind: Hashable, Sendable {
-        /// It was created.
+        /// The group was created.
         case created
-        /// Its name, picture or rules changed.
+        /// The group's name, picture or rules changed.
         case changed
         /// Members were added.
         case membersAdded
         /// Members left or were removed.
         case membersRemoved
-        /// It is gone.
+        /// The group was dissolved.
         case dissolved
     }
 
-    /// What happened.
+    /// The kind of change.
     public var kind: Kind
-    /// Which group.
+    /// The group's id.
     public var groupID: UInt32
-    /// Its name.
+    /// The group's name.
     public var name: String
-    /// Who did it.
+    /// The account that made the change.
     public var byUID: UInt32
-    /// Who was added or removed.
+    /// The members that were added or removed.
     public var uids: [UInt32]
 }
 
-/// A notification of a back end.
+/// A push from a back end.
 public struct Push: Hashable, Sendable {
-    /// 26 characters, sortable by time.
+    /// The push's id: 26 characters, sortable by time.
     public var id: String
-    /// At most 256 bytes.
+    /// The title: at most 256 bytes.
     public var title: String
-    /// At most 4 KiB.
+    /// The text: at most 4 KiB.
     public var body: String
-    /// The application's own JSON object; at most 16 KiB; may be empty.
+    /// The application's own JSON object: at most 16 KiB; may be empty.
     public var dataJSON: String
-    /// A newer push with the same key replaces an older one; may be empty.
+    /// The key under which a newer push replaces this one; may be empty.
     public var collapseKey: String
-    /// Not worth showing any more from then on, in milliseconds since 1970; 0: not said.
+    /// The time after which the push is not worth showing, in milliseconds since 1970; 0 if unsaid.
     public var expiresAtMilliseconds: Int64 = 0
-    /// Whether a device that sleeps is to be woken at once.
+    /// Whether to wake a sleeping device at once.
     public var isUrgent = false
-    /// Of a push to a topic: the topic; empty: a push to a user.
+    /// The topic of a push to a topic; empty for a push to a user.
     public var topic = ""
 }

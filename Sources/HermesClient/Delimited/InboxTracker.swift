@@ -4,77 +4,76 @@
 import DequeModule
 import NIOCore
 
-/// Makes a stream of inbox entries, of which some come twice, late or never, into one in which each comes once and in
-/// order, and knows what may be acknowledged.
+/// Puts inbox entries in order: each reaches the app once, although some arrive twice, late or never. Decides what may
+/// be acknowledged.
 ///
-/// Seqs are contiguous per user. An entry that was seen is dropped; one that is ahead of a hole waits a moment for what
-/// is missing (often this device's own message, whose receipt is under way), then the hole is asked for.
+/// Seqs are contiguous per user. An entry that was seen is dropped. An entry behind a hole waits a moment for the
+/// missing ones, often this device's own message whose receipt is under way. Then the tracker asks for the hole.
 struct InboxTracker<Entry: Sendable>: Sendable {
-    /// How a session goes on where the one before ended.
+    /// How a session continues the inbox of the one before.
     enum Resumption: Hashable, Sendable {
-        /// Behind what came.
+        /// The session continues behind the last entry.
         case goesOn
-        /// The server keeps another count: what came before has no place in it.
+        /// The server counts anew: earlier entries have no place in this inbox.
         case newInbox
-        /// The server has lost what came behind this seq: the seqs above are given to others now.
+        /// The server lost the entries behind this seq and gives their seqs to others.
         case rewound(to: UInt64)
     }
 
-    /// What happened to the stream.
+    /// An instruction to the tracker's owner.
     enum Output: Sendable {
-        /// The next entry for the app.
+        /// Hand this entry to the app.
         case deliver(seq: UInt64, Entry)
-        /// These are lost for good: the server no longer has them. To be handed to the app as an entry with the last seq.
+        /// The server no longer has these entries. Hand the app a gap with the last seq.
         case missed(ClosedRange<UInt64>)
-        /// Ask for what is behind this seq.
+        /// Ask for the entries behind this seq.
         case synchronize(afterSeq: UInt64)
-        /// Tell the server that the app has everything up to this seq.
+        /// Tell the server that the app has taken everything up to this seq.
         case acknowledge(upToSeq: UInt64)
     }
 
     private struct Span: Sendable {
         let to: UInt64
-        /// Nil: nothing for the app, for example one's own message.
+        /// Nil for an entry that is not for the app, for example this device's own message.
         let entry: Entry?
         let bytes: Int
     }
 
-    /// The epoch that the seqs belong to; 0 before the first login.
+    /// The epoch of the seqs; 0 before the first login.
     private(set) var epoch: UInt64 = 0
-    /// All entries up to here came.
+    /// The last seq up to which every entry arrived.
     private(set) var received: UInt64 = 0
     private var head: UInt64 = 0
     private var ahead: [UInt64: Span] = [:]
-    /// Handed out and not taken yet, in order.
+    /// The seqs that were handed out and not taken yet, in order.
     private var untaken = Deque<UInt64>()
     private var acknowledged: UInt64 = 0
     private var acknowledgeAt: NIODeadline?
     private var repairAt: NIODeadline?
     private var isPaused = false
-    /// What waits for the app takes too much memory: no more entries are kept, as long as that is so.
+    /// Whether the waiting entries take too much memory; no more are kept meanwhile.
     var isFull = false { didSet { if isFull { isPaused = true } } }
     private var aheadBytes: Int { ahead.values.reduce(0) { $0 + $1.bytes } }
-    /// What was noticed since the owner last took it out.
+    /// Counts since the owner last took them out.
     var counts = InboxCounts()
-    /// Missing seqs up to here are counted.
+    /// Missing seqs up to this one are counted.
     private var countedTo: UInt64 = 0
 
-    /// At most so many entries wait behind a hole; what is further ahead is asked for again.
+    /// The largest number of entries that wait behind a hole; entries further ahead are asked for again.
     static var maxAhead: Int { 1024 }
     static var maxAheadBytes: Int { 16 * 1_048_576 }
-    /// How long a hole may be before it is asked for.
+    /// The time before a hole is asked for.
     static var grace: TimeAmount { .milliseconds(300) }
-    /// How long to wait for what was asked for before it is asked for again.
+    /// The time after which a request for a hole is repeated.
     static var repairTimeout: TimeAmount { .seconds(5) }
-    /// How long an acknowledgement waits for others to go with it, and how many entries it waits for at most.
+    /// The longest delay of an acknowledgement, and the number of entries after which it goes at once.
     static var acknowledgeDelay: TimeAmount { .milliseconds(50) }
     static var acknowledgeCount: UInt64 { 64 }
-    /// Above the upper number of entries that the app has not taken, no more are kept: they are asked for again once the
-    /// app is down to the lower.
+    /// Above the upper number of untaken entries, no more are kept. They are asked for again at the lower number.
     static var pauseAbove: Int { 4096 }
     static var resumeBelow: Int { 1024 }
 
-    /// Creates a tracker, with what the app kept of an earlier run.
+    /// Creates a tracker that continues an earlier run.
     init(epoch: UInt64 = 0, taken: UInt64 = 0) {
         self.epoch = epoch
         // Never the greatest number: adding 1 is safe everywhere.
@@ -82,16 +81,16 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         acknowledged = received
     }
 
-    /// Everything up to here is with the app.
+    /// The last seq that the app has taken.
     var taken: UInt64 { untaken.first.map { $0 - 1 } ?? received }
 
-    /// When `deadlineReached` is to be called.
+    /// The time at which `deadlineReached` is due.
     var nextDeadline: NIODeadline? {
         guard let acknowledgeAt, let repairAt else { return acknowledgeAt ?? repairAt }
         return min(acknowledgeAt, repairAt)
     }
 
-    /// A session began: the server goes on behind `taken`, or, if the epoch is new to us, behind its own record.
+    /// A session began. The server continues behind `taken` or, in a new epoch, behind its own record.
     mutating func resumed(epoch: UInt64, serverAcknowledged: UInt64, head: UInt64, now: NIODeadline) -> Resumption {
         var resumption = Resumption.goesOn
         if epoch != self.epoch {
@@ -119,7 +118,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         return resumption
     }
 
-    /// Entries came: those from `seq` to `to`, in so many bytes; nil: nothing for the app.
+    /// The entries from `seq` to `to` arrived in one frame of this length; a nil entry is not for the app.
     mutating func arrived(
         _ entry: Entry?,
         seq: UInt64,
@@ -157,7 +156,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         }
     }
 
-    /// The answer to `synchronize`: which entries the server has; they follow.
+    /// The server answered `synchronize` with the range that it has; the entries follow.
     mutating func synchronized(
         epoch: UInt64,
         head: UInt64,
@@ -197,7 +196,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         acknowledgeLater(now: now, output: &output)
     }
 
-    /// A deadline may have come.
+    /// A deadline may have passed.
     mutating func deadlineReached(now: NIODeadline, output: inout [Output]) {
         if let at = acknowledgeAt, at <= now { acknowledgeNow(output: &output) }
         if let at = repairAt, at <= now {
@@ -209,7 +208,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         }
     }
 
-    /// Acknowledges at once what may be acknowledged.
+    /// Sends the due acknowledgement at once.
     mutating func acknowledgeNow(output: inout [Output]) {
         acknowledgeAt = nil
         guard taken > acknowledged else { return }
@@ -225,7 +224,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         output.append(.deliver(seq: to, entry))
     }
 
-    /// All that is missing now is counted as a gap, once.
+    /// Counts everything that is missing now as one gap.
     private mutating func noteGap() {
         let begin = max(received, countedTo)
         guard head > begin else { return }
@@ -236,13 +235,13 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         countedTo = head
     }
 
-    /// These came: those that had been missed are repaired.
+    /// Counts arrived entries that had been missing as repaired.
     private mutating func noteArrival(_ seqs: ClosedRange<UInt64>) {
         guard seqs.lowerBound <= countedTo else { return }
         counts.repaired &+= min(seqs.upperBound, countedTo) - seqs.lowerBound + 1
     }
 
-    /// These will not come; to be called once what stands for them has arrived.
+    /// Counts entries as lost. Called once their replacement has arrived.
     mutating func noteLoss(of seqs: ClosedRange<UInt64>) {
         let known = seqs.lowerBound <= countedTo ? min(seqs.upperBound, countedTo) - seqs.lowerBound + 1 : 0
         let all = seqs.upperBound - seqs.lowerBound + 1

@@ -7,7 +7,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// A JSON value that an app need not know the shape of.
+/// A JSON value of any shape.
 public enum JSONValue: Hashable, Sendable, Codable {
     /// `null`.
     case null
@@ -65,19 +65,19 @@ public enum JSONValue: Hashable, Sendable, Codable {
         }
     }
 
-    /// The value under a name, if this is an object that has it.
+    /// The value under a name; nil if this is no object or has no such name.
     public subscript(name: String) -> JSONValue? { if case .object(let values) = self { values[name] } else { nil } }
 
-    /// The value at a place, if this is a list that long.
+    /// The element at an index; nil if this is no array or is too short.
     public subscript(index: Int) -> JSONValue? {
         if case .array(let values) = self, values.indices.contains(index) { values[index] } else { nil }
     }
 
-    /// The text, if this is one.
+    /// The string; nil for other values.
     public var text: String? { if case .string(let value) = self { value } else { nil } }
-    /// The number, if this is one without a fraction.
+    /// The integer; nil for other values.
     public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
-    /// The number, if this is one.
+    /// The number; nil for other values.
     public var double: Double? {
         switch self {
         case .integer(let value): Double(value)
@@ -85,17 +85,17 @@ public enum JSONValue: Hashable, Sendable, Codable {
         case .null, .bool, .string, .array, .object: nil
         }
     }
-    /// Yes or no, if this is one of them.
+    /// The truth value; nil for other values.
     public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
 }
 
 extension Push {
-    /// The application's own data; nil if there is none or it is no JSON.
+    /// The application's own data; nil if there is none or it is not JSON.
     public var data: JSONValue? { dataJSON.isEmpty ? nil : try? JSONValue(json: dataJSON) }
 
-    /// The application's own data as a type of the app's.
+    /// Decodes the application's own data into a type.
     ///
-    /// - Throws: DecodingError if the data is not of this shape.
+    /// - Throws: DecodingError if the data does not fit the type.
     public func data<Value: Decodable>(as type: Value.Type) throws -> Value {
         try JSONDecoder().decode(type, from: Data(dataJSON.utf8))
     }

@@ -1,79 +1,79 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where messages go.
+/// The place that messages go to.
 public enum Conversation: Hashable, Sendable {
-    /// 1:1 with this account.
+    /// The 1:1 conversation with this account.
     case user(uid: UInt32)
     /// A group.
     case group(id: UInt32)
 }
 
-/// What a message says.
+/// A message's content.
 public enum MessageContent: Hashable, Sendable {
-    /// At most 64 KiB of UTF-8.
+    /// A text of at most 64 KiB of UTF-8.
     case text(String)
-    /// A picture; its size in pixels, 0 if unknown.
+    /// A picture, with its size in pixels; 0 if unknown.
     case image(url: String, width: UInt32, height: UInt32)
-    /// A recording.
+    /// An audio recording.
     case sound(url: String, durationSeconds: Double, fileName: String)
     /// A place, in degrees, WGS 84.
     case location(latitude: Double, longitude: Double, label: String)
-    /// A film.
+    /// A video.
     case video(url: String, durationSeconds: Double, thumbnailURL: String)
     /// A sticker.
     case expression(id: Int32, name: String)
-    /// The application's own.
+    /// Content of the application's own type.
     case custom(type: String, data: [UInt8])
-    /// A kind that this version does not know, or nothing, because the message was recalled.
+    /// Content of a kind that this version does not know, or of a recalled message.
     case unknown
 }
 
-/// A message as it is delivered and stored.
+/// A delivered or stored message.
 public struct Message: Hashable, Sendable {
-    /// 26 characters, sortable by time.
+    /// The message's id: 26 characters, sortable by time.
     public var id: String
-    /// The other user of a 1:1 conversation, or the group.
+    /// The conversation, named by the other user or the group.
     public var conversation: Conversation
-    /// Contiguous within the conversation, from 1.
+    /// The number within the conversation, contiguous from 1.
     public var conversationSeq: UInt64
     /// The author's account.
     public var fromUID: UInt32
     /// The author's name.
     public var fromNickName: String
-    /// What it says.
+    /// The content.
     public var content: MessageContent
     /// The application's own pairs.
     public var attributes: [String: String]
-    /// When it was committed, in milliseconds since 1970.
+    /// The time of the commit, in milliseconds since 1970.
     public var serverTimeMilliseconds: Int64
-    /// Whether one's own account sent it, from another device.
+    /// Whether another device of this account sent it.
     public var isOwn: Bool
     /// Whether it was recalled; the content is then `unknown`.
     public var isRecalled: Bool
 
-    /// The text, where the message is one.
+    /// The text; nil for other content.
     public var text: String? { if case .text(let text) = content { text } else { nil } }
 }
 
-/// The server has committed a message: it will be delivered.
+/// The server's confirmation that a message is committed and will be delivered.
 public struct Receipt: Hashable, Sendable {
-    /// 26 characters, sortable by time.
+    /// The message's id: 26 characters, sortable by time.
     public var messageID: String
-    /// What made sending again safe.
+    /// The client id under which the message was sent.
     public var clientID: String
-    /// Contiguous within the conversation, from 1.
+    /// The number within the conversation, contiguous from 1.
     public var conversationSeq: UInt64
-    /// When it was committed, in milliseconds since 1970.
+    /// The time of the commit, in milliseconds since 1970.
     public var serverTimeMilliseconds: Int64
-    /// Whether it had been committed before: nothing was sent a second time.
+    /// Whether the message had been committed before, so that this send had no effect.
     public var isDuplicate: Bool
 }
 
 /// Stored messages of a conversation.
 public struct History: Hashable, Sendable {
-    /// Newest last.
+    /// The messages, oldest first.
     public var messages: [Message]
-    /// Whether more is stored before the first of these.
+    /// Whether older messages are stored.
     public var hasMore: Bool
 }

@@ -3,9 +3,9 @@
 
 import HermesWire
 
-/// Where a push service reaches this device while the app is not connected.
+/// The token under which a push service reaches this device while the app is not connected.
 public struct PushToken: Hashable, Sendable {
-    /// Who delivers.
+    /// The push service.
     public enum Service: Hashable, Sendable {
         /// Apple's, for an app from the App Store or TestFlight.
         case apns
@@ -17,21 +17,22 @@ public struct PushToken: Hashable, Sendable {
         case webPush
     }
 
-    /// Who delivers.
+    /// The push service.
     public var service: Service
-    /// As the service gave it: in hexadecimal for Apple's, the subscription as JSON for Web Push.
+    /// The token: in hexadecimal for Apple, the subscription as JSON for Web Push.
     public var token: String
-    /// The app's bundle or package identifier; empty: the one of the server's configuration.
+    /// The app's bundle or package identifier; empty: the one in the server's configuration.
     public var appID: String
 
-    /// A token of any service.
+    /// Creates a token of any service.
     public init(_ service: Service, _ token: String, appID: String = "") {
         self.service = service
         self.token = token
         self.appID = appID
     }
 
-    /// The device token that `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)` gives.
+    /// Creates a token from the device token that `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)`
+    /// passes.
     public static func apple(_ deviceToken: some Sequence<UInt8>, isSandbox: Bool = false, appID: String = "") -> Self {
         let digits = deviceToken.map { byte in (byte < 16 ? "0" : "") + String(byte, radix: 16) }
         return PushToken(isSandbox ? .apnsSandbox : .apns, digits.joined(), appID: appID)
@@ -53,10 +54,10 @@ public struct PushToken: Hashable, Sendable {
 }
 
 extension HermesClient {
-    /// Tells the server where to push what comes while this device is not connected. To be called at each start of the app:
-    /// services change their tokens, and the server forgets those that no longer work.
+    /// Registers this device for pushes while it is not connected. Call it at each start of the app: services change
+    /// their tokens, and the server forgets tokens that stop working.
     ///
-    /// - Throws: HermesClientError if the token is none of its service; CancellationError.
+    /// - Throws: HermesClientError if the token does not fit its service; CancellationError.
     public func registerPushToken(_ token: PushToken) async throws {
         var request = Hermes_V1_DeviceRequest()
         request.setPushToken = token.wire

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How one appears to the others in a room.
+/// How a user appears to the others in a room.
 public struct RoomUser: Hashable, Sendable {
     /// The application's own ranking.
     public var level: Int32
-    /// The name shown.
+    /// The name that the others see.
     public var name: String
-    /// May be empty.
+    /// The URL of the user's picture; may be empty.
     public var iconURL: String
 
     /// Creates a user.
@@ -18,33 +18,33 @@ public struct RoomUser: Hashable, Sendable {
     }
 }
 
-/// Something happened in a room.
+/// An event in a room.
 public struct RoomEvent: Hashable, Sendable {
-    /// What happened.
+    /// The kind of event.
     public enum Kind: Hashable, Sendable {
-        /// Somebody came.
+        /// The user joined.
         case joined
-        /// Somebody left.
+        /// The user left.
         case left
-        /// Somebody said this.
+        /// The user said this.
         case text(String)
-        /// Somebody gave this.
+        /// The user gave this gift.
         case gift(name: String, count: Int32, url: String)
         /// The application's own: a LiveRoom frame type from 16 on, and its bytes.
         case custom(type: UInt16, data: [UInt8])
-        /// A text of the server to all.
+        /// A notice from the server to everyone.
         case notice(String)
-        /// This connection was removed from the room, because of this.
+        /// The server removed this connection from the room.
         case kicked(reason: String)
     }
 
-    /// The room; empty where the protocol does not tell.
+    /// The room; empty where the protocol does not name it.
     public var room: String
-    /// Whom it is about; nil in notices.
+    /// The user that the event is about; nil in notices.
     public var user: RoomUser?
-    /// The account, where the sender is authenticated; otherwise 0.
+    /// The account of an authenticated sender; otherwise 0.
     public var uid: UInt32
-    /// What happened.
+    /// The kind of event.
     public var kind: Kind
 
     /// Creates an event.

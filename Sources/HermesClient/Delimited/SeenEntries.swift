@@ -3,18 +3,18 @@
 
 import DequeModule
 
-/// The names of the last inbox entries that went to the app: after a server lost its count some come again, under other
+/// The ids of the last inbox entries that the app got. After a server lost its count, some arrive again under other
 /// seqs. A value.
 struct SeenEntries: Sendable {
     private var names: Set<String> = []
     private var order = Deque<String>()
 
-    /// So many are remembered.
+    /// The number of ids that are remembered.
     static let maxEntries = 1024
 
     /// Notes an entry.
     ///
-    /// - Returns: whether it is new; what has no name always is.
+    /// - Returns: whether it is new; an entry without an id always is.
     mutating func insert(_ event: InboxEvent) -> Bool {
         guard let name = Self.name(of: event) else { return true }
         guard names.insert(name).inserted else { return false }

@@ -1,25 +1,25 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a login yields.
+/// The result of a login.
 public struct Session: Hashable, Sendable {
     /// The account's number, 1 to 2^31 - 1.
     public var uid: UInt32
     /// The account's name.
     public var nickName: String
-    /// For the next login in place of the password. A secret.
+    /// The token for the next login, in place of the password. A secret.
     public var token: String
-    /// Changes only if the server's store was lost.
+    /// The inbox's epoch. It changes only if the server's store was lost.
     public var epoch: UInt64
     /// The server's software and version.
     public var serverVersion: String
 }
 
-/// Up to where a device has taken its inbox; an app that keeps it resumes exactly there.
+/// The place up to which a device has taken its inbox. An app that keeps it resumes exactly there.
 public struct Cursor: Hashable, Sendable {
-    /// The epoch that the seq belongs to.
+    /// The epoch of the seq.
     public var epoch: UInt64
-    /// Everything up to this seq was taken.
+    /// The last seq that was taken.
     public var seq: UInt64
 
     /// Creates a cursor.
@@ -31,11 +31,12 @@ public struct Cursor: Hashable, Sendable {
 
 /// The device that a client runs on. Each device of an account has its own cursor in the inbox.
 public struct DeviceDescription: Hashable, Sendable {
-    /// Chosen once and kept: 1 to 64 bytes of printable ASCII. The same id again replaces the older connection.
+    /// The device's id, chosen once and kept: 1 to 64 bytes of printable ASCII. A new connection with the same id
+    /// replaces the older one.
     public var id: String
-    /// For people, for example "Ann's phone"; at most 64 bytes.
+    /// The name for people, for example "Ann's phone"; at most 64 bytes.
     public var name: String
-    /// For example "iOS 18.2"; at most 64 bytes.
+    /// The platform, for example "iOS 18.2"; at most 64 bytes.
     public var platform: String
     /// The app's version; at most 32 bytes.
     public var appVersion: String

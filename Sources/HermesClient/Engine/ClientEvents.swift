@@ -1,26 +1,26 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What happens to a client, in order; for one loop of the app's. Ends when the client has stopped.
+/// A client's events, in order, for a single loop. Ends when the client has stopped.
 ///
-/// What the server keeps until it is taken counts as taken when the app asks for the next event.
+/// An event that the server keeps counts as taken when the app asks for the next one.
 public struct ClientEvents<Element: Sendable>: AsyncSequence, Sendable {
-    /// Events do not fail; the sequence ends.
+    /// Never: the sequence ends instead of failing.
     public typealias Failure = Never
 
     let nextEvent: @Sendable () async -> Element?
 
-    /// Begins to take events.
+    /// Creates an iterator.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(nextEvent: nextEvent) }
 
-    /// Takes events.
+    /// An iterator over the events.
     public struct AsyncIterator: AsyncIteratorProtocol {
         let nextEvent: @Sendable () async -> Element?
 
-        /// The next event; nil at the end, or if the task is cancelled. The one before counts as taken now.
+        /// Returns the next event, or nil at the end or if the task is cancelled. The event before counts as taken.
         public func next() async -> Element? { await nextEvent() }
 
-        /// The same, wherever the caller is isolated.
+        /// Returns the next event, in the caller's isolation.
         public func next(isolation actor: isolated (any Actor)?) async -> Element? { await nextEvent() }
     }
 }

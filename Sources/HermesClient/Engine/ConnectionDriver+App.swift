@@ -7,12 +7,12 @@ import NIOCore
 
 // MARK: - What the app asks for
 extension ConnectionDriver {
-    /// Starts connecting, and waits until logged in.
+    /// Starts connecting and waits until the client is logged in.
     ///
-    /// A client that is being closed is closed first. So is one that is logged in as somebody else, or about to be.
+    /// Waits for a close that is under way. Closes a client that is logged in, or logging in, with another credential.
     ///
     /// - Parameters:
-    ///   - isSame: whether what was started is what is wanted now.
+    ///   - isSame: whether the running login is the wanted one.
     ///   - prepare: gives the link what it needs to log in.
     /// - Throws: HermesClientError if the login is refused, or if the policy gives up; CancellationError.
     func start(
@@ -42,7 +42,7 @@ extension ConnectionDriver {
         return try await waitUntilLive()
     }
 
-    /// Waits until logged in.
+    /// Waits until the client is logged in.
     func waitUntilLive() async throws -> Link.Login {
         if case .live = machine.state, let session { return session }
         if case .stopped(let reason) = machine.state {
@@ -64,7 +64,7 @@ extension ConnectionDriver {
 
     /// Waits until the machine has stopped.
     ///
-    /// - Throws: HermesClientError that tells why, unless the app closed the client; CancellationError.
+    /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
     func waitUntilStopped() async throws {
         let id = nextWaiterID()
         try await withTaskCancellationHandler {
@@ -85,7 +85,7 @@ extension ConnectionDriver {
 
     /// Waits until the machine has stopped; closes the connection if the task is cancelled.
     ///
-    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
+    /// - Throws: HermesClientError with the reason, unless the app closed the client.
     func run() async throws {
         do {
             try await waitUntilStopped()
@@ -94,15 +94,15 @@ extension ConnectionDriver {
         }
     }
 
-    /// Closes the connection for good, what was written first, and waits until it is closed.
+    /// Flushes the connection, closes it for good, and waits until it is closed.
     ///
-    /// - Parameter takesLast: whether the event that was handed over last counts as taken.
+    /// - Parameter takesLast: whether the last event counts as taken.
     func close(takesLast: Bool) async {
         beginClosing(takesLast: takesLast)
         await waitUntilClosed()
     }
 
-    /// The same without waiting: nobody wants the client any more.
+    /// Closes without waiting, when the client has no owner any more.
     nonisolated func abandon() { onLoop { $0.beginClosing(takesLast: false) } }
 
     private func beginClosing(takesLast: Bool) {
@@ -123,7 +123,7 @@ extension ConnectionDriver {
     /// Sends a request, now or once logged in, and waits for its answer.
     ///
     /// - Parameters:
-    ///   - request: what to send.
+    ///   - request: the request.
     ///   - replay: whether it is sent again if the connection ends before the answer.
     ///   - timeout: how long to wait, reconnects included.
     /// - Throws: HermesClientError; CancellationError if the task is cancelled (the request may be carried out).
@@ -166,7 +166,8 @@ extension ConnectionDriver {
         return id
     }
 
-    /// Sends what has no answer, if there is a connection; the waiter is told once the operating system has it.
+    /// Sends a request that has no answer, if there is a connection. The waiter is told once the operating system has
+    /// it.
     func submit(_ request: Link.Request, waiter: RequestWaiter<Void>) {
         guard case .live = machine.state else {
             return waiter.resume(throwing: HermesClientError(.connectionLost, "there is no connection"))
@@ -179,7 +180,7 @@ extension ConnectionDriver {
         }
     }
 
-    /// Sends what has no answer, and waits until the operating system has it.
+    /// Sends a request that has no answer, and waits until the operating system has it.
     ///
     /// - Throws: HermesClientError if there is no connection or it is lost.
     func send(_ request: Link.Request) async throws {
@@ -188,7 +189,7 @@ extension ConnectionDriver {
         try await withCheckedThrowingContinuation { submit(request, waiter: RequestWaiter($0)) }
     }
 
-    /// Sends what has no answer if there is a connection just now.
+    /// Sends a request that has no answer, if there is a connection.
     func sendIfLive(_ request: Link.Request) {
         guard case .live = machine.state else { return }
         try? write(request, id: 0)
@@ -213,7 +214,7 @@ extension ConnectionDriver {
         perform(actions)
     }
 
-    /// The states from now on, the present one first; ends when the client stops the next time, or is gone.
+    /// Returns the states from now on, the present one first. The stream ends when the client next stops, or is gone.
     nonisolated func states() -> AsyncStream<ConnectionState> {
         AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
             onLoop { driver in
@@ -247,18 +248,17 @@ extension ConnectionDriver {
 
 /// A value that is set once on a driver's loop and read there later.
 ///
-/// Unchecked because the compiler cannot see that both happen on that one loop.
+/// Unchecked because the compiler cannot see that both happen on that loop.
 private final class OneShot<Value: Sendable>: @unchecked Sendable {
     var value: Value?
 }
 
 // MARK: - Events
 extension ConnectionDriver {
-    /// The next event; waits for one. The one before counts as taken now.
+    /// Waits for the next event. The event before counts as taken.
     ///
+    /// - Parameter takesLast: whether the event before counts as taken.
     /// - Returns: nil once the client has stopped and all events are taken, or if the task is cancelled.
-    ///
-    /// - Parameter takesLast: whether the one before counts as taken.
     func nextEvent(takesLast: Bool = true) async -> Link.Event? {
         if takesLast { takeHandedOver() }
         handedOver = nil
@@ -298,14 +298,14 @@ extension ConnectionDriver {
         }
     }
 
-    /// What the app has seen already, by its name, counts as taken when its turn comes.
+    /// Skips an event that the app has seen, and counts it as taken.
     private func skipRepeat(_ event: Link.Event) -> Bool {
         guard link.isRepeat(event) else { return false }
         withLink { link, effects in link.taken(event, now: eventLoop.now, effects: &effects) }
         return true
     }
 
-    /// What waits is somebody else's: it is not for who is logged in now.
+    /// Drops the waiting events: they belong to another account.
     func forgetEvents() {
         events.removeAll()
         eventBytes = 0

@@ -16,7 +16,7 @@ import Darwin
 
 // MARK: - Bytes, called by the handler
 extension ConnectionDriver {
-    /// Bytes came.
+    /// Bytes arrived.
     func bytesReceived(_ bytes: ByteBuffer) {
         let now = eventLoop.now
         machine.bytesReceived(now: now)
@@ -39,7 +39,7 @@ extension ConnectionDriver {
         schedule()
     }
 
-    /// After the machine gave the connection up, what still comes is not read.
+    /// Whether bytes are still read: not after the machine has given the connection up.
     private var acceptsFrames: Bool {
         switch machine.state {
         case .connecting, .authenticating, .live: true
@@ -47,7 +47,7 @@ extension ConnectionDriver {
         }
     }
 
-    /// An error came along the pipeline; the handler closes the channel.
+    /// An error reached the handler, which closes the channel.
     func errorCaught(_ error: any Error, on channel: any Channel) {
         // Not one that another was faster than.
         if lastError == nil, self.channel == nil || self.channel === channel {
@@ -56,9 +56,10 @@ extension ConnectionDriver {
         }
     }
 
-    /// Encodes a request into the outbound buffer; all of a loop tick leave in one write.
+    /// Encodes a request into the outbound buffer. All requests of one loop tick leave in one write.
     ///
-    /// - Throws: HermesClientError if it could not be encoded; then nothing of it is sent, and its waiter has been told.
+    /// - Throws: HermesClientError if it could not be encoded; then nothing of it is sent, and its waiter has been
+    ///   told.
     func write(_ request: Link.Request, id: UInt64) throws(HermesClientError) {
         let start = outbound.writerIndex
         do {
@@ -81,7 +82,7 @@ extension ConnectionDriver {
         eventLoop.execute { self.assumeIsolated { $0.flush() } }
     }
 
-    /// Hands what was written in this tick to the channel.
+    /// Writes this tick's buffer to the channel.
     func flush() {
         isFlushScheduled = false
         guard let channel, outbound.readableBytes > 0 else { return }
@@ -105,7 +106,7 @@ extension ConnectionDriver {
     }
 }
 
-/// An error in words: NIO's and the system's have long descriptions.
+/// A short description of an error; those of NIO and the system are long.
 func explain(_ error: any Error) -> String {
     switch error {
     case let error as HermesClientError: error.message

@@ -16,14 +16,13 @@ import Darwin
 
 /// Runs a `ConnectionEngine.StateMachine` and a link over a channel.
 ///
-/// The actor lives on the event loop of its channels: its state is touched on that loop alone. Nothing here starts a
-/// task: the loop's events and timers drive it, from `start` until the machine stops.
+/// The actor lives on the event loop of its channels: its state is touched on that loop alone. It starts no tasks: the
+/// loop's events and timers drive it, from `start` until the machine stops.
 actor ConnectionDriver<Link: ConnectionLink> {
     typealias Machine = ConnectionEngine.StateMachine
     typealias Requests = ConnectionEngine.RequestTable<Link.Request, RequestWaiter<Link.Answer>>
 
-    /// Opens a channel on the loop, to the endpoint if there is one and it answers, and puts the handler into its
-    /// pipeline.
+    /// Opens a channel on the loop and adds the handler to its pipeline. Tries the endpoint first, if there is one.
     typealias Connector =
         @Sendable (any EventLoop, ServerAddress.Endpoint?, @escaping @Sendable (any Channel) throws -> Void)
         -> EventLoopFuture<any Channel>
@@ -39,36 +38,36 @@ actor ConnectionDriver<Link: ConnectionLink> {
     var session: Link.Login?
     let connector: Connector
     let conditions: DeviceConditions
-    /// Tells `conditions` that the driver is interested; from `start` until the machine stops.
+    /// The registration with `conditions`; from `start` until the machine stops.
     var observation: UInt64?
-    /// What the store has of the present network.
+    /// The heartbeat that the store has for the present network.
     var remembered: LearnedHeartbeat
     let logger: Logger
 
-    /// The network that the present connection was logged in from; nil: none is logged in.
+    /// The network in which the present connection logged in; nil if none has.
     private var liveNetwork: NetworkPath?
 
-    /// Numbers the connections that were begun: what an earlier one still reports is ignored.
+    /// The number of the present connection. Reports of earlier ones are ignored.
     private(set) var attempt: UInt64 = 0
     var channel: (any Channel)?
     var inbound = ByteBuffer()
     var outbound = ByteBuffer()
     var isFlushScheduled = false
-    /// What the link sent by itself since the server last read.
+    /// The number of the link's own replies since the server last read.
     private var unreadReplies = 0
-    /// Who waits until what they sent without wanting an answer is with the operating system.
+    /// Waiters for requests without an answer, until the operating system has them.
     var writeWaiters: [RequestWaiter<Void>] = []
-    /// Why the channel is about to close.
+    /// The reason why the channel is about to close.
     var lastError: HermesClientError?
     var timer: Scheduled<Void>?
     var timerDeadline: NIODeadline?
 
     var events = Deque<Link.Event>()
-    /// How much memory they take, by what the link says.
+    /// The memory that the events take, by the link's estimate.
     var eventBytes = 0
     var eventWaiters = Deque<(id: UInt64, CheckedContinuation<Link.Event?, Never>)>()
     var lastWaiterID: UInt64 = 0
-    /// Handed to the app, which has not asked for the next one yet.
+    /// The event that the app is handling: it has not asked for the next one.
     var handedOver: Link.Event?
 
     var liveWaiters: [(id: UInt64, CheckedContinuation<Link.Login, any Error>)] = []
@@ -115,7 +114,7 @@ actor ConnectionDriver<Link: ConnectionLink> {
 
 // MARK: - The machine's actions, the link's effects
 extension ConnectionDriver {
-    /// Carries out actions, then what follows from the machine's new state. Every entry point ends here.
+    /// Carries out actions, then follows the machine's new state. Every entry point ends here.
     func perform(_ actions: [Machine.Action]) {
         for action in actions {
             switch action {
@@ -164,7 +163,7 @@ extension ConnectionDriver {
         }
     }
 
-    /// Lets the link act, then carries out what it wants. What it throws ends the connection.
+    /// Lets the link act, then carries out its effects. An error ends the connection.
     func withLink(_ body: (inout Link, inout Link.Effects) throws -> Void) {
         var effects = Link.Effects()
         do {
@@ -225,7 +224,7 @@ extension ConnectionDriver {
         }
     }
 
-    /// A server that makes the client answer, and does not read the answers, is left.
+    /// Closes the connection if the server does not read the replies that it makes the client send.
     private func boundUnread() {
         guard let channel, !channel.isWritable else {
             unreadReplies = 0
@@ -237,11 +236,10 @@ extension ConnectionDriver {
         fail(HermesClientError(.connectionLost, "the server does not read what it is sent"))
     }
 
-    /// So many answers of some bytes each wait at most while the server reads nothing.
+    /// The largest number of unread replies, of some bytes each.
     private static var maxUnreadReplies: Int { 100_000 }
 
-    /// The server ends the connection because of what was sent: what it is likely to end the next one for is not sent
-    /// again.
+    /// The server ends the connection for a breach: the request that is the likeliest cause is not sent again.
     private func blame(_ error: HermesClientError) {
         guard let (id, entry) = requests.blameLongest(isSure: error.code == .frameTooLong) else { return }
         link.abandoned(id: id)
@@ -265,7 +263,7 @@ extension ConnectionDriver {
         afterLoss()
     }
 
-    /// The connection is gone: some requests fail with it, and all if there will be no further connection.
+    /// Fails requests after the connection is gone: some, or all if there will be no further connection.
     private func afterLoss() {
         if let liveNetwork, let end = connectionEnd(from: liveNetwork) { link.connectionEnded(end, in: liveNetwork) }
         liveNetwork = nil
@@ -278,7 +276,7 @@ extension ConnectionDriver {
         if case .stopped(let reason) = machine.state { stopped(reason) }
     }
 
-    /// Why the connection ended that was logged in from a network; nil: because the app wanted it.
+    /// The reason why a logged-in connection in this network ended; nil if the app ended it.
     private func connectionEnd(from network: NetworkPath) -> ConnectionEnd? {
         let error: HermesClientError?
         switch machine.state {
@@ -315,7 +313,7 @@ extension ConnectionDriver {
         writeWaiters = []
     }
 
-    /// What came broke the protocol: the connection cannot go on.
+    /// The server broke the protocol: the connection cannot go on.
     func fail(_ error: any Error) {
         let reason = error as? HermesClientError ?? HermesClientError(.protocolViolation, explain(error))
         if lastError == nil { lastError = reason }
@@ -328,7 +326,7 @@ extension ConnectionDriver {
 
 // MARK: - Time and states
 extension ConnectionDriver {
-    /// Sees to it that there is a timer for the earliest of all deadlines. A timer that fires too early does no harm.
+    /// Ensures a timer for the earliest deadline. A timer that fires too early does no harm.
     func schedule() {
         let deadlines = [machine.nextDeadline, link.nextDeadline, requests.nextDeadline]
         guard let next = deadlines.compactMap({ $0 }).min() else {
@@ -360,7 +358,7 @@ extension ConnectionDriver {
         perform(machine.deadlineReached(now: now))
     }
 
-    /// Keeps what the machine has learned about the network's patience.
+    /// Stores the learned heartbeat of the network.
     func rememberHeartbeat() {
         guard machine.learned != remembered else { return }
         remembered = machine.learned
@@ -380,7 +378,7 @@ extension ConnectionDriver {
     }
 }
 
-/// Who waits for the outcome of a request; told once.
+/// The waiter for a request's outcome; told once.
 struct RequestWaiter<Answer: Sendable>: Sendable {
     private let complete: @Sendable (Result<Answer, any Error>) -> Void
 

@@ -4,52 +4,52 @@
 import NIOCore
 
 extension ConnectionEngine {
-    /// What the server advises about coming back.
+    /// The server's advice for reconnecting.
     struct Advice: Hashable, Sendable {
-        /// Not before this much time has passed. At most an hour is obeyed.
+        /// The shortest wait; at most an hour is obeyed.
         var notBefore: Duration
-        /// At a random moment of the window that starts then. At most the policy's greatest window is obeyed.
+        /// The window that follows the wait: the client reconnects at a random moment of it. At most the policy's
+        /// longest window is obeyed.
         var window: Duration
-        /// Where to connect to instead; nil: the same as before.
+        /// The endpoint to connect to; nil: the same as before.
         var endpoint: ServerAddress.Endpoint?
     }
 
-    /// When the next try is due: the policy, and how the tries so far went. A value; time is passed in.
+    /// Decides when the next try is due, from the policy and the tries so far. A value; time is passed in.
     ///
-    /// The windows of the first tries follow one another, whether the try in one fails soon or late. So those that a
-    /// server lost in one moment make one try each in every window, and when the server is back, no second sees more
-    /// of them than the even rate. With windows that began at each client's failure it would see twice as many.
+    /// The windows of the first tries follow one another, whether a try fails soon or late. So clients that lost their
+    /// server at the same moment make one try each in every window, and the returning server sees them at an even rate.
+    /// Windows that began at each client's failure would double the peak.
     ///
-    /// A try in a window that the server advised which fails early in it, as the server is not back yet, is followed by
-    /// one that is drawn evenly from the rest. So all that failed while the server was away come evenly in what was left
-    /// of the window when it came back. The less was left, the denser they would come: a try that fails when less
-    /// than `leastRest` is left is followed by one in the next window.
+    /// If a try fails early in an advised window because the server is not back yet, a second try is drawn evenly from
+    /// the rest of the window. So all clients that failed arrive evenly in that rest. The shorter the rest, the higher
+    /// the rate: a try that fails when less than `leastRest` is left is followed by one in the next window.
     struct ReconnectSchedule: Sendable {
-        /// When to come back, as the server advised.
+        /// A moment for reconnecting, as the server advised.
         struct Slot: Hashable, Sendable {
-            /// Not even a changed network or the app's user makes it earlier.
+            /// The earliest moment. A changed network or the app's user does not make it earlier.
             var earliest: NIODeadline
             /// The random moment.
             var moment: NIODeadline
-            /// The end of the window that the moment is from.
+            /// The end of the window that the moment was drawn from.
             var end: NIODeadline
         }
 
-        /// How many tries failed since the connection last was well.
+        /// Failed tries since the connection last was well.
         private(set) var failures = 0
         /// The end of the last try's window.
         private var windowEnd: NIODeadline?
-        /// The slot that the present try is in; nil: the server advised none, or the client has been back since.
+        /// The slot of the present try; nil if the server advised none, or the client has been back since.
         private var slot: Slot?
         private let policy: ReconnectPolicy
         private var random: SplitMix64
 
-        /// The longest advice that is obeyed.
+        /// The longest wait that is obeyed.
         static let longestAdvice = Duration.seconds(3600)
-        /// The part of an advised window that has to be left for a second try in it: by its inverse, 1.33, no second
-        /// sees more of those who come back than the even rate, and a server may be away for a quarter of the window.
+        /// The part of an advised window that must be left for a second try in it. Its inverse, 1.33, bounds the peak
+        /// rate of reconnects, and the server may be away for a quarter of the window.
         static let leastRest = 0.75
-        /// No second try in less time than this, whatever the window.
+        /// The least time that must be left for a second try, whatever the window.
         static let shortestRest = TimeAmount.seconds(1)
 
         init(_ policy: ReconnectPolicy, seed: UInt64) {
@@ -57,22 +57,22 @@ extension ConnectionEngine {
             random = SplitMix64(state: seed)
         }
 
-        /// Whether the policy wants no further try.
+        /// Whether the policy allows no further try.
         var isOver: Bool { policy.delay(afterFailures: failures, random: 0) == nil }
 
-        /// The connection was well, or the world has changed: the next failure is the first.
+        /// The connection was well, or the conditions changed: the count of failures starts anew.
         mutating func startAnew() {
             failures = 0
             windowEnd = nil
             slot = nil
         }
 
-        /// A try succeeded: it is not yet known whether the connection will be well.
+        /// A try succeeded; whether the connection stays well is not known yet.
         mutating func arrived() { slot = nil }
 
         /// A try failed or the connection was lost.
         ///
-        /// - Returns: when to try again; nil if there is to be no further try.
+        /// - Returns: the time of the next try; nil if there is none.
         mutating func next(now: NIODeadline) -> NIODeadline? {
             let fraction = random.nextFraction()
             guard let delay = policy.delay(afterFailures: failures, random: fraction) else { return nil }
@@ -89,8 +89,8 @@ extension ConnectionEngine {
             return begin + TimeAmount(delay)
         }
 
-        /// The same where the server advised a slot: obeyed, but one that advises time and again does not make its
-        /// client try more often than by the policy.
+        /// A try failed or the connection was lost, and the server advised a slot. Repeated advice does not make the
+        /// client try more often than its policy.
         mutating func next(_ slot: Slot, now: NIODeadline) -> NIODeadline? {
             self.slot = nil
             guard let own = next(now: now) else { return nil }
@@ -99,7 +99,7 @@ extension ConnectionEngine {
             return max(now, failures > 1 ? max(own, slot.moment) : slot.moment)
         }
 
-        /// The slot that the advice means for this client.
+        /// Draws this client's slot from the advice.
         mutating func slot(_ advice: Advice, now: NIODeadline) -> Slot {
             let earliest = now + TimeAmount(min(advice.notBefore, Self.longestAdvice))
             let window = min(advice.window, policy.maxAdvisedWindow)
@@ -107,7 +107,7 @@ extension ConnectionEngine {
             return Slot(earliest: earliest, moment: moment, end: earliest + TimeAmount(window))
         }
 
-        /// How much of the advised window is left for another try; nil: too little.
+        /// The rest of the advised window; nil if it is too short for another try.
         private func restOfSlot(now: NIODeadline) -> TimeAmount? {
             guard let slot, now >= slot.earliest else { return nil }
             let rest = slot.end - now
@@ -117,7 +117,7 @@ extension ConnectionEngine {
     }
 }
 
-/// A small random number generator that is a value, so that a machine with the same seed decides the same.
+/// A small random number generator that is a value: the same seed gives the same decisions.
 struct SplitMix64: RandomNumberGenerator, Sendable {
     var state: UInt64
 
@@ -129,6 +129,6 @@ struct SplitMix64: RandomNumberGenerator, Sendable {
         return z ^ (z >> 31)
     }
 
-    /// A random number, at least 0 and below 1.
+    /// Returns a random number, at least 0 and below 1.
     mutating func nextFraction() -> Double { Double.random(in: 0..<1, using: &self) }
 }

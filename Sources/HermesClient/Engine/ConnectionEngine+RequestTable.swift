@@ -4,13 +4,13 @@
 import NIOCore
 
 extension ConnectionEngine {
-    /// The requests that wait for their answers, by id; ids grow, so that their order is the order of sending.
+    /// Unanswered requests by id. Ids grow, so their order is the order of sending.
     struct RequestTable<Request, Waiter> {
-        /// What becomes of a request whose connection ended before its answer came.
+        /// The fate of a request whose connection ended before its answer.
         enum Replay: Hashable, Sendable {
-            /// It fails: whether the server carried it out is not known.
+            /// It fails, because the server may have carried it out.
             case never
-            /// It is sent again: carrying it out twice does no harm, or the server notices.
+            /// It is sent again: the server recognizes a repetition, or carrying it out twice does no harm.
             case always
         }
 
@@ -19,17 +19,18 @@ extension ConnectionEngine {
             let replay: Replay
             let deadline: NIODeadline
             let waiter: Waiter
-            /// Written to the present connection.
+            /// Whether it was written to the present connection.
             var isWritten = false
-            /// How many bytes it took there.
+            /// Its length on the present connection, in bytes.
             var writtenBytes = 0
-            /// How many connections the server ended for a breach of the protocol while this was the longest unanswered.
+            /// The number of connections that the server ended for a breach while this was the longest unanswered
+            /// request.
             var strikes = 0
         }
 
         private var entries: [UInt64: Entry] = [:]
         private var lastID: UInt64 = 15
-        /// No entry's deadline is before this.
+        /// The earliest deadline, or a moment before it.
         private(set) var nextDeadline: NIODeadline?
 
         var isEmpty: Bool { entries.isEmpty }
@@ -45,27 +46,26 @@ extension ConnectionEngine {
             return lastID
         }
 
-        /// Takes a request out, because it is answered or no longer wanted.
+        /// Removes a request that is answered or no longer wanted.
         mutating func remove(_ id: UInt64) -> Entry? {
             let entry = entries.removeValue(forKey: id)
             if entries.isEmpty { nextDeadline = nil }
             return entry
         }
 
-        /// After so many strikes a request is given up: sent again, it would end every connection.
+        /// The number of strikes after which a request fails: sent again, it would end every connection.
         static var maxStrikes: Int { 2 }
 
-        /// The request was written to the present connection, in so many bytes.
+        /// The request was written to the present connection, with this length.
         mutating func markWritten(_ id: UInt64, bytes: Int = 0) {
             entries[id]?.isWritten = true
             entries[id]?.writtenBytes = bytes
         }
 
-        /// The server ends the connection because of what was sent, and does not say which request that was: the longest
-        /// one is the likeliest.
+        /// The server ends the connection for a breach and does not name the request: the longest one is the likeliest.
         ///
         /// - Parameter isSure: the server says that a frame was too long.
-        /// - Returns: the request, taken out, if it is to be given up.
+        /// - Returns: the request, removed, if it fails.
         mutating func blameLongest(isSure: Bool) -> (id: UInt64, entry: Entry)? {
             let written = entries.filter { $0.value.isWritten }
             guard
@@ -78,14 +78,14 @@ extension ConnectionEngine {
             return remove(id).map { (id, $0) }
         }
 
-        /// What is to be written once the connection is live, in order.
+        /// The requests to write once the connection is live, in order.
         func unwritten() -> [(id: UInt64, request: Request)] {
             entries.filter { !$0.value.isWritten }.sorted { $0.key < $1.key }.map { ($0.key, $0.value.request) }
         }
 
         /// The connection is gone.
         ///
-        /// - Returns: the requests that fail with it, in order; the others wait for the next connection.
+        /// - Returns: the requests that fail, in order; the others wait for the next connection.
         mutating func connectionLost() -> [Entry] {
             let failed = entries.filter { $0.value.isWritten && $0.value.replay == .never }.sorted { $0.key < $1.key }
             for (id, _) in failed { entries[id] = nil }
@@ -94,7 +94,7 @@ extension ConnectionEngine {
             return failed.map(\.value)
         }
 
-        /// Takes out whose time is up, in order.
+        /// Removes the requests whose deadline has passed, in order.
         mutating func expired(now: NIODeadline) -> [(id: UInt64, entry: Entry)] {
             guard let nextDeadline, nextDeadline <= now else { return [] }
             let expired = entries.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
@@ -103,7 +103,7 @@ extension ConnectionEngine {
             return expired.map { ($0.key, $0.value) }
         }
 
-        /// Takes out all, in order.
+        /// Removes all requests, in order.
         mutating func removeAll() -> [Entry] {
             defer {
                 entries = [:]

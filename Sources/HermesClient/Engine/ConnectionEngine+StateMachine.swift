@@ -3,30 +3,30 @@
 
 import NIOCore
 
-/// What all protocols' connections have in common: the machine that decides, and the table of unanswered requests.
+/// The parts that the connections of all protocols share: the state machine and the table of unanswered requests.
 enum ConnectionEngine {}
 
 extension ConnectionEngine {
-    /// Decides when to connect, log in, beat, give up and come back. Does no IO; time is passed in.
+    /// Decides when to connect, log in, send heartbeats, give up and reconnect. Does no I/O; time is passed in.
     ///
     ///     idle -> connecting -> authenticating -> live -> lost -> waiting -> connecting …
     ///                                               any state -> (lost ->) stopped
     ///
-    /// There is one connection at most: in `lost` the machine waits until the old one is closed.
+    /// There is at most one connection: in `lost` the machine waits until the old one is closed.
     struct StateMachine: Sendable {
-        /// What the owner is to do.
+        /// An instruction to the owner.
         enum Action: Hashable, Sendable {
-            /// Open a connection, to the endpoint if that succeeds; report `connected` or `connectFailed`.
+            /// Open a connection, to the endpoint if it answers; report `connected` or `connectFailed`.
             case connect(preferring: ServerAddress.Endpoint?)
             /// Log in; report `authenticated` or `authenticationRefused`.
             case authenticate
-            /// Requests may be sent now, the waiting ones first.
+            /// Send the waiting requests, then new ones.
             case becameLive
             /// Send a heartbeat.
             case sendHeartbeat
             /// Close the connection; report `connectionClosed`.
             case close
-            /// Close the connection that is being opened, should it open; nothing is to be reported of it any more.
+            /// Close the connection that is being opened, if it opens. Do not report anything about it.
             case abandon
         }
 
@@ -46,46 +46,47 @@ extension ConnectionEngine {
         struct Live: Hashable, Sendable {
             var since: NIODeadline
             var lastReceived: NIODeadline
-            /// When the last heartbeat went out, or what counts as one.
+            /// The time of the last heartbeat, or of a write that counts as one.
             var lastWritten: NIODeadline
             var heartbeat: Heartbeat
-            /// The server asked us to leave at this moment.
+            /// The moment at which the server asked the client to reconnect.
             var leaveAt: Slot?
-            /// When to come back once the server has closed the connection, as it advised.
+            /// The moment for reconnecting after the server has closed the connection, as it advised.
             var returnAt: Slot?
         }
 
         struct Waiting: Hashable, Sendable {
-            /// Why there is no connection.
+            /// The reason why there is no connection.
             var error: HermesClientError
-            /// The next try comes then.
+            /// The time of the next try.
             var until: NIODeadline
-            /// The server does not want us sooner, whatever happens.
+            /// The earliest time that the server allows, whatever happens.
             var earliest: NIODeadline
-            /// How long that is from the loss on.
+            /// The wait, counted from the loss.
             var delay: Duration
         }
 
         enum Heartbeat: Hashable, Sendable {
-            /// The next one goes out then.
+            /// The next heartbeat is due at this time.
             case due(NIODeadline)
-            /// One went out and is unanswered; `tries` counts those in a row.
+            /// A heartbeat is unanswered; `tries` counts those in a row.
             case unanswered(until: NIODeadline, tries: Int, evidence: Evidence)
         }
 
-        /// What becomes of a heartbeat tells something about the network's patience with silence.
+        /// The evidence that a heartbeat's outcome gives about the network's patience with silence.
         enum Evidence: Hashable, Sendable {
             /// Nothing: it was sent out of turn.
             case none
-            /// Its failure only: it came after less silence than the learned interval, or one before it was lost.
+            /// Only a failure counts: the silence was shorter than the learned interval, or an earlier heartbeat was
+            /// lost.
             case failure
-            /// Its success, too.
+            /// Success and failure count.
             case both
         }
 
-        /// What comes once the lost connection is closed.
+        /// The next step once the lost connection is closed.
         enum Next: Hashable, Sendable {
-            /// It was no failure: a try as soon as the conditions allow.
+            /// Try as soon as the conditions allow: the loss was no failure.
             case atOnce
             case byPolicy
             case at(Slot)
@@ -95,20 +96,20 @@ extension ConnectionEngine {
         private(set) var state = State.idle
         private(set) var conditions: DeviceConditions.Snapshot
         private let heartbeat: HeartbeatPolicy
-        /// The longest interval that the server stands.
+        /// The longest interval that the server allows.
         private var serverLimit: Duration?
-        /// What is known of the present network.
+        /// The heartbeat learned for the present network.
         private(set) var learned: LearnedHeartbeat
-        /// What to add to the uptime for the date, in seconds since 1970.
+        /// The difference between the date, in seconds since 1970, and the uptime.
         private var dateOffset: Int64 = 0
         private var schedule: ReconnectSchedule
-        /// Where the server sent us; until a login succeeded.
+        /// The endpoint that the server sent the client to, until a login succeeds.
         private var redirection: ServerAddress.Endpoint?
         private let authenticationTimeout: Duration
 
-        /// A connection that lived this long was well: the count of failures starts anew.
+        /// A connection that lived this long resets the count of failures.
         static let wellAfter = Duration.seconds(10)
-        /// A timer that is this much late means that the process did not run, and says nothing about the server.
+        /// A timer that is this late means that the process did not run; it says nothing about the server.
         static let halted = Duration.seconds(5)
 
         init(
@@ -128,12 +129,12 @@ extension ConnectionEngine {
     }
 }
 
-/// What the owner asks for, and time.
+/// Requests of the owner, and time.
 extension ConnectionEngine.StateMachine {
-    /// How many tries failed since the connection last was well.
+    /// Failed tries since the connection last was well.
     var failures: Int { schedule.failures }
 
-    /// When `deadlineReached` is to be called; nil: not needed.
+    /// The time at which `deadlineReached` is due; nil if none.
     var nextDeadline: NIODeadline? {
         switch state {
         case .idle, .connecting, .lost, .stopped: nil
@@ -162,7 +163,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The app wants no connection any more.
+    /// The app wants no more connections.
     mutating func stopRequested() -> [Action] {
         switch state {
         case .idle, .waiting:
@@ -182,9 +183,9 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The app or the network may have changed.
+    /// The app's state or the network may have changed.
     ///
-    /// - Parameter known: what is known of the network.
+    /// - Parameter known: the heartbeat learned for the network.
     mutating func conditionsChanged(
         _ new: DeviceConditions.Snapshot,
         learned known: LearnedHeartbeat? = nil,
@@ -199,7 +200,7 @@ extension ConnectionEngine.StateMachine {
         return cameForward || isElsewhere || (old.isHeld && !new.isHeld) ? look(now: now) : []
     }
 
-    /// Ends the connection, for the app will not be there to keep it.
+    /// Ends the connection before the app is suspended.
     private mutating func suspend(now: NIODeadline) -> [Action] {
         let error = HermesClientError(.suspended, "the app is suspended")
         switch state {
@@ -214,7 +215,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Finds out at once whether the connection is well, with one heartbeat, or tries at once to get one.
+    /// Checks the connection with one heartbeat, or tries at once to open one.
     private mutating func look(now: NIODeadline) -> [Action] {
         switch state {
         case .waiting(var waiting):
@@ -231,7 +232,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// `nextDeadline` may have come; early calls are harmless.
+    /// `nextDeadline` may have passed; early calls are harmless.
     mutating func deadlineReached(now: NIODeadline) -> [Action] {
         switch state {
         case .idle, .connecting, .lost, .stopped:
@@ -267,7 +268,7 @@ extension ConnectionEngine.StateMachine {
     }
 }
 
-/// What the connection reports.
+/// Reports of the connection.
 extension ConnectionEngine.StateMachine {
     /// The connection is open.
     mutating func connected(now: NIODeadline) -> [Action] {
@@ -297,7 +298,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server knows an interval that is well in the present network; a client that knows better keeps its own.
+    /// The server suggests an interval for the network. It is used only if nothing was learned.
     mutating func heartbeatSuggested(_ interval: Duration) {
         guard heartbeat.adaptation != nil, learned == Self.known(nil, heartbeat) else { return }
         learned = Self.known(LearnedHeartbeat(interval: interval), heartbeat)
@@ -306,7 +307,7 @@ extension ConnectionEngine.StateMachine {
     /// The server accepted the login.
     ///
     /// - Parameters:
-    ///   - heartbeatAtMost: the server wants a heartbeat at least so often.
+    ///   - heartbeatAtMost: the longest interval between heartbeats that the server allows.
     ///   - date: the wall clock in seconds since 1970.
     mutating func authenticated(heartbeatAtMost: Duration? = nil, date: Int64 = 0, now: NIODeadline) -> [Action] {
         switch state {
@@ -327,8 +328,8 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server refused the login: for good unless the error says when trying again makes sense; then not before
-    /// that, and spread over half as much time again.
+    /// The server refused the login. That is final unless the error has a `retryAfter`: the next try then comes after
+    /// that time, spread over half as much again.
     mutating func authenticationRefused(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
@@ -345,7 +346,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Anything came from the server.
+    /// Bytes arrived from the server.
     mutating func bytesReceived(now: NIODeadline) {
         switch state {
         case .live(var live):
@@ -360,8 +361,8 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Anything went to the server, other than a heartbeat. It shows the server that the client is alive; that the server
-    /// is alive only what comes from it shows.
+    /// Bytes other than a heartbeat went to the server. They show the server that the client is alive; only incoming
+    /// bytes show that the server is.
     mutating func bytesWritten(now: NIODeadline) {
         switch state {
         case .live(var live):
@@ -374,8 +375,8 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// A request was not answered in time: unless something else came meanwhile, one heartbeat finds out at once whether
-    /// anybody is there.
+    /// A request was not answered in time. Unless something else arrived meanwhile, one heartbeat checks the connection
+    /// at once.
     mutating func requestExpired(now: NIODeadline) -> [Action] {
         switch state {
         case .live(let live):
@@ -388,7 +389,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server told why it is about to close the connection: for good unless `mayReturn`.
+    /// The server told why it is about to close the connection. That is final unless `mayReturn`.
     mutating func kicked(
         _ error: HermesClientError,
         mayReturn: Bool,
@@ -410,7 +411,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// The server will close the connection soon and advised when to come back.
+    /// The server will close the connection soon and advised when to reconnect.
     mutating func shutdownAnnounced(_ advice: Advice, now: NIODeadline) {
         switch state {
         case .live(var live):
@@ -432,7 +433,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// What came from the server broke the protocol, or the connection cannot be used any more.
+    /// The server broke the protocol, or the connection cannot be used any more.
     mutating func failed(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .connecting, .authenticating:
@@ -530,10 +531,10 @@ extension ConnectionEngine.StateMachine {
     }
 }
 
-/// The interval of heartbeats.
+/// The heartbeat interval.
 extension ConnectionEngine.StateMachine {
-    /// The time between two heartbeats: as learned, but no longer than the policy's in the foreground, nor than the server
-    /// stands.
+    /// The time between two heartbeats: the learned one, at most the policy's in the foreground, and at most the
+    /// server's limit.
     private var interval: TimeAmount {
         var interval = heartbeat.interval
         if heartbeat.adaptation != nil {
@@ -542,14 +543,14 @@ extension ConnectionEngine.StateMachine {
         return TimeAmount(min(interval, serverLimit ?? interval))
     }
 
-    /// When the next heartbeat is due: an interval after nothing came any more, or nothing went. Where heartbeats have no
-    /// answers, what comes tells nothing.
+    /// The time of the next heartbeat: an interval after the last byte in or the last write, whichever is earlier. Only
+    /// writes count where heartbeats have no answers.
     private func nextBeat(_ live: Live) -> NIODeadline {
         let last = heartbeat.answerTimeout == nil ? live.lastWritten : min(live.lastWritten, live.lastReceived)
         return last + interval
     }
 
-    /// What a heartbeat that is due will tell: all, if nothing has come since the last one but its answer.
+    /// The evidence of the due heartbeat: full if only the last answer has arrived since the last one.
     private func evidence(_ live: Live, now: NIODeadline) -> Evidence {
         let learned = TimeAmount(learned.interval)
         let heard = now - live.lastReceived + TimeAmount(heartbeat.answerTimeout ?? .zero)

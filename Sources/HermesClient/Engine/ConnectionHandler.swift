@@ -4,13 +4,13 @@
 import HermesWire
 import NIOCore
 
-/// Passes what happens on a channel to its driver, on the loop that both live on.
+/// Passes a channel's events to its driver, on the loop that both live on.
 final class ConnectionHandler<Link: ConnectionLink>: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
-    /// Weak, so that a connection that is being opened does not keep a client that nobody wants any more.
+    /// Weak, so that an opening connection does not keep an abandoned client alive.
     private weak var driver: ConnectionDriver<Link>?
-    /// Which of the driver's connections this is.
+    /// The number of this connection in the driver.
     private let attempt: UInt64
 
     init(driver: ConnectionDriver<Link>, attempt: UInt64) {

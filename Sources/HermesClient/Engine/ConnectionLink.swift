@@ -4,81 +4,81 @@
 import HermesWire
 import NIOCore
 
-/// What a protocol adds to the connection engine: its frames, its way to log in, and what it makes of what arrives.
+/// A protocol's part of the connection engine: its frames, its login, and the meaning of what arrives.
 ///
-/// A link is a value in a `ConnectionDriver` and does no IO: it fills `effects`, the driver carries them out in order.
+/// A link is a value in a `ConnectionDriver` and does no I/O. It fills `effects`, and the driver carries them out in
+/// order.
 protocol ConnectionLink: Sendable {
-    /// Cuts the bytes that arrive into frames.
+    /// Cuts incoming bytes into frames.
     associatedtype Decoder: FrameDecoder
-    /// What is sent.
+    /// A request to the server.
     associatedtype Request: Sendable
-    /// What requests are answered with.
+    /// The answer to a request.
     associatedtype Answer: Sendable
-    /// What the app gets.
+    /// An event for the app.
     associatedtype Event: Sendable
-    /// What a login yields.
+    /// The result of a login.
     associatedtype Login: Sendable
 
     typealias Effects = [LinkEffect<Self>]
 
-    /// The longest frame that is accepted from the server, in bytes.
+    /// The longest frame accepted from the server, in bytes.
     var maxFrameBytes: Int { get }
 
-    /// A new connection is open: forget what belonged to the last one, and log in; `.authenticated` or `.refused`
+    /// A new connection is open. The link drops the state of the last one and logs in; `.authenticated` or `.refused`
     /// must follow, now or from `received`.
     mutating func connected(effects: inout Effects) throws
 
     /// A frame arrived.
     mutating func received(_ frame: Decoder.Frame, now: NIODeadline, effects: inout Effects) throws
 
-    /// Appends a request. `id` is unique among the unanswered ones, at least 16, and comes back in `.answer`; 0 where no
+    /// Appends a request. `id` is unique among the unanswered ones, at least 16, and returns in `.answer`; 0 where no
     /// answer is awaited.
     mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws
 
     /// Appends a heartbeat.
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws
 
-    /// The connection is logged in; what is sent now goes before the waiting requests.
+    /// The connection is logged in. What the link sends now goes before the waiting requests.
     mutating func becameLive(now: NIODeadline, effects: inout Effects)
 
     /// The connection is gone.
     mutating func lost()
 
-    /// There will be no further connection, unless the app asks for one.
+    /// There will be no further connection unless the app asks for one.
     func stopped()
 
-    /// A connection that was logged in ended for this reason; it was logged in from this network.
+    /// A logged-in connection ended, for this reason; the network is the one that it logged in from.
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath)
 
-    /// The network that the device is in, and what is known of its patience; called when either changes.
+    /// The device's network and its learned heartbeat; called when either changes.
     mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat)
 
-    /// What the device lets the app do; called before the first connection and when it changes. Only if `isLive` may
-    /// something be sent at once.
+    /// The app's state; called before the first connection and at each change. The link may send only if `isLive`.
     mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects)
 
-    /// A request was given up before its answer came: nobody waits for it any more.
+    /// A request was given up before its answer; nothing waits for it.
     mutating func abandoned(id: UInt64)
 
-    /// The app closes the client: send now what was held back.
+    /// The app closes the client: the link sends now what it held back.
     mutating func closing(effects: inout Effects)
 
-    /// Whether the app has seen the event before, under another number: it is not handed out again, but counts as taken.
+    /// Whether the app has seen the event under another number. It then counts as taken and is not handed out again.
     func isRepeat(_ event: Event) -> Bool
 
-    /// The app has taken an event: it asked for the next one.
+    /// The app has taken an event by asking for the next one.
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects)
 
-    /// About how many bytes of memory an event takes while it waits.
+    /// The memory that a waiting event takes, in bytes; an estimate.
     func bytes(of event: Event) -> Int
 
-    /// How many events wait for the app to take them, and how many bytes they take; called when that changes.
+    /// The number and the bytes of the events that wait for the app; called at each change.
     mutating func backlogChanged(_ count: Int, bytes: Int)
 
-    /// When `deadlineReached` is to be called; nil: not needed.
+    /// The time at which `deadlineReached` is due; nil if none.
     var nextDeadline: NIODeadline? { get }
 
-    /// `nextDeadline` may have come.
+    /// `nextDeadline` may have passed.
     mutating func deadlineReached(now: NIODeadline, effects: inout Effects)
 }
 
@@ -99,32 +99,31 @@ extension ConnectionLink {
     mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {}
 }
 
-/// How much may wait for the app.
+/// The bounds of what waits for the app.
 enum Backlog {
-    /// Above so many bytes nothing more is kept that can be had again or matters only now.
+    /// Above this number of bytes, the client drops whatever can be fetched again or is ephemeral.
     static let maxBytes = 64 * 1_048_576
-    /// And so many events that matter only now: newer ones are dropped.
+    /// Above this number of events, newer ephemeral ones are dropped.
     static let maxEphemeral = 8192
-    /// Above so many events in all, inbox entries are not kept either: they are asked for again.
+    /// Above this number of events, inbox entries are dropped too, and asked for again later.
     static let maxEvents = 16_384
 }
 
-/// What a link asks its driver to do.
+/// An instruction of a link to its driver.
 enum LinkEffect<Link: ConnectionLink>: Sendable {
-    /// The login succeeded; the server wants a heartbeat at least that often, if it says so, and knows what interval is
-    /// well in the present network.
+    /// The login succeeded. The server may limit the heartbeat interval and suggest one for the network.
     case authenticated(Link.Login, heartbeatAtMost: Duration? = nil, heartbeatPrior: Duration? = nil)
-    /// The login failed; for good unless the error says when trying again makes sense.
+    /// The login failed. That is final unless the error has a `retryAfter`.
     case refused(HermesClientError)
     /// A request was answered.
     case answer(id: UInt64, Result<Link.Answer, HermesClientError>)
-    /// Send this without waiting for an answer; with the id, where the link itself awaits one (below 16).
+    /// Send this request. A non-zero id, below 16, means that the link awaits the answer.
     case send(Link.Request, id: UInt64 = 0)
-    /// Hand this to the app.
+    /// Hand this event to the app.
     case event(Link.Event)
-    /// Drop all events that wait for the app: they are of another account.
+    /// Drop all waiting events: they belong to another account.
     case forgetEvents
-    /// The server is ending the connection; because of what was sent, where that is a breach of the protocol.
+    /// The server is ending the connection, perhaps because of a breach by what was sent.
     case kicked(
         HermesClientError,
         mayReturn: Bool,

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where a client's connection stands.
+/// The state of a client's connection.
 public enum ConnectionState: Hashable, Sendable {
     /// Not started.
     case idle
@@ -11,13 +11,14 @@ public enum ConnectionState: Hashable, Sendable {
     case authenticating
     /// Logged in.
     case live
-    /// The connection is given up and being closed, because of this.
+    /// The connection was given up, for this reason, and is being closed.
     case lost(HermesClientError)
-    /// There is no connection, because of this; the next try comes after the delay.
+    /// There is no connection, for this reason; the next try comes after the delay.
     case waiting(HermesClientError, delay: Duration)
-    /// There is no connection, because of this, and no try while the app is suspended or without a network.
+    /// There is no connection, for this reason. The client does not try while the app is suspended or without a
+    /// network.
     case paused(HermesClientError)
-    /// There will be no further try: because of this, or, if nil, because the app closed the client.
+    /// The client will not try again: for this reason or, if nil, because the app closed it.
     case stopped(HermesClientError?)
 }
 

@@ -3,7 +3,7 @@
 
 import NIOConcurrencyHelpers
 
-/// What the app's user and the system do to connections. The app tells it; its clients act on it.
+/// The state of the app and of the network. The app sets it; the app's clients act on it.
 ///
 /// ```swift
 /// .onChange(of: scenePhase) { _, phase in
@@ -13,23 +13,24 @@ import NIOConcurrencyHelpers
 ///
 /// On Apple platforms ``shared`` follows the network by itself; elsewhere the app sets ``networkPath``.
 public final class DeviceConditions: Sendable {
-    /// How much of the device the app has.
+    /// The app's state.
     public enum AppState: Hashable, Sendable {
-        /// People look at it: a client that waits tries at once, and a connection is checked with a heartbeat.
+        /// The user looks at the app. A waiting client tries at once, and an open connection is checked with a
+        /// heartbeat.
         case foreground
-        /// It runs unseen: connections stay, with heartbeats as seldom as the network allows.
+        /// The app runs unseen. Connections stay, with heartbeats as rare as the network allows.
         case background
-        /// It is about to be halted: connections are closed, so that the server knows to use other ways, and are not
-        /// opened again before the state changes.
+        /// The app is about to be suspended. Connections are closed, so that the server uses push services, and stay
+        /// closed until the state changes.
         case suspended
     }
 
-    /// All conditions in one moment.
+    /// All conditions at one moment.
     struct Snapshot: Hashable, Sendable {
         var appState = AppState.foreground
         var path = NetworkPath.unknown
 
-        /// There is no point in trying to connect.
+        /// Whether there is no point in trying to connect.
         var isHeld: Bool { appState == .suspended || !path.isUsable }
     }
 
@@ -40,7 +41,7 @@ public final class DeviceConditions: Sendable {
         var lastObserver: UInt64 = 0
     }
 
-    /// The process's own.
+    /// The conditions of this process.
     public static let shared: DeviceConditions = {
         let conditions = DeviceConditions()
         #if canImport(Network)
@@ -51,22 +52,22 @@ public final class DeviceConditions: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// Creates conditions of a foreground app in a usable network.
+    /// Creates conditions of an app in the foreground with a usable network.
     public init() {}
 
-    /// How much of the device the app has; in the beginning: foreground.
+    /// The app's state; initially in the foreground.
     public var appState: AppState {
         get { snapshot.appState }
         set { change { $0.appState = newValue } }
     }
 
-    /// The network that the device is in; in the beginning: an unknown one, taken for usable.
+    /// The device's network; initially unknown and taken for usable.
     public var networkPath: NetworkPath {
         get { snapshot.path }
         set { change { $0.path = newValue } }
     }
 
-    /// Where clients keep what they learn about networks; in the beginning: in memory. Set it before clients start.
+    /// The store for learned heartbeats; initially in memory. Set it before clients start.
     public var heartbeatStore: any HeartbeatStore {
         get { state.withLockedValue { $0.heartbeats } }
         set { state.withLockedValue { $0.heartbeats = newValue } }
@@ -74,9 +75,9 @@ public final class DeviceConditions: Sendable {
 
     var snapshot: Snapshot { state.withLockedValue { $0.snapshot } }
 
-    /// Calls the observer after each change, on any thread; it reads the snapshot when it gets to it.
+    /// Calls the observer after each change, on any thread. The observer reads the snapshot when it runs.
     ///
-    /// - Returns: for `stopObserving`.
+    /// - Returns: the id for `stopObserving`.
     func observe(_ observer: @escaping @Sendable () -> Void) -> UInt64 {
         state.withLockedValue { state in
             state.lastObserver &+= 1

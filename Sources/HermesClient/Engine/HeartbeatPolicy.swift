@@ -1,18 +1,19 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a client shows the server that it is alive, and when it takes the server for dead.
+/// When a client sends heartbeats, and when it gives a server up.
 public struct HeartbeatPolicy: Hashable, Sendable {
-    /// The time between two heartbeats; with an adaptation: the first guess, and the longest in the foreground.
+    /// The time between two heartbeats. With an adaptation: the first guess, and the longest interval in the
+    /// foreground.
     public var interval: Duration
-    /// Whether the interval is adapted to the network, and within which bounds; nil: it is fixed.
+    /// The bounds within which the interval adapts to the network; nil: it is fixed.
     public var adaptation: HeartbeatAdaptation?
-    /// How long an answer is awaited; nil where the protocol has none. Any byte from the server counts as the answer.
+    /// How long to wait for an answer; nil where the protocol has none. Any byte from the server counts as the answer.
     public var answerTimeout: Duration?
-    /// How many heartbeats in a row may stay unanswered; after the last the connection is given up. At least 1.
+    /// The number of unanswered heartbeats in a row after which the connection is given up; at least 1.
     public var tries: Int
-    /// Whether whatever the client writes counts as a heartbeat for the server. The interval restarts then if something
-    /// came from the server, too: a client that writes and hears nothing must notice that nobody is there.
+    /// Whether any write of the client counts as a heartbeat. The interval restarts then only if something also
+    /// arrived: a client that writes and hears nothing must notice it.
     public var restartsOnWrite: Bool
 
     /// Creates a policy.
@@ -20,9 +21,9 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// - Parameters:
     ///   - interval: the time between two heartbeats, or the first guess.
     ///   - adaptation: the bounds of the interval if it is adapted to the network.
-    ///   - answerTimeout: how long an answer is awaited; nil where the protocol has none.
-    ///   - tries: how many heartbeats in a row may stay unanswered; three, so that one lost in a bad network does not
-    ///     cost the connection.
+    ///   - answerTimeout: how long to wait for an answer; nil where the protocol has none.
+    ///   - tries: unanswered heartbeats in a row before the connection is given up; three, so that a bad network may
+    ///     lose one.
     ///   - restartsOnWrite: whether any write counts as a heartbeat for the server.
     public init(
         interval: Duration,
@@ -38,24 +39,24 @@ public struct HeartbeatPolicy: Hashable, Sendable {
         self.restartsOnWrite = restartsOnWrite
     }
 
-    /// Push: every 120 s, under most carriers' time-outs for idle connections; the answer within 8 s.
+    /// Push: every 120 s, below most carriers' idle timeouts; the answer within 8 s.
     public static let push = HeartbeatPolicy(interval: .seconds(120))
-    /// Push with an interval that follows the network, from 25 s to 580 s; what is learned is kept in
+    /// Push with an interval that adapts to the network, from 25 s to 580 s. The result is kept in
     /// ``DeviceConditions/heartbeatStore``.
     public static let adaptive = HeartbeatPolicy(interval: .seconds(120), adaptation: HeartbeatAdaptation())
-    /// Delimited: as push.
+    /// Delimited: the same as push.
     public static let delimited = push
     /// IMPB: every 180 s; the answer within 8 s.
     public static let impb = HeartbeatPolicy(interval: .seconds(180))
-    /// LiveRoom: every 10 s without answer; only heartbeats count as life there, so that no write replaces one.
+    /// LiveRoom: every 10 s without answer. No other write replaces a heartbeat there.
     ///
-    /// A little under 10 s, because the server removes a client that was silent for more than that.
+    /// A little under 10 s, because the server removes a client that was silent for longer.
     public static let liveRoom = HeartbeatPolicy(
         interval: .milliseconds(9500),
         answerTimeout: nil,
         restartsOnWrite: false
     )
-    /// MQTT: after 60 s in which the client wrote nothing or heard nothing; the answer within 8 s.
+    /// MQTT: after 60 s without a write or without incoming bytes; the answer within 8 s.
     public static let mqtt = HeartbeatPolicy(interval: .seconds(60))
     /// QSIOP: every 120 s; the answer within 8 s.
     public static let qsiop = HeartbeatPolicy(interval: .seconds(120))

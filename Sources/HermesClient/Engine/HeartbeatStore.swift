@@ -10,33 +10,33 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Keeps what was learned about networks, so that a client need not learn it again.
+/// Keeps the heartbeats that were learned for networks.
 ///
-/// Called on the loops of connections: the methods must not wait for anything.
+/// Called on the loops of connections: the methods must not block.
 public protocol HeartbeatStore: Sendable {
-    /// What is known of the network with this label; nil: nothing.
+    /// Returns the heartbeat learned for the network with this label; nil if none.
     func learned(of network: String) -> LearnedHeartbeat?
 
-    /// Keeps what is known of the network with this label now.
+    /// Keeps the heartbeat learned for the network with this label.
     func remember(_ learned: LearnedHeartbeat, of network: String)
 }
 
-/// Keeps what was learned for as long as the process lives: of 20 networks, the last ones.
+/// Keeps learned heartbeats in memory, for the 20 most recent networks.
 public final class MemoryHeartbeatStore: HeartbeatStore {
-    /// As many as a phone meets in a week.
+    /// As many networks as a phone meets in a week.
     static let maxNetworks = 20
 
     private let networks: NIOLockedValueBox<[String: LearnedHeartbeat]>
 
     /// Creates a store.
     ///
-    /// - Parameter networks: what is known, by the networks' labels.
+    /// - Parameter networks: learned heartbeats by network label.
     public init(_ networks: [String: LearnedHeartbeat] = [:]) { self.networks = NIOLockedValueBox(networks) }
 
-    /// What is known of the network with this label; nil: nothing.
+    /// Returns the heartbeat learned for the network with this label; nil if none.
     public func learned(of network: String) -> LearnedHeartbeat? { networks.withLockedValue { $0[network] } }
 
-    /// Keeps what is known of the network with this label now.
+    /// Keeps the heartbeat learned for the network with this label.
     public func remember(_ learned: LearnedHeartbeat, of network: String) {
         networks.withLockedValue { networks in
             networks[network] = learned
@@ -49,7 +49,7 @@ public final class MemoryHeartbeatStore: HeartbeatStore {
     var all: [String: LearnedHeartbeat] { networks.withLockedValue { $0 } }
 }
 
-/// Keeps what was learned in a small JSON file. A file that cannot be read counts as empty, for all can be learned again.
+/// Keeps learned heartbeats in a small JSON file. An unreadable file counts as empty: everything can be learned again.
 public final class FileHeartbeatStore: HeartbeatStore {
     private struct Record: Codable {
         var intervalMilliseconds: Int64
@@ -61,10 +61,10 @@ public final class FileHeartbeatStore: HeartbeatStore {
 
     private let file: URL
     private let memory: MemoryHeartbeatStore
-    /// Writes one after the other, off the loops.
+    /// Writes one change after another, off the loops.
     private let queue = DispatchQueue(label: "hermes.heartbeats")
 
-    /// Reads the file, if it is there.
+    /// Creates a store and reads its file, if there is one.
     ///
     /// - Parameter path: the file; its folder must exist.
     public init(path: String) {
@@ -84,16 +84,16 @@ public final class FileHeartbeatStore: HeartbeatStore {
         )
     }
 
-    /// What is known of the network with this label; nil: nothing.
+    /// Returns the heartbeat learned for the network with this label; nil if none.
     public func learned(of network: String) -> LearnedHeartbeat? { memory.learned(of: network) }
 
-    /// Keeps what is known of the network with this label now.
+    /// Keeps the heartbeat learned for the network with this label.
     public func remember(_ learned: LearnedHeartbeat, of network: String) {
         memory.remember(learned, of: network)
         queue.async { self.write() }
     }
 
-    /// Waits until all is in the file.
+    /// Waits until everything is in the file.
     public func flush() { queue.sync {} }
 
     private func write() {

@@ -1,34 +1,33 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Within which bounds a client looks for the longest heartbeat interval that a network stands.
+/// The bounds within which a client searches for the longest heartbeat interval that a network allows.
 ///
-/// Between the device and the server are translators of addresses (NAT) that forget a connection over which nothing goes
-/// for a while: for 30 s to some tens of minutes. What comes from the server then is lost without a word. A beat more
-/// often than needed costs the battery, one less often costs pushes.
+/// Address translators (NAT) between device and server forget a silent connection after 30 s to some tens of minutes.
+/// What the server then sends is lost without notice. Too frequent heartbeats cost battery; too rare ones cost pushes.
 public struct HeartbeatAdaptation: Hashable, Sendable {
-    /// The shortest interval; shorter than the most impatient networks' 30 s.
+    /// The shortest interval; below the 30 s of the most impatient networks.
     public var shortest: Duration
     /// The longest interval.
     public var longest: Duration
-    /// How much longer an interval is tried.
+    /// The increase of the interval at each step.
     public var step: Duration
-    /// How much shorter the interval is after failures.
+    /// The decrease of the interval after failures.
     public var retreat: Duration
-    /// Successes in a row before a longer interval is tried; at least 1.
+    /// Successes in a row before the interval grows; at least 1.
     public var successesBeforeStep: Int
-    /// Failures in a row before the interval is given up; at least 1.
+    /// Failures in a row before the interval shrinks; at least 1.
     public var failuresBeforeRetreat: Int
 
     /// Creates bounds.
     ///
     /// - Parameters:
     ///   - shortest: the shortest interval, at least 1 s.
-    ///   - longest: the longest interval, at least the shortest; 580 s is what the known rule goes up to.
-    ///   - step: how much longer an interval is tried, at least 1 s.
-    ///   - retreat: how much shorter the interval is after failures, at least 1 s.
-    ///   - successesBeforeStep: successes in a row before a longer interval is tried.
-    ///   - failuresBeforeRetreat: failures in a row before the interval is given up.
+    ///   - longest: the longest interval, at least the shortest; 580 s is the limit of the known rule.
+    ///   - step: the increase of the interval at each step, at least 1 s.
+    ///   - retreat: the decrease of the interval after failures, at least 1 s.
+    ///   - successesBeforeStep: successes in a row before the interval grows.
+    ///   - failuresBeforeRetreat: failures in a row before the interval shrinks.
     public init(
         shortest: Duration = .seconds(25),
         longest: Duration = .seconds(580),
@@ -46,34 +45,34 @@ public struct HeartbeatAdaptation: Hashable, Sendable {
     }
 
     // The rule of Mars' smart heartbeat (https://github.com/Tencent/mars, stn/config.h and smart_heartbeat.cc).
-    /// 5 successes in a row before a longer interval is tried.
+    /// 5 successes in a row before the interval grows.
     public static let successesBeforeStep = 5
-    /// 60 s longer.
+    /// 60 s more at each step.
     public static let step = Duration.seconds(60)
-    /// 2 failures in a row before the interval is given up.
+    /// 2 failures in a row before the interval shrinks.
     public static let failuresBeforeRetreat = 2
-    /// 80 s shorter then.
+    /// 80 s less after failures.
     public static let retreat = Duration.seconds(80)
-    /// After so much time without a failure the network may have become more patient.
+    /// After this time without a failure, a longer interval is tried: the network may have become more patient.
     static let quietSeconds: Int64 = 7 * 86_400
-    /// How much longer an interval is tried then.
+    /// The increase in that case.
     static let nudge = Duration.seconds(20)
 }
 
-/// What is known of the heartbeat interval that a network stands. A value; time is passed in.
+/// The heartbeat interval learned for a network. A value; time is passed in.
 public struct LearnedHeartbeat: Hashable, Sendable {
     /// The interval that is used next.
     public var interval: Duration
-    /// Whether the search is over, for now.
+    /// Whether the search has ended, for now.
     public var isStable: Bool
     /// Answered heartbeats in a row since the interval last changed.
     public var successes: Int
-    /// Connections in a row that died of the interval.
+    /// Lost connections in a row that the interval explains.
     public var failures: Int
-    /// When the interval or its stability last changed, in seconds since 1970.
+    /// The last change of the interval or its stability, in seconds since 1970.
     public var changedAt: Int64
 
-    /// Creates what is known, by default nothing.
+    /// Creates a learned heartbeat, by default at the start of the search.
     public init(interval: Duration, isStable: Bool = false, successes: Int = 0, failures: Int = 0, changedAt: Int64 = 0)
     {
         self.interval = interval
@@ -83,14 +82,14 @@ public struct LearnedHeartbeat: Hashable, Sendable {
         self.changedAt = changedAt
     }
 
-    /// The same with an interval within the bounds.
+    /// Returns the same with an interval within the bounds.
     func clamped(to bounds: HeartbeatAdaptation) -> Self {
         var copy = self
         copy.interval = min(max(interval, bounds.shortest), bounds.longest)
         return copy
     }
 
-    /// A heartbeat was answered after nothing had gone either way for the whole interval.
+    /// A heartbeat was answered after silence in both directions for the whole interval.
     mutating func succeeded(within bounds: HeartbeatAdaptation, date: Int64) {
         failures = 0
         guard !isStable else {
@@ -118,7 +117,7 @@ public struct LearnedHeartbeat: Hashable, Sendable {
         }
     }
 
-    /// The connection ended for a reason that has nothing to do with heartbeats.
+    /// The connection ended for a reason unrelated to heartbeats.
     mutating func interrupted() { successes = 0 }
 
     private mutating func change(to interval: Duration, isStable: Bool, within bounds: HeartbeatAdaptation, date: Int64)

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// Runs an actor on an event loop, so that the actor's state and a channel handler's are touched by one thread alone.
+/// Runs an actor on an event loop, so that one thread alone touches the actor's and the channel handler's state.
 final class LoopExecutor: SerialExecutor {
     let eventLoop: any EventLoop
 
@@ -19,6 +19,6 @@ final class LoopExecutor: SerialExecutor {
 
     func isSameExclusiveExecutionContext(other: LoopExecutor) -> Bool { eventLoop === other.eventLoop }
 
-    /// Lets `assumeIsolated` work in a channel handler, which runs on the loop but in no task.
+    /// Lets `assumeIsolated` work in a channel handler, which runs on the loop but outside of tasks.
     func checkIsolated() { eventLoop.preconditionInEventLoop() }
 }

@@ -6,13 +6,13 @@ import Dispatch
 import Network
 #endif
 
-/// The way from the device to the internet.
+/// The device's network.
 public struct NetworkPath: Hashable, Sendable {
-    /// Names the network, for example "wifi 192.168.1.1" or "cellular": what is learned of a network is remembered
-    /// under this name. It stays on the device.
+    /// The network's name, for example "wifi 192.168.1.1" or "cellular". Learned heartbeats are kept under it. It stays
+    /// on the device.
     public var label: String
-    /// The kind of network, for example "wifi", "cellular" or "cellular:26201": statistics go to the server under this
-    /// name, and it may tell a first guess for the heartbeat. Nothing that names a person or a place.
+    /// The kind of network, for example "wifi", "cellular" or "cellular:26201". Statistics go to the server under it,
+    /// and the server may suggest a heartbeat for it. It must not name a person or a place.
     public var kind: String
     /// Whether connections can be opened at all.
     public var isUsable: Bool
@@ -20,9 +20,9 @@ public struct NetworkPath: Hashable, Sendable {
     /// Creates a path.
     ///
     /// - Parameters:
-    ///   - label: names the network; cut at 64 characters.
-    ///   - kind: the kind of network, of which only printable ASCII is kept and at most 64 characters; nil: the label up
-    ///     to its first space.
+    ///   - label: the network's name; cut at 64 characters.
+    ///   - kind: the kind of network; nil: the label up to its first space. Only printable ASCII is kept, at most 64
+    ///     characters.
     ///   - isUsable: whether connections can be opened at all.
     public init(label: String, kind: String? = nil, isUsable: Bool = true) {
         self.label = String(label.prefix(64))
@@ -31,13 +31,13 @@ public struct NetworkPath: Hashable, Sendable {
         self.isUsable = isUsable
     }
 
-    /// Nothing is known of the network, but that it is worth a try.
+    /// A network of which nothing is known; worth a try.
     public static let unknown = NetworkPath(label: "unknown")
 }
 
 #if canImport(Network)
 extension NetworkPath {
-    /// The system's path: the kind of interface, and the gateway, which tells one Wi-Fi from another.
+    /// Creates a path from the system's: the kind of interface and, to tell Wi-Fi networks apart, the gateway.
     init(_ path: NWPath) {
         let kinds: [(NWInterface.InterfaceType, String)] = [
             (.wifi, "wifi"), (.cellular, "cellular"), (.wiredEthernet, "wired"), (.loopback, "loopback"),
@@ -50,7 +50,7 @@ extension NetworkPath {
 }
 
 extension DeviceConditions {
-    /// Follows the system's paths from now on, for good.
+    /// Follows the system's network from now on.
     func followNetwork() {
         let monitor = NWPathMonitor()
         monitor.pathUpdateHandler = { [weak self] path in self?.networkPath = NetworkPath(path) }

@@ -1,25 +1,26 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long a client waits before it connects again.
+/// How long a client waits before it reconnects.
 ///
-/// A server that restarts loses all its clients in one moment; random delays keep them from coming back in one moment.
+/// A restarting server loses all its clients at once; random delays keep them from returning at once.
 public struct ReconnectPolicy: Hashable, Sendable {
-    /// For the first tries: each comes at a random moment of its window, and the windows follow one another.
+    /// The windows of the first tries. Each try comes at a random moment of its window, and the windows follow one
+    /// another.
     public var windows: [Duration]
-    /// For the tries after those: each waits its delay, the last one again and again. Empty: no further tries.
+    /// The delays of later tries; the last one repeats. Empty: no further tries.
     public var delays: [Duration]
-    /// How much a delay may differ from its value, up and down, as a fraction of it.
+    /// The largest deviation of a delay, up or down, as a fraction of it.
     public var jitter: Double
-    /// The server may advise to come back at a random moment of a window: the longest such window that is obeyed.
+    /// The longest window of the server's advice that is obeyed.
     public var maxAdvisedWindow: Duration
 
     /// Creates a policy.
     ///
     /// - Parameters:
     ///   - windows: the windows of the first tries.
-    ///   - delays: the delays of the tries after those.
-    ///   - jitter: how much a delay may differ from its value, as a fraction: 0 to 1.
+    ///   - delays: the delays of later tries.
+    ///   - jitter: the largest deviation of a delay, as a fraction: 0 to 1.
     ///   - maxAdvisedWindow: the longest window of the server's advice that is obeyed.
     public init(
         windows: [Duration],
@@ -35,26 +36,26 @@ public struct ReconnectPolicy: Hashable, Sendable {
 
     /// Six tries within 15 s each, then after 1, 2, 5 and 10 minutes: for apps, of which a server has many.
     ///
-    /// A changed network and an app that comes to the foreground start anew, with a try at once.
+    /// A changed network or an app that comes to the foreground restarts the policy with a try at once.
     public static let standard = ReconnectPolicy(
         windows: Array(repeating: .seconds(15), count: 6),
         delays: [.seconds(60), .seconds(120), .seconds(300), .seconds(600)]
     )
-    /// The first tries within 1 s, then every few seconds: for a person who sits in front of a terminal.
+    /// The first tries within 1 s, then every few seconds: for a person at a terminal.
     public static let interactive = ReconnectPolicy(
         windows: [.seconds(1), .seconds(1), .seconds(1), .seconds(2), .seconds(2), .seconds(3)],
         delays: [.seconds(3), .seconds(5), .seconds(10)],
         maxAdvisedWindow: .seconds(2)
     )
-    /// Not at all: the first failure is final.
+    /// No reconnecting: the first failure is final.
     public static let never = ReconnectPolicy(windows: [], delays: [])
 
-    /// The wait before the next try, from the begin of its window on where it has one.
+    /// Returns the wait before the next try, counted from the start of its window if it has one.
     ///
     /// - Parameters:
-    ///   - failures: how many tries failed since the connection last was well.
+    ///   - failures: failed tries since the connection last was well.
     ///   - random: a random number, at least 0 and below 1.
-    /// - Returns: the wait; nil if there is to be no further try.
+    /// - Returns: the wait; nil if there is no further try.
     func delay(afterFailures failures: Int, random: Double) -> Duration? {
         if failures < windows.count { return windows[max(0, failures)] * random }
         guard let last = delays.last else { return nil }

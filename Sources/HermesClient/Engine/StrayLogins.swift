@@ -1,25 +1,25 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Logins that were given up before their answers came: they may be on their way still, reach the server after a later one
-/// of the same client, and take its place. Does no IO; a value in a link.
+/// Logins that were given up before their answers came. Such a login may reach the server late and take the place of a
+/// later one of the same client. Does no I/O; a value in a link.
 ///
-/// A client that is replaced stops, so that two devices with one id do not throw each other out for ever; but if it may
-/// have been such a login of its own, it comes back. Each login is blamed once.
+/// A replaced client stops, so that two devices with one id do not replace each other forever. If one of these logins
+/// may be the cause, the client comes back instead. Each login is blamed once.
 struct StrayLogins: Sendable {
-    /// When the one was sent whose answer is awaited, by the device's clock in milliseconds since 1970.
+    /// When the unanswered login was sent, by the device's clock, in milliseconds since 1970.
     private var startedAt: Int64?
-    /// When each was given up.
+    /// When each login was given up.
     private var givenUp: [Int64]
 
-    /// So many are remembered, for so long.
+    /// The number of remembered logins, and how long they are remembered.
     private static let maxRemembered = 16
     private static let milliseconds: Int64 = 300_000
 
-    /// Creates a list with what an earlier run of the app left, see ``unanswered``.
+    /// Creates a list that continues an earlier run's, see ``unanswered``.
     init(unanswered: [Int64] = []) { givenUp = unanswered.suffix(Self.maxRemembered) }
 
-    /// Those that may be on their way: the next run of the app has to know them.
+    /// The logins that may still reach the server, for the next run of the app.
     var unanswered: [Int64] { givenUp + (startedAt.map { [$0] } ?? []) }
 
     /// A login is sent.
@@ -37,7 +37,7 @@ struct StrayLogins: Sendable {
 
     /// Another login took this client's place.
     ///
-    /// - Returns: whether it may have been one of its own.
+    /// - Returns: whether it may have been one of this client's own.
     mutating func blame(now: Int64 = WallClock.milliseconds()) -> Bool {
         givenUp.removeAll { abs(now - $0) > Self.milliseconds }
         return givenUp.popLast() != nil

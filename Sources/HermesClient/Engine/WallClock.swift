@@ -9,6 +9,6 @@ import Foundation
 
 /// The device's clock.
 enum WallClock {
-    /// In milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     static func milliseconds() -> Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 }

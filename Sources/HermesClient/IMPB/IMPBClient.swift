@@ -7,35 +7,35 @@ public import NIOCore
 
 /// A client of IMPB, the protocol of the mobile apps: logs in, sends, gets each message once, sets up direct links.
 public final class IMPBClient: Sendable {
-    /// How the server learns what has arrived.
+    /// How the client acknowledges messages.
     public enum Acknowledgement: Hashable, Sendable {
-        /// The client says so, once the app has taken it.
+        /// With a frame of its own, once the app has taken the message.
         case explicit
-        /// By any frame that the client sends afterwards, as with the apps of old.
+        /// With any later frame that the client sends, as the old apps do.
         case implicit
     }
 
-    /// How a client behaves.
+    /// A client's settings.
     public struct Configuration: Sendable {
         /// The server's IMPB port.
         public var server: ServerAddress
         /// The device that the client runs on.
         public var device: DeviceDescription
-        /// How the server learns what has arrived.
+        /// How the client acknowledges messages.
         public var acknowledgement: Acknowledgement
-        /// One's own address in the local network, for direct links.
+        /// The device's address in the local network, for direct links.
         public var localHost: String
-        /// One's own UDP port, for direct links.
+        /// The device's UDP port, for direct links.
         public var localPort: Int
-        /// When to show the server that the client is alive.
+        /// When to send heartbeats.
         public var heartbeat: HeartbeatPolicy
-        /// When to connect again.
+        /// When to reconnect.
         public var reconnect: ReconnectPolicy
-        /// The app's state and the network's.
+        /// The state of the app and of the network.
         public var conditions: DeviceConditions
-        /// How long a request may take, reconnects included.
+        /// The time limit of a request, reconnects included.
         public var requestTimeout: Duration
-        /// How long a message may wait for its receipt, reconnects included.
+        /// The time limit for a message's receipt, reconnects included.
         public var sendTimeout: Duration
 
         /// Creates a configuration with the defaults for an app.
@@ -59,10 +59,10 @@ public final class IMPBClient: Sendable {
     /// Creates a client that is not connected yet.
     ///
     /// - Parameters:
-    ///   - configuration: how the client behaves.
-    ///   - eventLoop: where its connection lives; nil: one of the process's shared loops.
-    ///   - logger: where it tells what it does.
-    /// - Throws: HermesClientError if the TLS options make no sense.
+    ///   - configuration: the client's settings.
+    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
+    ///   - logger: gets messages at debug level.
+    /// - Throws: HermesClientError if the TLS options are invalid.
     public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
         let connector = try Connector(configuration.server)
         self.configuration = configuration
@@ -79,7 +79,8 @@ public final class IMPBClient: Sendable {
 
     deinit { driver.abandon() }
 
-    /// Connects and logs in; from then on the client stays logged in until `close`, or until the server ends it for good.
+    /// Connects and logs in. From then on the client stays logged in until `close`, or until the server ends the login
+    /// for good.
     ///
     /// A client that is logged in with another credential is closed first.
     ///
@@ -91,11 +92,11 @@ public final class IMPBClient: Sendable {
     /// Sends a text.
     ///
     /// - Parameters:
-    ///   - text: what to say; the whole frame is at most 64 KiB.
-    ///   - uid: whom to.
+    ///   - text: the text; the whole frame is at most 64 KiB.
+    ///   - uid: the recipient.
     ///   - clientID: makes sending again safe: 1 to 64 bytes; nil: a random one.
     /// - Returns: the receipt, once the server has committed the message.
-    /// - Throws: HermesClientError if the server refuses it or the time is up; CancellationError.
+    /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
     @discardableResult
     public func send(_ text: String, to uid: UInt32, clientID: String? = nil) async throws -> Receipt {
         var content = IMPB_msg_text_content()
@@ -112,7 +113,7 @@ public final class IMPBClient: Sendable {
         return Receipt(try IMPB_Message_receipt(wire: answer))
     }
 
-    /// Reads another account.
+    /// Fetches another account.
     public func account(uid: UInt32) async throws -> Account {
         var request = IMPB_User_info_request()
         request.uid = uid
@@ -120,9 +121,9 @@ public final class IMPBClient: Sendable {
         return Account(try IMPB_User_info_response(wire: answer).userInfo)
     }
 
-    /// Asks for a direct link to another account; they are told.
+    /// Asks another account for a direct link.
     ///
-    /// - Returns: whether they are there, and both sides' addresses.
+    /// - Returns: whether the account is online, and both sides' addresses.
     public func requestLink(to uid: UInt32, from ownUID: UInt32) async throws -> IMPBLinkOffer {
         var request = IMPB_p2pconnect_request()
         request.uid = ownUID
@@ -136,13 +137,13 @@ public final class IMPBClient: Sendable {
         )
     }
 
-    /// Tells whoever asked for a direct link where one listens.
+    /// Sends this device's address to the account that asked for a direct link.
     ///
     /// - Parameters:
-    ///   - host: one's address.
-    ///   - port: one's UDP port.
-    ///   - ownUID: one's own account.
-    ///   - uid: who asked.
+    ///   - host: this device's address.
+    ///   - port: this device's UDP port.
+    ///   - ownUID: this account.
+    ///   - uid: the account that asked.
     public func postAddress(host: String, port: Int, from ownUID: UInt32, to uid: UInt32) async throws {
         var request = IMPB_p2p_post_ip_request()
         request.sponsorUid = .init(clamping: uid)
@@ -153,19 +154,19 @@ public final class IMPBClient: Sendable {
         _ = try await ask(try .peer(.postIp, request))
     }
 
-    /// What happens, each once and in order; for one loop of the app's. A message counts as taken when the app asks for
+    /// The client's events, each once and in order, for a single loop. A message counts as taken when the app asks for
     /// the next event.
     public var events: ClientEvents<IMPBEvent> { ClientEvents { await self.driver.nextEvent()?.event } }
 
-    /// The connection's states from now on, the present one first; ends when the client stops the next time.
+    /// The connection's states from now on, the present one first. The stream ends when the client next stops.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
-    /// Closes the connection. The event that the app got last counts as taken.
+    /// Closes the connection. The last event counts as taken.
     public func close() async { await driver.close(takesLast: true) }
 
     /// Waits until the client has stopped; closes it if the task is cancelled.
     ///
-    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
+    /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }
 
     private func ask(_ request: IMPBLink.Request) async throws -> [UInt8] {

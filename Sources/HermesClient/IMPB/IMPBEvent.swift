@@ -3,78 +3,78 @@
 
 import HermesWire
 
-/// What a login over IMPB yields.
+/// The result of a login over IMPB.
 public struct IMPBLogin: Hashable, Sendable {
     /// The account's number.
     public var uid: UInt32
-    /// For the next login in place of the password. A secret.
+    /// The token for the next login, in place of the password. A secret.
     public var token: String
 }
 
-/// What an IMPB client's event stream tells the app.
+/// An event for the app.
 public enum IMPBEvent: Hashable, Sendable {
-    /// A message arrived, or another device of one's own sent one.
+    /// A message from another account, or from another device of this account.
     case message(IMPBMessage)
-    /// Somebody asks for a direct link: answer with `postAddress`.
+    /// An account asks for a direct link: answer with `postAddress`.
     case linkRequested(byUID: UInt32, peer: IMPBAddress, own: IMPBAddress)
     /// The other side of a direct link is ready at this address.
     case linkReady(uid: UInt32, host: String, port: Int)
-    /// A notification of a back end.
+    /// A push from a back end.
     case push(Push)
-    /// So many entries were gone before this device could get them.
+    /// The number of entries that were deleted before this device got them.
     case missed(count: UInt64)
-    /// The server lost its store, or a part of it: what it kept for this device and the app has not got is lost.
+    /// The server lost its store or a part of it. Entries that the app had not received are lost.
     case inboxReset
-    /// A notification that has no words here: its type and its body.
+    /// A notification of a type that has no event here.
     case notification(type: Int, body: [UInt8])
 }
 
 /// A message as it arrives over IMPB.
 public struct IMPBMessage: Hashable, Sendable {
-    /// Empty from a server that gives none.
+    /// The message's id; empty if the server gives none.
     public var id: String
     /// The author.
     public var fromUID: UInt32
     /// The author's name; may be empty.
     public var fromNickName: String
-    /// The receiver; 0 in groups.
+    /// The recipient; 0 in groups.
     public var toUID: UInt32
     /// The group; 0 in 1:1 conversations.
     public var groupID: UInt32
-    /// What it says.
+    /// The content.
     public var content: MessageContent
-    /// The seq of the entry in one's inbox; 0 from a server that gives none.
+    /// The entry's seq in this account's inbox; 0 if the server gives none.
     public var inboxSeq: UInt64
-    /// When it was committed, in milliseconds since 1970.
+    /// The time of the commit, in milliseconds since 1970.
     public var serverTimeMilliseconds: Int64
-    /// Whether one's own account sent it, from another device.
+    /// Whether another device of this account sent it.
     public var isOwn: Bool
 
-    /// The text, where the message is one.
+    /// The text; nil for other content.
     public var text: String? { if case .text(let text) = content { text } else { nil } }
 }
 
-/// Where a device is reached.
+/// The addresses of a device.
 public struct IMPBAddress: Hashable, Sendable {
-    /// As the device knows itself.
+    /// The host that the device reported.
     public var localHost: String
-    /// As the device knows itself.
+    /// The port that the device reported.
     public var localPort: Int
-    /// As the server saw it.
+    /// The host that the server observed.
     public var observedHost: String
-    /// As the server saw it.
+    /// The port that the server observed.
     public var observedPort: Int
 }
 
 /// The answer to a request for a direct link.
 public struct IMPBLinkOffer: Hashable, Sendable {
-    /// Whether the other is connected.
+    /// Whether the other account is connected.
     public var isOnline: Bool
-    /// Whether there is such an account.
+    /// Whether the other account exists.
     public var exists: Bool
-    /// One's own address.
+    /// This device's addresses.
     public var own: IMPBAddress
-    /// The other's address.
+    /// The other device's addresses.
     public var peer: IMPBAddress
 }
 

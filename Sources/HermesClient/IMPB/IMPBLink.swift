@@ -21,12 +21,12 @@ struct IMPBLink: ConnectionLink {
     struct Event: Sendable {
         /// The epoch that the seq belongs to.
         var epoch: UInt64
-        /// The entry's seq; 0 where the event is not of the inbox.
+        /// The entry's seq; 0 if the event is not an inbox entry.
         var seq: UInt64
-        /// Tells inboxes apart in which the seq means different things.
+        /// Numbers the inboxes: a seq of one inbox means nothing in another.
         var incarnation: UInt64 = 0
         var event: IMPBEvent
-        /// How long the frame was that it came in.
+        /// The length of the frame that carried the event.
         var bytes = 0
     }
 
@@ -48,13 +48,13 @@ struct IMPBLink: ConnectionLink {
     /// The ids of messages whose receipts are awaited.
     private var sending: Set<UInt64> = []
     private var inbox = InboxTracker<IMPBEvent>()
-    /// Counts the inboxes, see ``Event/incarnation``.
+    /// The number of the present inbox, see ``Event/incarnation``.
     private var incarnation: UInt64 = 0
-    /// What the app wanted to log in with last; the present ``credential`` may be a token that came of it.
+    /// The credential that the app last passed; ``credential`` may be a token that this one yielded.
     private var requested: Credential?
     private var backlog = 0
     private var backlogBytes = 0
-    /// Of the frame that is looked at.
+    /// The length of the frame that is being handled.
     private var frameBytes = 0
     private var outputs: [InboxTracker<IMPBEvent>.Output] = []
 
@@ -62,13 +62,13 @@ struct IMPBLink: ConnectionLink {
 
     // MARK: Logging in
 
-    /// The app logs in, perhaps as somebody else than before.
+    /// The app logs in, perhaps with another account.
     mutating func logIn(_ new: Credential) {
         credential = new
         requested = new
     }
 
-    /// Whether the app logs in as it did before.
+    /// Whether the app passes the same credential as before.
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
     mutating func connected(effects: inout Effects) throws {
@@ -217,7 +217,7 @@ struct IMPBLink: ConnectionLink {
         arrived(event, seq: notification.seq, to: to, now: now, effects: &effects)
     }
 
-    /// An event without a seq comes from a server that keeps no count of them, or is not stored.
+    /// An event arrived. Without a seq it is not stored, or the server does not number its entries.
     private mutating func arrived(
         _ event: IMPBEvent,
         seq: UInt64,

@@ -5,29 +5,29 @@ import HermesWire
 public import Logging
 public import NIOCore
 
-/// A viewer of a LiveRoom: joins, talks, gives, and gets what the others do.
+/// A viewer of a LiveRoom: joins, talks, gives gifts, and sees the others' texts and gifts.
 ///
-/// Rooms are live: what happens while there is no connection is missed. The client joins again by itself.
+/// Rooms are live: the viewer misses what happens while it is not connected. It joins again by itself.
 public final class LiveRoomClient: Sendable {
-    /// How a viewer behaves.
+    /// A viewer's settings.
     public struct Configuration: Sendable {
         /// The server's LiveRoom port.
         public var server: ServerAddress
-        /// How one appears to the others; nil: joins without a word, and may only watch.
+        /// How the others see the viewer; nil: a silent viewer, which may only watch.
         public var user: RoomUser?
-        /// The room, where the port has several; nil: the port's own.
+        /// The room, on a port that has several; nil: the port's own.
         public var room: String?
-        /// Binds the connection to an account: a token of a login; nil: anonymous.
+        /// The token of the account that the viewer enters with; nil: anonymous.
         public var token: String?
-        /// The account's device; nil: "liveroom".
+        /// The id of the account's device; nil: "liveroom".
         public var device: String?
-        /// When to show the server that the viewer is there.
+        /// When to send heartbeats.
         public var heartbeat: HeartbeatPolicy
-        /// When to connect again.
+        /// When to reconnect.
         public var reconnect: ReconnectPolicy
-        /// The app's state and the network's.
+        /// The state of the app and of the network.
         public var conditions: DeviceConditions
-        /// The longest frame that is accepted, in bytes.
+        /// The longest frame accepted, in bytes.
         public var maxFrameBytes: Int
 
         /// Creates a configuration with the defaults for an app.
@@ -50,10 +50,10 @@ public final class LiveRoomClient: Sendable {
     /// Creates a viewer that is not connected yet.
     ///
     /// - Parameters:
-    ///   - configuration: how the viewer behaves.
-    ///   - eventLoop: where its connection lives; nil: one of the process's shared loops.
-    ///   - logger: where it tells what it does.
-    /// - Throws: HermesClientError if the TLS options make no sense.
+    ///   - configuration: the viewer's settings.
+    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
+    ///   - logger: gets messages at debug level.
+    /// - Throws: HermesClientError if the TLS options are invalid.
     public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
         let connector = try Connector(configuration.server)
         user = configuration.user
@@ -76,14 +76,14 @@ public final class LiveRoomClient: Sendable {
 
     deinit { driver.abandon() }
 
-    /// Connects and joins; the viewer comes back by itself until `leave` or `close`.
+    /// Connects and joins; the viewer reconnects by itself until `leave` or `close`.
     ///
     /// - Throws: HermesClientError if the reconnect policy gives up.
     public func join() async throws { _ = try await driver.start() }
 
-    /// Says something; everyone gets it, the sender included.
+    /// Sends a text to the room; everyone gets it, the sender included.
     ///
-    /// - Throws: HermesClientError if one only watches, or the connection is lost.
+    /// - Throws: HermesClientError if the viewer is silent, or the connection is lost.
     public func say(_ text: String) async throws {
         var message = LiveRoom_ChatMessage()
         message.user = try talker()
@@ -91,9 +91,9 @@ public final class LiveRoomClient: Sendable {
         try await driver.send(try LiveRoomFrame(type: .text, message: message))
     }
 
-    /// Gives something; everyone sees it, the sender included.
+    /// Gives a gift; everyone sees it, the sender included.
     ///
-    /// - Throws: HermesClientError if one only watches, or the connection is lost.
+    /// - Throws: HermesClientError if the viewer is silent, or the connection is lost.
     public func give(_ gift: String, count: Int32 = 1, url: String = "") async throws {
         var message = LiveRoom_GiftMessage()
         message.user = try talker()
@@ -103,7 +103,7 @@ public final class LiveRoomClient: Sendable {
         try await driver.send(try LiveRoomFrame(type: .gift, message: message))
     }
 
-    /// Sends a frame of the application's own.
+    /// Sends a frame of the application's own type.
     ///
     /// - Parameters:
     ///   - type: 16 to 65,535.
@@ -114,7 +114,7 @@ public final class LiveRoomClient: Sendable {
         )
     }
 
-    /// Tells the others that one leaves, and closes.
+    /// Leaves the room, so that the others see it, and closes the connection.
     public func leave() async {
         if let user, let frame = try? LiveRoomFrame(type: .leave, message: user.liveRoom) {
             await driver.sendIfLive(frame)
@@ -122,18 +122,18 @@ public final class LiveRoomClient: Sendable {
         await close()
     }
 
-    /// Closes the connection without a word.
+    /// Closes the connection without a leave.
     public func close() async { await driver.close(takesLast: true) }
 
     /// Waits until the viewer has stopped; closes it if the task is cancelled.
     ///
-    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
+    /// - Throws: HermesClientError with the reason, unless the app closed the viewer.
     public func run() async throws { try await driver.run() }
 
-    /// What happens in the room; for one loop of the app's. A loop that is too slow misses the newest.
+    /// The room's events, for a single loop. A loop that is too slow misses the newest.
     public var events: ClientEvents<RoomEvent> { ClientEvents { await self.driver.nextEvent() } }
 
-    /// The connection's states from now on, the present one first; ends when the client stops the next time.
+    /// The connection's states from now on, the present one first. The stream ends when the client next stops.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     private func talker() throws -> LiveRoom_UserInfo {

@@ -78,7 +78,7 @@ struct LiveRoomLink: ConnectionLink {
         backlogBytes = bytes
     }
 
-    /// A viewer that is too slow misses the newest.
+    /// Adds an event; a viewer that is too slow misses the newest.
     private func append(_ event: RoomEvent, _ effects: inout Effects) {
         if backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes { effects.append(.event(event)) }
     }
@@ -97,7 +97,7 @@ extension RoomUser {
 }
 
 extension RoomEvent {
-    /// What a frame tells; nil for those that tell nothing.
+    /// Decodes a frame; nil if it carries no event.
     init?(_ frame: LiveRoomFrame, room: String) throws(WireError) {
         switch frame.type {
         case .join:

@@ -4,7 +4,8 @@
 import HermesWire
 
 extension MQTTClient {
-    /// The outcome of an operation, as MQTT 5.0 numbers it; from 0x80 on it is a failure. 3.1.1's are translated.
+    /// The outcome of an operation, numbered as in MQTT 5.0; 0x80 and above are failures. The codes of 3.1.1 are
+    /// translated.
     public struct ReasonCode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         /// The number.
         public let rawValue: UInt8
@@ -17,35 +18,35 @@ extension MQTTClient {
         /// Whether the operation failed.
         public var isFailure: Bool { rawValue >= 0x80 }
 
-        /// Done; in the answer to a subscription: granted with QoS 0.
+        /// Success; for a subscription: granted with QoS 0.
         public static let success = Self(rawValue: 0x00)
         /// A subscription was granted with QoS 1.
         public static let grantedQoS1 = Self(rawValue: 0x01)
         /// A subscription was granted with QoS 2.
         public static let grantedQoS2 = Self(rawValue: 0x02)
-        /// Published, and nobody has a matching subscription.
+        /// Published, but no subscription matches.
         public static let noMatchingSubscribers = Self(rawValue: 0x10)
-        /// There was no such subscription to end.
+        /// There was no such subscription.
         public static let noSubscriptionExisted = Self(rawValue: 0x11)
         /// The server does not say what is wrong.
         public static let unspecifiedError = Self(rawValue: 0x80)
         /// The user name or the password is wrong.
         public static let badUserNameOrPassword = Self(rawValue: 0x86)
-        /// Not allowed to this client.
+        /// The client may not do this.
         public static let notAuthorized = Self(rawValue: 0x87)
         /// Another connection took the session over.
         public static let sessionTakenOver = Self(rawValue: 0x8E)
 
-        /// The name of the standard, and the number.
+        /// The standard's name for the code, and the number.
         public var description: String {
             let hex = String(rawValue, radix: 16, uppercase: true)
             return "\(entry?.name ?? "unknown reason") (0x\(rawValue < 16 ? "0" : "")\(hex))"
         }
 
-        /// What can be done about it, where that is known.
+        /// The remedy, where one is known.
         var remedy: String? { entry?.remedy }
 
-        /// Whether a connection that the server refused or ended for this reason may be tried again.
+        /// Whether to retry a connection that the server refused or ended for this reason.
         var mayRetry: Bool {
             switch rawValue {
             // Unspecified, unavailable, busy, shutting down, keep-alive, rate, quota, connection rate, connect time.
@@ -103,16 +104,17 @@ extension MQTTClient {
 }
 
 extension HermesClientError {
-    /// The reason that an MQTT server gave; nil if the error is none of an MQTT server's.
+    /// The reason code from an MQTT server; nil if the error is another one.
     public var mqttReason: MQTTClient.ReasonCode? {
         guard (0x80...0xFF).contains(Int(code.rawValue) - Self.mqttBase) else { return nil }
         return MQTTClient.ReasonCode(rawValue: UInt8(truncatingIfNeeded: Int(code.rawValue) - Self.mqttBase))
     }
 
-    /// Codes of MQTT: this and the reason code.
+    /// The error code of an MQTT reason is this plus the reason code.
     private static let mqttBase = 500
 
-    /// An MQTT server's refusal in words: what it refused, why, in its own words if it has some, and what helps.
+    /// Creates the error for an MQTT server's refusal: the request, the reason, the server's own text if any, and the
+    /// remedy.
     init(
         _ what: String,
         _ reason: MQTTClient.ReasonCode,

@@ -8,12 +8,12 @@ extension MQTTClient {
 
     /// Publishes a message.
     ///
-    /// With QoS 0 it returns when the operating system has the message; with QoS 1 and 2 when the server has taken it
-    /// over. Several calls may wait at once; the messages go out in the order of the calls.
+    /// With QoS 0 it returns when the operating system has the message; with QoS 1 and 2, when the server has
+    /// acknowledged it. Several calls may wait at once; messages are sent in the order of the calls.
     ///
     /// - Returns: `.success`, or `.noMatchingSubscribers` where the server says so.
-    /// - Throws: HermesClientError if the server refuses it (see ``HermesClientError/mqttReason``), or the time is up;
-    ///   CancellationError if the task is cancelled (the message may be published).
+    /// - Throws: HermesClientError if the server refuses it (see ``HermesClientError/mqttReason``), or the timeout
+    ///   passes; CancellationError if the task is cancelled (the message may be published).
     @discardableResult
     public func publish(_ message: MQTTMessage) async throws -> ReasonCode {
         let outgoing = try encoded(message)
@@ -36,10 +36,10 @@ extension MQTTClient {
         try await publish(MQTTMessage(topic: topic, text: text, qos: qos, retain: retain))
     }
 
-    /// Publishes a message without waiting; what is published by one thread in this way goes out in that order.
+    /// Publishes a message without waiting. Messages that one thread publishes this way are sent in order.
     ///
     /// - Parameters:
-    ///   - message: as with ``publish(_:)``; one of QoS 0 fails if there is no connection just now.
+    ///   - message: as with ``publish(_:)``; QoS 0 fails if there is no connection.
     ///   - whenDone: gets the outcome, on the client's event loop; must not block.
     public func publish(
         _ message: MQTTMessage,
@@ -79,8 +79,8 @@ extension MQTTClient {
         }
     }
 
-    /// Asks the server for a sign of life and measures how long it takes. When it returns, the server has read all that
-    /// was published before over this connection, of QoS 0, too.
+    /// Pings the server and returns the round-trip time. The server has then read everything published before on this
+    /// connection, QoS 0 included.
     ///
     /// - Throws: HermesClientError if the connection is lost or no answer comes in time.
     @discardableResult
@@ -92,13 +92,13 @@ extension MQTTClient {
 
     // MARK: Subscribing
 
-    /// Subscribes, now and on each later connection whose session the server has lost.
+    /// Subscribes, now and on each later connection without a session.
     ///
     /// - Parameters:
-    ///   - subscriptions: what is wanted; at least one.
+    ///   - subscriptions: the subscriptions; at least one.
     ///   - identifier: comes with each matching message, 1 to 268,435,455; MQTT 5.0 only.
-    /// - Returns: for each subscription the QoS that was granted, or why it was refused.
-    /// - Throws: HermesClientError if the request cannot be written or the time is up; CancellationError.
+    /// - Returns: for each subscription the granted QoS or the reason of the refusal.
+    /// - Throws: HermesClientError if the request cannot be encoded or the timeout passes; CancellationError.
     public func subscribe(_ subscriptions: [Subscription], identifier: Int? = nil) async throws -> [ReasonCode] {
         try Self.requireValid(subscriptions.map(\.filter))
         return try await driver.request(
@@ -110,7 +110,7 @@ extension MQTTClient {
 
     /// Subscribes to one topic filter; see ``subscribe(_:identifier:)``.
     ///
-    /// - Returns: the QoS that was granted.
+    /// - Returns: the granted QoS.
     /// - Throws: HermesClientError also if the server refuses the subscription.
     @discardableResult
     public func subscribe(to filter: String, qos: QoS = .atMostOnce) async throws -> QoS {
@@ -123,7 +123,7 @@ extension MQTTClient {
 
     /// Ends subscriptions.
     ///
-    /// - Parameter filters: as they were subscribed to; at least one.
+    /// - Parameter filters: the filters, as they were subscribed to; at least one.
     /// - Returns: the outcome for each filter; 3.1.1 has no failures here.
     @discardableResult
     public func unsubscribe(_ filters: [String]) async throws -> [ReasonCode] {
@@ -147,7 +147,7 @@ extension MQTTClient {
 }
 
 extension MQTTLink {
-    /// Whether CONNECT can be written.
+    /// Checks that CONNECT can be encoded.
     ///
     /// - Throws: HermesClientError `.notEncodable`.
     func validate() throws(HermesClientError) {

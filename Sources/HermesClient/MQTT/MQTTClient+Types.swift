@@ -14,16 +14,16 @@ extension MQTTClient {
         var wire: MQTTVersion { self == .v5 ? .v5 : .v311 }
     }
 
-    /// How surely a message arrives (quality of service).
+    /// The quality of service: how surely a message arrives.
     public enum QoS: UInt8, Hashable, Sendable, Comparable, CaseIterable {
-        /// At most once: nothing acknowledges it.
+        /// At most once: not acknowledged.
         case atMostOnce = 0
         /// At least once: sent again until it is acknowledged.
         case atLeastOnce = 1
         /// Exactly once, as long as both sides keep the session.
         case exactlyOnce = 2
 
-        /// By number.
+        /// Compares by number.
         public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
         init(_ wire: MQTTQoS) {
@@ -43,11 +43,11 @@ extension MQTTClient {
         }
     }
 
-    /// What the server publishes when the client goes without a word.
+    /// The message that the server publishes when the client disappears without DISCONNECT.
     public struct Will: Hashable, Sendable {
-        /// What is published.
+        /// The message.
         public var message: MQTTMessage
-        /// How long the server waits for the client to come back first, in whole seconds; MQTT 5.0 only.
+        /// How long the server first waits for the client to return, in whole seconds; MQTT 5.0 only.
         public var delay: Duration
 
         /// Creates a will.
@@ -57,9 +57,9 @@ extension MQTTClient {
         }
     }
 
-    /// What a client wants to get.
+    /// A topic filter and its options.
     public struct Subscription: Hashable, Sendable {
-        /// Which retained messages come with a subscription; MQTT 5.0 only, else always all.
+        /// The retained messages that a subscription delivers; MQTT 5.0 only, otherwise all that match.
         public enum RetainHandling: UInt8, Hashable, Sendable, CaseIterable {
             /// All that match.
             case sendAlways = 0
@@ -69,15 +69,15 @@ extension MQTTClient {
             case doNotSend = 2
         }
 
-        /// The topic filter: `+` stands for one level, `#` at the end for all below; `$share/GROUP/FILTER` is shared.
+        /// The topic filter: `+` matches one level, `#` at the end all levels below; `$share/GROUP/FILTER` is shared.
         public var filter: String
-        /// The highest quality of service that messages come with.
+        /// The highest QoS with which messages are delivered.
         public var qos: QoS
-        /// Whether what this client publishes stays away; MQTT 5.0 only.
+        /// Whether messages of this client are left out; MQTT 5.0 only.
         public var noLocal: Bool
         /// Whether forwarded messages keep the publisher's retain flag; MQTT 5.0 only.
         public var retainAsPublished: Bool
-        /// Which retained messages come with the subscription; MQTT 5.0 only.
+        /// The retained messages that the subscription delivers; MQTT 5.0 only.
         public var retainHandling: RetainHandling
 
         /// Creates a subscription.
@@ -106,25 +106,25 @@ extension MQTTClient {
         }
     }
 
-    /// What the server said when it accepted a connection.
+    /// The server's answer to CONNECT.
     public struct Connection: Hashable, Sendable {
-        /// Whether the server still had the session: subscriptions and unfinished messages.
+        /// Whether the server still had the session: its subscriptions and unacknowledged messages.
         public var sessionPresent: Bool
-        /// The client's identifier; the server's choice where the client had none.
+        /// The client identifier; assigned by the server if the client had none.
         public var clientID: String
-        /// The highest quality of service that the server takes.
+        /// The highest QoS that the server accepts.
         public var maximumQoS: QoS
         /// Whether the server keeps retained messages.
         public var retainAvailable: Bool
-        /// How many unacknowledged messages of QoS 1 and 2 the server takes at once.
+        /// The number of unacknowledged QoS 1 and 2 messages that the server accepts.
         public var receiveMaximum: Int
-        /// The longest packet that the server takes, in bytes; nil: it did not say.
+        /// The longest packet that the server accepts, in bytes; nil if it did not say.
         public var maxPacketBytes: Int?
         /// The keep-alive that the server wants in place of the client's.
         public var serverKeepAlive: Duration?
         /// How long the server keeps the session after the connection; nil: as the client asked.
         public var sessionExpiry: Duration?
-        /// The server's own pairs.
+        /// The server's user properties.
         public var userProperties: [MQTTMessage.UserProperty]
 
         init(_ packet: MQTTConnack, clientID: String) {

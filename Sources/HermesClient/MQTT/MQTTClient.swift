@@ -5,7 +5,7 @@ import HermesWire
 public import Logging
 public import NIOCore
 
-/// A client of MQTT 3.1.1 and 5.0, over TCP, TLS and WebSocket: publishes and subscribes at all qualities of service.
+/// A client of MQTT 3.1.1 and 5.0, over TCP, TLS and WebSocket, with QoS 0, 1 and 2.
 ///
 /// ```swift
 /// var configuration = MQTTClient.Configuration(server: ServerAddress(host: "broker.example", port: 1883))
@@ -17,53 +17,53 @@ public import NIOCore
 /// }
 /// ```
 ///
-/// The client connects again by itself: it gets its session back or subscribes anew, and what was published and not
-/// acknowledged is sent again, marked as a duplicate. A message that arrived is acknowledged when the app asks for the
-/// next one, so that a slow app slows the server down instead of filling its own memory.
+/// The client reconnects by itself: it resumes its session or subscribes anew, and sends unacknowledged publications
+/// again, marked as duplicates. A message is acknowledged when the app asks for the next one, so that a slow app slows
+/// the server down instead of filling its own memory.
 public final class MQTTClient: Sendable {
-    /// How a client behaves.
+    /// A client's settings.
     public struct Configuration: Sendable {
         /// The server's MQTT port.
         public var server: ServerAddress
         /// The path of a WebSocket, for example "/mqtt"; nil: MQTT without WebSocket.
         public var webSocketPath: String?
-        /// The version that is spoken.
+        /// The protocol version.
         public var version: Version
-        /// Names the session; empty: the server chooses, which needs a clean start.
+        /// The client identifier, which names the session; empty: the server assigns one, which needs a clean start.
         public var clientID: String
-        /// Whether the first connection drops what the server has of an earlier run. With 3.1.1, true also means that
-        /// the session ends with each connection (clean session).
+        /// Whether the first connection discards the server's session of an earlier run. With 3.1.1, true also makes
+        /// each session end with its connection (clean session).
         public var cleanStart: Bool
-        /// How long the server keeps the session without a connection, in whole seconds; MQTT 5.0 only.
-        /// 2^32 - 1 seconds: for ever.
+        /// How long the server keeps the session without a connection, in whole seconds; MQTT 5.0 only. 2^32 - 1
+        /// seconds: forever.
         public var sessionExpiry: Duration
-        /// Who logs in; nil: nobody, or whoever a certificate names.
+        /// The user name; nil: anonymous, or the name in the client certificate.
         public var userName: String?
-        /// Proves who logs in: a password or a token.
+        /// The password or a token.
         public var password: String?
-        /// What the server publishes when the client goes without a word.
+        /// The message that the server publishes when the client disappears without DISCONNECT.
         public var will: Will?
-        /// When to show the server that the client is alive; its longest interval is CONNECT's keep-alive.
+        /// When to send heartbeats; the longest interval is CONNECT's keep alive.
         public var heartbeat: HeartbeatPolicy
-        /// When to connect again.
+        /// When to reconnect.
         public var reconnect: ReconnectPolicy
-        /// The app's state and the network's.
+        /// The state of the app and of the network.
         public var conditions: DeviceConditions
-        /// How long subscribing may take, reconnects included.
+        /// The time limit for subscribing, reconnects included.
         public var requestTimeout: Duration
-        /// How long a publication may wait for its acknowledgement, reconnects included.
+        /// The time limit for a publication's acknowledgement, reconnects included.
         public var publishTimeout: Duration
-        /// How many unacknowledged messages of QoS 1 and 2 the server may send at once: 1 to 65,535; MQTT 5.0 only.
+        /// The number of unacknowledged QoS 1 and 2 messages that the server may send: 1 to 65,535; MQTT 5.0 only.
         public var receiveMaximum: Int
-        /// How many topic aliases the server may use; MQTT 5.0 only.
+        /// The number of topic aliases that the server may use; MQTT 5.0 only.
         public var topicAliasMaximum: Int
-        /// The longest packet that is accepted from the server, in bytes.
+        /// The longest packet accepted from the server, in bytes.
         public var maxPacketBytes: Int
-        /// How many messages may wait for the app; above that, those of QoS 0 are dropped.
+        /// The number of messages that may wait for the app; above it, QoS 0 messages are dropped.
         public var maxQueuedMessages: Int
-        /// How many bytes of messages may wait for the app; above that, those of QoS 0 are dropped.
+        /// The bytes of messages that may wait for the app; above it, QoS 0 messages are dropped.
         public var maxQueuedBytes: Int
-        /// Pairs of the application's own for CONNECT; MQTT 5.0 only.
+        /// User properties for CONNECT; MQTT 5.0 only.
         public var userProperties: [MQTTMessage.UserProperty]
 
         /// Creates a configuration with the defaults for an app: MQTT 5.0, a clean session.
@@ -86,7 +86,7 @@ public final class MQTTClient: Sendable {
             userProperties = []
         }
 
-        /// CONNECT's keep-alive; 0: none, where the interval is more than it can tell.
+        /// CONNECT's keep alive; 0 (none) if the interval is too long for the field.
         var keepAliveSeconds: UInt16 { UInt16(exactly: heartbeat.longestInterval.wholeSeconds) ?? 0 }
     }
 
@@ -96,10 +96,10 @@ public final class MQTTClient: Sendable {
     /// Creates a client that is not connected yet.
     ///
     /// - Parameters:
-    ///   - configuration: how the client behaves.
-    ///   - eventLoop: where its connection lives; nil: one of the process's shared loops.
-    ///   - logger: where it tells what it does, at debug level; no contents, no secrets.
-    /// - Throws: HermesClientError if the TLS options make no sense, or CONNECT cannot be written.
+    ///   - configuration: the client's settings.
+    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
+    ///   - logger: gets messages at debug level, without contents or secrets.
+    /// - Throws: HermesClientError if the TLS options are invalid, or CONNECT cannot be encoded.
     public init(
         _ configuration: Configuration,
         eventLoop: (any EventLoop)? = nil,
@@ -124,11 +124,11 @@ public final class MQTTClient: Sendable {
 
     deinit { driver.abandon() }
 
-    /// Connects, runs the body, and disconnects at its end, however it ends.
+    /// Connects, runs the body, and then disconnects, even if the body throws.
     ///
-    /// If the body returns, the message that it got last counts as taken.
+    /// If the body returns, the last message counts as taken.
     ///
-    /// - Throws: what the body throws; HermesClientError if the server refuses or the policy gives up.
+    /// - Throws: the body's error; HermesClientError if the server refuses or the policy gives up.
     public nonisolated(nonsending) static func withClient<Result>(
         _ configuration: Configuration,
         logger: Logger? = nil,
@@ -146,50 +146,52 @@ public final class MQTTClient: Sendable {
         }
     }
 
-    /// Connects; from then on the client stays connected until `close`, or until the server ends it for good.
+    /// Connects. From then on the client stays connected until `close`, or until the server ends the connection for
+    /// good.
     ///
-    /// - Returns: what the server said.
-    /// - Throws: HermesClientError if the server refuses (see ``HermesClientError/mqttReason``), or if the policy gives up.
+    /// - Returns: the server's answer.
+    /// - Throws: HermesClientError if the server refuses (see ``HermesClientError/mqttReason``), or if the policy gives
+    ///   up.
     @discardableResult
     public func connect() async throws -> Connection { try await driver.start() }
 
-    /// What arrives, each once and in order; for one loop of the app's. Ends when the client has stopped.
+    /// Arriving messages, each once and in order, for a single loop. Ends when the client has stopped.
     ///
     /// A message of QoS 1 or 2 counts as taken, and is acknowledged to the server, when the app asks for the next one.
     public var messages: ClientEvents<MQTTMessage> {
         ClientEvents { await self.driver.nextEvent()?.message }
     }
 
-    /// Counts the connections that were begun: what was published with QoS 0 may be lost where it has changed since.
+    /// The number of the present connection. If it has changed, QoS 0 publications may be lost.
     package var connectionNumber: UInt64 {
         get async { await driver.attempt }
     }
 
-    /// How many messages of QoS 0 were dropped because too many waited for the app.
+    /// The number of QoS 0 messages that were dropped because too many waited for the app.
     public var droppedMessages: Int {
         get async { await driver.link.dropped }
     }
 
-    /// How many numbered pushes to topics did not arrive: the sum of what ``MQTTMessage/missedPushes`` tells.
+    /// The number of numbered pushes to topics that did not arrive: the sum of ``MQTTMessage/missedPushes``.
     public var missedPushes: UInt64 {
         get async { await driver.link.topics.missed }
     }
 
-    /// The connection's states from now on, the present one first; each call gives a sequence of its own, which ends when
-    /// the client stops the next time, or is gone.
+    /// The connection's states from now on, the present one first. Each call returns its own stream, which ends when
+    /// the client next stops, or is gone.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
-    /// Disconnects; the server does not publish the will. The message that the app got last counts as taken.
+    /// Disconnects; the server does not publish the will. The last message counts as taken.
     public func close() async { await close(takingLastMessage: true) }
 
     /// Disconnects; the server does not publish the will.
     ///
-    /// - Parameter takingLastMessage: whether the app is done with the message that it got last; if not, one of QoS 1 or 2
-    ///   comes again.
+    /// - Parameter takingLastMessage: whether the app is done with the last message; if not, one of QoS 1 or 2 comes
+    ///   again.
     public func close(takingLastMessage: Bool) async { await driver.close(takesLast: takingLastMessage) }
 
     /// Waits until the client has stopped; closes it if the task is cancelled.
     ///
-    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
+    /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }
 }

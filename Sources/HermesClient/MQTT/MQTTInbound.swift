@@ -3,17 +3,17 @@
 
 import HermesWire
 
-/// What arrived with QoS 1 and 2: gives each to the app once, and acknowledges it once the app has taken it, over
-/// connections that come and go. Does no IO.
+/// Incoming messages of QoS 1 and 2, across connections: hands each to the app once, and acknowledges it once the app
+/// has taken it. Does no I/O.
 ///
-/// A server that sends more than the receive maximum is borne with, as long as the queue of the app can hold it:
-/// mosquitto 2.0 does so after each PUBCOMP.
+/// A server may exceed the receive maximum as long as the app's queue has room: mosquitto 2.0 does so after each
+/// PUBCOMP.
 struct MQTTInbound: Sendable {
-    /// What is to be done with a PUBLISH.
+    /// The handling of a PUBLISH.
     enum Verdict: Hashable, Sendable {
-        /// To be given to `taken` with this number.
+        /// Deliver it; pass this number to `taken`.
         case deliver(UInt64)
-        /// It came before, and waits for the app still.
+        /// Ignore it: it arrived before and still waits for the app.
         case ignore
         case acknowledge(Acknowledgement)
     }
@@ -24,9 +24,9 @@ struct MQTTInbound: Sendable {
     }
 
     private enum State: Hashable {
-        /// The app has not taken what was delivered under this number; it last came over this connection.
+        /// Delivered under this number and not taken; the connection is the last one that carried it.
         case untaken(delivery: UInt64, connection: UInt64)
-        /// The app has taken it. QoS 1: there was no connection to acknowledge it on. QoS 2: PUBREL has not come.
+        /// Taken by the app. QoS 1: there was no connection for the PUBACK. QoS 2: PUBREL has not arrived.
         case taken
     }
 
@@ -43,7 +43,7 @@ struct MQTTInbound: Sendable {
         exactlyOnce = [:]
     }
 
-    /// A PUBLISH came.
+    /// A PUBLISH arrived.
     mutating func published(
         _ packetID: UInt16,
         _ qos: MQTTQoS,
@@ -90,10 +90,10 @@ struct MQTTInbound: Sendable {
         return lastDelivery
     }
 
-    /// The app took a message that came with this packet number.
+    /// The app took a message with this packet identifier.
     ///
     /// - Parameters:
-    ///   - delivery: as `published` told.
+    ///   - delivery: the number from `published`.
     ///   - isConnected: whether there is a connection.
     mutating func taken(_ packetID: UInt16, _ qos: MQTTQoS, delivery: UInt64, isConnected: Bool) -> Acknowledgement? {
         switch qos {
@@ -115,9 +115,9 @@ struct MQTTInbound: Sendable {
         }
     }
 
-    /// A PUBREL came: the number is free for another message.
+    /// A PUBREL arrived: the packet identifier is free for another message.
     ///
-    /// - Returns: what PUBCOMP says.
+    /// - Returns: the reason code for PUBCOMP.
     mutating func released(_ packetID: UInt16) -> MQTTReasonCode {
         exactlyOnce.removeValue(forKey: packetID) == nil ? .packetIdentifierNotFound : .success
     }

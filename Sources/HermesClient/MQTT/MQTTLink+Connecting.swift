@@ -39,7 +39,7 @@ extension MQTTLink {
         )
     }
 
-    /// Only the first connection drops what the server has of an earlier run; the next ones want their session back.
+    /// Whether to connect with a clean start: only the first connection discards an earlier run's session.
     private var startsClean: Bool {
         guard connection != nil else { return configuration.cleanStart }
         return version == .v5 ? configuration.sessionExpiry <= .zero : configuration.cleanStart
@@ -82,8 +82,7 @@ extension MQTTLink {
         )
     }
 
-    /// Where the server sends this client, with reason 0x9C or 0x9D (4.13): the first of its references that is a host and
-    /// a port, or a host alone.
+    /// The first usable server reference of reason 0x9C or 0x9D (4.13): a host with or without a port.
     mutating func redirection(
         _ reason: MQTTReasonCode,
         _ properties: MQTTProperties

@@ -11,28 +11,28 @@ struct MQTTLink: ConnectionLink {
     typealias Login = MQTTClient.Connection
 
     enum Request: Sendable {
-        /// With QoS 1 and 2.
+        /// A publication with QoS 1 or 2.
         case publish(MQTTOutgoing)
         case subscribe([MQTTClient.Subscription], identifier: Int?)
         case unsubscribe([String])
         case ping
-        /// What needs no number and no answer, or has its number.
+        /// A frame that needs no packet identifier and no answer, or has its packet identifier.
         case frame(MQTTFrame)
         case packet(MQTTPacket)
     }
 
-    /// The reasons; of a publication one.
+    /// Reason codes; one for a publication.
     typealias Answer = [MQTTClient.ReasonCode]
 
     struct Event: Sendable {
         var message: MQTTMessage
         /// See ``MQTTInbound/Verdict``.
         var delivery: UInt64
-        /// What it takes in the queue.
+        /// The memory that it takes in the queue, in bytes.
         var bytes: Int
     }
 
-    /// Who waits for a SUBACK or UNSUBACK.
+    /// The waiter for a SUBACK or UNSUBACK.
     enum Awaited {
         case subscribe(id: UInt64, [MQTTClient.Subscription], identifier: Int?)
         case unsubscribe(id: UInt64, [String])
@@ -44,32 +44,32 @@ struct MQTTLink: ConnectionLink {
 
     var outbound = MQTTOutbound()
     var inbound = MQTTInbound()
-    /// Granted, to be asked for again where the server has lost the session; in order of asking.
+    /// Granted subscriptions in order, to be repeated if the server has lost the session.
     var subscriptions: [(subscription: MQTTClient.Subscription, identifier: Int?)] = []
     var awaited: [UInt16: Awaited] = [:]
-    /// Which requests wait for a PINGRESP, oldest first; 0: a heartbeat.
+    /// The requests that wait for a PINGRESP, oldest first; 0: a heartbeat.
     var pongsDue = Deque<UInt64>()
-    /// What topic aliases of this connection stand for.
+    /// The topics of this connection's aliases.
     var aliases: [UInt16: String] = [:]
     /// The present or last connection.
     var connection: MQTTClient.Connection?
     var isConnected = false
     var mustSubscribe = false
     var strayLogins = StrayLogins()
-    /// How many servers in a row sent this client on.
+    /// The number of servers in a row that redirected this client.
     var hops = 0
 
-    /// Servers that send a client to each other are not followed for ever.
+    /// The most redirections in a row, so that servers that redirect to each other are not followed forever.
     static let maxHops = 4
-    /// A server that sends all its clients away at once should not give the next one a storm.
+    /// A server may redirect all its clients at once; this window keeps them from arriving at the next one together.
     static let redirectWindow = Duration.seconds(2)
 
-    /// Messages that wait for the app, and how much they take.
+    /// The number and the bytes of messages that wait for the app.
     var backlog = 0
     var backlogBytes = 0
-    /// Messages of QoS 0 that were dropped because the app is too slow.
+    /// The number of QoS 0 messages dropped because the app is too slow.
     var dropped = 0
-    /// Where the numbers of pushes to topics stand.
+    /// The last push numbers of the topics.
     var topics = TopicTracker()
 
     init(_ configuration: MQTTClient.Configuration) {
@@ -151,7 +151,7 @@ struct MQTTLink: ConnectionLink {
         }
     }
 
-    /// The topic that is told or that the alias stands for (3.3.2.3.4).
+    /// The topic in the packet, or the one of its alias (3.3.2.3.4).
     private mutating func topic(of packet: MQTTPublish) throws(MQTTPacketError) -> String {
         guard
             let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } })
@@ -169,7 +169,7 @@ struct MQTTLink: ConnectionLink {
         return packet.topic
     }
 
-    /// The server ends the connection and says why.
+    /// The server ends the connection with a reason.
     private mutating func disconnected(_ packet: MQTTDisconnect, effects: inout Effects) {
         let reason = MQTTClient.ReasonCode(packet.reason)
         let error = HermesClientError("the server ended the connection", reason, packet.properties)

@@ -4,13 +4,13 @@
 import HermesWire
 public import NIOCore
 
-/// A message of MQTT: to publish, or as it arrived.
+/// An MQTT message, to publish or as it arrived.
 public struct MQTTMessage: Hashable, Sendable {
-    /// A pair of the application's own.
+    /// A name and a value of the application's own.
     public struct UserProperty: Hashable, Sendable {
-        /// What it is called; names may repeat.
+        /// The name; names may repeat.
         public var name: String
-        /// What it says.
+        /// The value.
         public var value: String
 
         /// Creates a pair.
@@ -20,56 +20,56 @@ public struct MQTTMessage: Hashable, Sendable {
         }
     }
 
-    /// What MQTT 5.0 says about a message besides its payload; not sent over 3.1.1.
+    /// The MQTT 5.0 properties of a message; not sent over 3.1.1.
     public struct Properties: Hashable, Sendable {
         /// Whether the payload is UTF-8 text; nil: unsaid.
         public var isText: Bool?
-        /// Not delivered after this time, in whole seconds; nil: never too late.
+        /// The time after which the message is not delivered, in whole seconds; nil: none.
         public var expiry: Duration?
-        /// What kind of payload it is, for example a MIME type.
+        /// The payload's content type, for example a MIME type.
         public var contentType: String?
-        /// Where an answer is wanted.
+        /// The topic for an answer.
         public var responseTopic: String?
-        /// What an answer is to repeat, so that it is known for one.
+        /// Bytes that an answer repeats, to show which request it belongs to.
         public var correlationData: ByteBuffer?
-        /// Pairs of the application's own, in order.
+        /// The application's own pairs, in order.
         public var userProperties: [UserProperty] = []
-        /// On arrival: the identifiers of the subscriptions that match.
+        /// On arrival: the identifiers of the matching subscriptions.
         public internal(set) var subscriptionIdentifiers: [Int] = []
         /// On arrival: the topic alias that the packet carried.
         public internal(set) var topicAlias: Int?
 
-        /// Creates properties that say nothing.
+        /// Creates empty properties.
         public init() {}
     }
 
-    /// Where it is published.
+    /// The topic.
     public var topic: String
-    /// What it says.
+    /// The payload.
     public var payload: ByteBuffer
-    /// How surely it is delivered.
+    /// The quality of service.
     public var qos: MQTTClient.QoS
-    /// To publish: the server keeps it for later subscribers. On arrival: it is such a kept one.
+    /// To publish: whether the server retains the message. On arrival: whether it was retained.
     public var retain: Bool
-    /// What MQTT 5.0 says besides.
+    /// The MQTT 5.0 properties.
     public var properties: Properties
-    /// On arrival: it may have come before (QoS 1).
+    /// On arrival: whether it may have come before (QoS 1).
     public internal(set) var isDuplicate = false
-    /// On arrival, with QoS 1 and 2: the number of the packet; 0 otherwise.
+    /// On arrival with QoS 1 or 2: the packet identifier; otherwise 0.
     public internal(set) var packetID: UInt16 = 0
 
-    /// On arrival, of a push that the server numbered (user properties `seq` and `epoch`; MQTT 5.0): the numbers of those
-    /// before it on this topic that did not arrive, and cannot be fetched; nil: none is known to be missing.
+    /// On arrival of a numbered push (user properties `seq` and `epoch`; MQTT 5.0): the numbers of earlier pushes to
+    /// this topic that did not arrive and cannot be fetched; nil if none is known to be missing.
     public internal(set) var missedPushes: ClosedRange<UInt64>?
 
     /// Creates a message to publish.
     ///
     /// - Parameters:
-    ///   - topic: where to: at least one byte, no `+` and `#`.
-    ///   - payload: what it says; may be empty.
-    ///   - qos: how surely it is delivered.
-    ///   - retain: the server keeps it for later subscribers; an empty payload removes a kept one.
-    ///   - properties: what MQTT 5.0 says besides.
+    ///   - topic: the topic: at least one byte, without `+` and `#`.
+    ///   - payload: the payload; may be empty.
+    ///   - qos: the quality of service.
+    ///   - retain: whether the server retains the message; an empty payload removes the retained one.
+    ///   - properties: the MQTT 5.0 properties.
     public init(
         topic: String,
         payload: ByteBuffer = ByteBuffer(),
@@ -84,7 +84,7 @@ public struct MQTTMessage: Hashable, Sendable {
         self.properties = properties
     }
 
-    /// Creates a message of text to publish.
+    /// Creates a text message to publish.
     public init(topic: String, text: String, qos: MQTTClient.QoS = .atMostOnce, retain: Bool = false) {
         self.init(topic: topic, payload: ByteBuffer(string: text), qos: qos, retain: retain)
     }
@@ -95,7 +95,7 @@ public struct MQTTMessage: Hashable, Sendable {
 
 // MARK: - To and from the wire
 extension MQTTMessage {
-    /// - Parameter topic: the packet's, or the one that its alias stands for.
+    /// - Parameter topic: the packet's topic, or the one of its alias.
     init(_ packet: MQTTPublish, topic: String) {
         self.init(
             topic: topic,
@@ -108,7 +108,7 @@ extension MQTTMessage {
         packetID = packet.packetID ?? 0
     }
 
-    /// The number that the server gave to a push, and the epoch of that; nil: it is none.
+    /// The number and epoch that the server gave to a push; nil if it is no numbered push.
     var pushNumber: (seq: UInt64, epoch: UInt64)? {
         func number(_ name: String) -> UInt64? {
             properties.userProperties.first { $0.name == name }.flatMap { UInt64($0.value) }
@@ -117,7 +117,7 @@ extension MQTTMessage {
         return (seq, epoch)
     }
 
-    /// The packet; its number is still to be set where the QoS wants one.
+    /// The packet; the packet identifier is still missing where the QoS needs one.
     func wire(_ version: MQTTVersion) -> MQTTPublish {
         MQTTPublish(
             topic: topic,
@@ -160,7 +160,7 @@ extension MQTTMessage.Properties {
 }
 
 extension Duration {
-    /// Whole seconds as MQTT counts them, rounded up; the greatest number where there are more.
+    /// Whole seconds for MQTT, rounded up, at most the largest number that the field holds.
     var wholeSeconds: UInt32 {
         let (seconds, attoseconds) = components
         return UInt32(clamping: attoseconds > 0 ? seconds &+ 1 : seconds)

@@ -5,11 +5,11 @@ import DequeModule
 import HermesWire
 import NIOCore
 
-/// A PUBLISH that is encoded but for its packet number.
+/// A PUBLISH, encoded except for its packet identifier.
 struct MQTTOutgoing: Hashable, Sendable {
     let qos: MQTTQoS
     var frame: MQTTFrame
-    /// Where in the body the number stands; nil at QoS 0.
+    /// The packet identifier's offset in the body; nil at QoS 0.
     private let packetIDIndex: Int?
 
     private static let duplicateFlag: UInt8 = 0b1000
@@ -22,7 +22,7 @@ struct MQTTOutgoing: Hashable, Sendable {
         packetIDIndex = qos == .atMostOnce ? nil : frame.body.readerIndex + 2 + message.topic.utf8.count
     }
 
-    /// The frame with this number, marked as sent before or not.
+    /// Returns the frame with this packet identifier, marked as a duplicate or not.
     func numbered(_ packetID: UInt16, isDuplicate: Bool) -> MQTTFrame {
         guard let packetIDIndex else { return frame }
         var body = frame.body
@@ -31,8 +31,8 @@ struct MQTTOutgoing: Hashable, Sendable {
     }
 }
 
-/// What was published with QoS 1 and 2 and is not finished: numbers it, holds it to the server's receive maximum, sends
-/// it again over a new connection, and tells when it is done. Does no IO.
+/// Unfinished publications of QoS 1 and 2: assigns packet identifiers, keeps to the server's receive maximum, sends
+/// again over a new connection, and reports the outcome. Does no I/O.
 ///
 ///     waiting -> unacknowledged -> (QoS 1) done
 ///                               -> (QoS 2) released -> done
@@ -51,49 +51,50 @@ struct MQTTOutbound: Sendable {
         var outgoing: MQTTOutgoing
         /// The place in the order of sending.
         let number: UInt64
-        /// PUBREC came, with this reason.
+        /// The reason in PUBREC; nil until it arrives.
         var released: MQTTReasonCode?
-        /// Nobody waits for the outcome any more.
+        /// Whether nothing waits for the outcome any more.
         var isAbandoned = false
-        /// Sent over the present connection.
+        /// Whether it was sent over the present connection.
         var isSent: Bool
-        /// Over how many connections it was sent.
+        /// The number of connections it was sent over.
         var connections = 1
     }
 
-    /// What nobody waits for is given up after so many connections that ended without an answer: it may be what they
-    /// ended for, and MQTT 3.1.1 has no words for that.
+    /// An abandoned publication is given up after this many connections that ended without an answer. It may be why
+    /// they ended, and MQTT 3.1.1 cannot say so.
     private static let maxConnections = 3
 
     private var inflight: [UInt16: Entry] = [:]
-    /// The numbers of the unfinished, by the requests' ids.
+    /// Packet identifiers of unfinished publications, by request id.
     private var packetIDs: [UInt64: UInt16] = [:]
-    /// Numbers that SUBSCRIBE and UNSUBSCRIBE have.
+    /// Packet identifiers in use by SUBSCRIBE and UNSUBSCRIBE.
     private var borrowed: Set<UInt16> = []
-    /// Numbers of what was given up with QoS 2: the server may hold them for taken until the session ends.
+    /// Packet identifiers of QoS 2 publications that were given up. The server may hold them in use until the session
+    /// ends.
     private var spoiled: Set<UInt16> = []
-    /// Of earlier connections, to be sent again as soon as the receive maximum allows.
+    /// Publications of earlier connections, to be sent again when the receive maximum allows.
     private var resending = Deque<UInt16>()
     /// Not sent yet.
     private var waiting = Deque<(id: UInt64, outgoing: MQTTOutgoing)>()
     private var waitingIDs: Set<UInt64> = []
     private var lastPacketID: UInt16 = 0
     private var lastNumber: UInt64 = 0
-    /// How many more the server takes.
+    /// The number of further publications that the server accepts.
     private var quota = 0
     private var receiveMaximum = 0
     private var maxPacketBytes = Int.max
 
-    /// How many are sent and unfinished.
+    /// The number of sent, unfinished publications.
     var inflightCount: Int { inflight.count }
-    /// How many wait for the receive maximum.
+    /// The number of publications that wait for the receive maximum.
     var waitingCount: Int { waiting.count }
 
     // MARK: Connections
 
     /// The server accepted a connection; nothing is sent before `resumed`.
     ///
-    /// Without a session the server knows nothing of what was sent: QoS 1 is sent anew, and of QoS 2 nobody can tell.
+    /// Without a session the server has forgotten what was sent. QoS 1 is sent anew; the outcome of QoS 2 is unknown.
     mutating func connected(sessionPresent: Bool, receiveMaximum: Int, maxPacketBytes: Int?) -> [Action] {
         self.receiveMaximum = receiveMaximum
         self.maxPacketBytes = maxPacketBytes ?? Int.max
@@ -132,7 +133,7 @@ struct MQTTOutbound: Sendable {
         return actions
     }
 
-    /// The connection may be used: what is unfinished goes first, in its order [MQTT-4.4.0-1] [MQTT-4.6.0-1].
+    /// The connection may be used: unfinished publications go first, in order [MQTT-4.4.0-1] [MQTT-4.6.0-1].
     mutating func resumed() -> [Action] { pump() }
 
     /// The connection is gone: nothing can be sent.
@@ -140,14 +141,14 @@ struct MQTTOutbound: Sendable {
 
     // MARK: Requests
 
-    /// The app publishes; also called again for what is known already, which does nothing.
+    /// The app publishes; a repeated call for a known id does nothing.
     mutating func published(_ outgoing: MQTTOutgoing, id: UInt64) -> [Action] {
         guard packetIDs[id] == nil, waitingIDs.insert(id).inserted else { return [] }
         waiting.append((id, outgoing))
         return pump()
     }
 
-    /// Nobody waits for a publication any more. What was not sent yet is not sent.
+    /// Nothing waits for a publication any more. If it was not sent yet, it is not sent.
     mutating func abandoned(id: UInt64) {
         if let packetID = packetIDs[id] {
             inflight[packetID]?.isAbandoned = true
@@ -156,7 +157,7 @@ struct MQTTOutbound: Sendable {
         }
     }
 
-    /// A number for a SUBSCRIBE or UNSUBSCRIBE; nil if all are taken.
+    /// Returns a packet identifier for a SUBSCRIBE or UNSUBSCRIBE; nil if all are in use.
     mutating func borrowPacketID() -> UInt16? {
         guard let packetID = nextPacketID() else { return nil }
         borrowed.insert(packetID)
@@ -268,7 +269,7 @@ struct MQTTOutbound: Sendable {
         if entry.outgoing.qos == .exactlyOnce { spoiled.insert(packetID) }
     }
 
-    /// Why a message cannot be sent again over this connection; nil: it can.
+    /// The error for a message that is too long for this connection; nil if it fits.
     private func tooLong(_ entry: Entry) -> HermesClientError? {
         let bytes = entry.outgoing.frame.encodedBytes
         guard entry.released == nil, bytes > maxPacketBytes else { return nil }

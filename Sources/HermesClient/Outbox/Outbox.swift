@@ -4,7 +4,7 @@
 import HermesWire
 import NIOCore
 
-/// Messages that are sent whenever there is a connection: now, in a minute, or in the next run of the app.
+/// Messages to send whenever there is a connection: now, in a minute, or in the next run of the app.
 ///
 /// ```swift
 /// let entry = try await client.outbox.send("hello", to: .user(uid: 7))  // returns at once, offline, too
@@ -13,13 +13,13 @@ import NIOCore
 /// }
 /// ```
 ///
-/// With a ``LocalStore`` that is a file, what `send` has returned for survives the end of the process. Within a
-/// conversation messages arrive in the order of the calls, each once: its client id lets the server recognize it.
+/// With a ``LocalStore`` that is a file, a message survives the end of the process once `send` has returned. Within a
+/// conversation messages arrive in the order of the calls, each once: the server recognizes them by their client ids.
 ///
 /// The actor lives on the event loop of the client's connection.
 public actor Outbox {
     private let executor: LoopExecutor
-    /// The client's loop.
+    /// The executor of the client's loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     private let driver: ConnectionDriver<DelimitedLink>
@@ -28,13 +28,13 @@ public actor Outbox {
     private let journal: InboxJournal?
     private var queue: OutboxQueue
     private var sent: SentMessages
-    /// Whose messages are taken: the account of the last login, also of an earlier run; nil: there was none.
+    /// The account of the last login, in this run or an earlier one; nil if there was none.
     private var uid: UInt32?
     private var observers: [UInt64: AsyncStream<OutboxEntry>.Continuation] = [:]
     private var lastObserver: UInt64 = 0
     private var timer: Scheduled<Void>?
 
-    /// What an observer that does not look may miss: then ``entries`` tells how things stand.
+    /// The number of changes that an observer may miss before it has to read ``entries``.
     private static let maxUnseenChanges = 4096
 
     init(
@@ -57,29 +57,31 @@ public actor Outbox {
 
     deinit { for observer in observers.values { observer.finish() } }
 
-    /// Takes a text to be sent.
+    /// Adds a text.
     ///
     /// - Parameters:
     ///   - text: at most 64 KiB of UTF-8.
-    ///   - conversation: where it goes.
+    ///   - conversation: the recipient or group.
     /// - Returns: the entry, once it is stored.
-    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if nobody ever logged in.
+    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if the client never logged
+    ///   in.
     @discardableResult
     public func send(_ text: String, to conversation: Conversation) async throws -> OutboxEntry {
         try await send(.text(text), to: conversation)
     }
 
-    /// Takes a message to be sent.
+    /// Adds a message.
     ///
     /// - Parameters:
-    ///   - content: what it says.
-    ///   - conversation: where it goes.
+    ///   - content: the message's content.
+    ///   - conversation: the recipient or group.
     ///   - attributes: the application's own pairs; at most 32, 4 KiB in all.
-    ///   - clientID: names the message: 1 to 64 bytes; the same again is the same message. Nil: a random one.
-    ///   - expiresAfter: not delivered after this time from its arrival at the server, in whole seconds.
+    ///   - clientID: names the message: 1 to 64 bytes; the same id again is the same message. Nil: a random one.
+    ///   - expiresAfter: the message is not delivered after this time, counted from its arrival at the server, in whole
+    ///     seconds.
     /// - Returns: the entry, once it is stored.
-    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if nobody ever logged in;
-    ///   `.clientIDConflict` if another message has the same client id.
+    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if the client never logged
+    ///   in; `.clientIDConflict` if another message has the same client id.
     @discardableResult
     public func send(
         _ content: MessageContent,
@@ -109,11 +111,10 @@ public actor Outbox {
         return entry.item.entry(.queued)
     }
 
-    /// All messages that are not sent yet, and those that failed, in the order of sending.
+    /// The unsent and the failed messages, in the order of sending.
     public var entries: [OutboxEntry] { queue.all.map { $0.item.entry($0.status) } }
 
-    /// What happens to messages from now on; each call gives a sequence of its own, which ends when the client
-    /// stops the next time, or is gone.
+    /// Changes from now on. Each call returns its own stream, which ends when the client next stops, or is gone.
     public nonisolated var changes: AsyncStream<OutboxEntry> {
         AsyncStream(bufferingPolicy: .bufferingNewest(Self.maxUnseenChanges)) { continuation in
             onLoop { outbox in
@@ -134,7 +135,7 @@ public actor Outbox {
         }
     }
 
-    /// Sends a message that failed once more.
+    /// Sends a failed message again.
     ///
     /// - Returns: whether there is such a message.
     @discardableResult
@@ -146,10 +147,10 @@ public actor Outbox {
         return true
     }
 
-    /// Discards a message, unless it is under way at this moment.
+    /// Discards a message unless it is being sent.
     ///
-    /// - Returns: whether there was such a message; if it was queued it may have arrived nevertheless, in case the
-    ///   connection was lost before its receipt came.
+    /// - Returns: whether there was such a message. A queued one may have arrived nevertheless, if the connection was
+    ///   lost before its receipt.
     @discardableResult
     public func discard(clientID: String) async throws -> Bool {
         guard let entry = queue.entry(clientID: clientID) else { return false }
@@ -165,26 +166,26 @@ public actor Outbox {
         return true
     }
 
-    /// This account has logged in: its messages may go.
+    /// This account has logged in: its messages may be sent.
     func started(uid: UInt32) {
         self.uid = uid
         queue.started(uid: uid)
         pump()
     }
 
-    /// The same, told on the client's loop at each login.
+    /// Calls `started` from the client's loop at each login.
     nonisolated func loggedIn(uid: UInt32) { onLoop { $0.started(uid: uid) } }
 
-    /// Somebody else may be about to log in: nothing goes before it is known who.
+    /// Another account may log in: nothing is sent before the login shows which one.
     func halt() { queue.halted() }
 
-    /// The client ids of all that may come back as entries of the inbox.
+    /// The client ids of all messages that may come back as inbox entries.
     var clientIDs: Set<String> { queue.clientIDs.union(sent.clientIDs) }
 }
 
 // MARK: - Sending
 extension Outbox {
-    /// Hands to the driver what may go now; it waits there for a connection.
+    /// Hands the next messages to the driver, where they wait for a connection.
     private func pump() {
         for entry in queue.next(now: driver.eventLoop.now) {
             let number = entry.item.number
@@ -254,7 +255,7 @@ extension Outbox {
         }
     }
 
-    /// Tells the link that an inbox entry with this client id is this device's own message.
+    /// Tells the link whether an inbox entry with this client id is this device's own message.
     private func expect(_ clientID: String, _ isExpected: Bool) {
         driver.assumeIsolated { driver in
             if isExpected {

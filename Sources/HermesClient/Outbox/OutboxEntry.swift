@@ -4,54 +4,54 @@
 import HermesWire
 import NIOCore
 
-/// A message on its way out.
+/// A message in the outbox.
 public struct OutboxEntry: Hashable, Sendable, Identifiable {
-    /// How far a message has come.
+    /// The progress of a message.
     public enum Status: Hashable, Sendable {
-        /// It waits for a connection, or for those before it in its conversation.
+        /// Waits for a connection, or for earlier messages of its conversation.
         case queued
-        /// It is under way to the server.
+        /// Is being sent.
         case sending
-        /// The server has committed it: it is no longer in the outbox.
+        /// Committed by the server; no longer in the outbox.
         case sent(Receipt)
-        /// The server refused it for good, because of this: it stays until it is retried or discarded.
+        /// Refused by the server for good; stays until it is retried or discarded.
         case failed(HermesClientError)
-        /// The app discarded it before it was sent: it is no longer in the outbox.
+        /// Discarded by the app before it was sent; no longer in the outbox.
         case discarded
     }
 
-    /// Names the message from the first moment on, also to the server, for which it makes sending again safe.
+    /// The client id, which names the message from the start. With it the server recognizes a repetition.
     public var clientID: String
-    /// Where it goes.
+    /// The recipient or group.
     public var conversation: Conversation
-    /// What it says.
+    /// The content.
     public var content: MessageContent
     /// The application's own pairs.
     public var attributes: [String: String]
     /// When the app sent it, by the device's clock, in milliseconds since 1970.
     public var queuedAtMilliseconds: Int64
-    /// How far it has come.
+    /// The progress.
     public var status: Status
 
     /// The client id.
     public var id: String { clientID }
 }
 
-/// How much an outbox holds.
+/// The limits of an outbox.
 public struct OutboxLimits: Hashable, Sendable {
-    /// Messages, those that failed included.
+    /// The number of messages, failed ones included.
     public var maxEntries: Int
-    /// Bytes of messages as they are on the wire.
+    /// The bytes of messages, in their wire format.
     public var maxBytes: Int
-    /// For so many conversations at once a message is under way; within a conversation one comes after the other.
+    /// The number of conversations with a message under way. A conversation has one message under way at a time.
     public var maxSending: Int
 
     /// Creates limits.
     ///
     /// - Parameters:
-    ///   - maxEntries: how many messages, those that failed included.
-    ///   - maxBytes: how many bytes of messages.
-    ///   - maxSending: for how many conversations at once a message is under way.
+    ///   - maxEntries: the number of messages, failed ones included.
+    ///   - maxBytes: the bytes of messages.
+    ///   - maxSending: the number of conversations with a message under way.
     public init(maxEntries: Int = 1000, maxBytes: Int = 4 * 1_048_576, maxSending: Int = 16) {
         self.maxEntries = max(1, maxEntries)
         self.maxBytes = max(1, maxBytes)
@@ -59,21 +59,21 @@ public struct OutboxLimits: Hashable, Sendable {
     }
 }
 
-/// An entry as it is stored.
+/// A stored entry of the outbox.
 struct OutboxItem: Hashable, Sendable {
-    /// The order in which the app sent them.
+    /// The number in the order of the app's calls.
     var number: UInt64
-    /// Whose it is.
+    /// The account that sends it.
     var uid: UInt32
     var send: Hermes_V1_Send
     var queuedAtMilliseconds: Int64
-    /// Why the server does not want it; nil: it does not refuse it so far.
+    /// The server's refusal; nil if it has not refused.
     var failure: HermesClientError?
 
     private static let version: UInt8 = 1
     private static let prefix = "outbox/"
 
-    /// The record's key, in whose order the numbers are.
+    /// The record's key; keys sort by number.
     var key: String {
         let digits = String(number, radix: 16)
         return Self.prefix + String(repeating: "0", count: 16 - digits.count) + digits
@@ -107,7 +107,7 @@ struct OutboxItem: Hashable, Sendable {
         self.failure = failure
     }
 
-    /// Reads a record; nil if it is none of an outbox, or of a newer version.
+    /// Reads a record; nil if it is not an outbox record, or of a newer version.
     init?(_ record: LocalRecord) {
         guard record.key.hasPrefix(Self.prefix), let number = UInt64(record.key.dropFirst(Self.prefix.count), radix: 16)
         else { return nil }
@@ -127,7 +127,7 @@ struct OutboxItem: Hashable, Sendable {
         )
     }
 
-    /// What the app sees.
+    /// The entry for the app.
     func entry(_ status: OutboxEntry.Status) -> OutboxEntry {
         OutboxEntry(
             clientID: send.clientID,

@@ -4,8 +4,8 @@
 import HermesWire
 import NIOCore
 
-/// What waits to be sent, and what may go next: within a conversation one message after the other, so that a message that
-/// has to wait does not fall behind a later one. Does no IO; time is passed in.
+/// The waiting messages, and which of them may be sent next. A conversation sends one message at a time, so that a
+/// later message never overtakes a waiting one. Does no I/O; time is passed in.
 ///
 ///     storing -> queued -> sending -> (gone: sent)
 ///                  ^          |-> resting -> queued      (not now)
@@ -16,7 +16,7 @@ struct OutboxQueue: Sendable {
         case storing
         case queued
         case sending
-        /// The server wants it later.
+        /// The server asked to send it later.
         case resting(until: NIODeadline)
         case failed(HermesClientError)
     }
@@ -38,19 +38,19 @@ struct OutboxQueue: Sendable {
     }
 
     private let limits: OutboxLimits
-    /// By number, which is the order.
+    /// By number, in the order of sending.
     private var entries: [UInt64: Entry] = [:]
     private var numbers: [String: UInt64] = [:]
     private var order: [UInt64] = []
     private var lastNumber: UInt64 = 0
     private var bytes = 0
-    /// Whose messages may go; nil: nobody is logged in.
+    /// The account whose messages may be sent; nil if none is logged in.
     private var sender: UInt32?
 
-    /// The waits after temporary refusals that name none, in seconds.
+    /// The waits after temporary refusals without a time of their own, in seconds.
     private static let waits: [Int64] = [1, 2, 5, 10, 30, 60]
 
-    /// Creates a queue, with what was left of an earlier run.
+    /// Creates a queue that continues an earlier run's.
     init(limits: OutboxLimits, items: [OutboxItem] = []) {
         self.limits = limits
         for item in items.sorted(by: { $0.number < $1.number }) where numbers[item.send.clientID] == nil {
@@ -58,26 +58,26 @@ struct OutboxQueue: Sendable {
         }
     }
 
-    /// Everything, in the order of sending.
+    /// All entries, in the order of sending.
     var all: [Entry] { order.compactMap { entries[$0] } }
 
-    /// The client ids of all that may be under way.
+    /// The client ids of all messages that may be under way.
     var clientIDs: Set<String> { Set(numbers.keys) }
 
     func entry(_ number: UInt64) -> Entry? { entries[number] }
 
     func entry(clientID: String) -> Entry? { numbers[clientID].flatMap { entries[$0] } }
 
-    /// When something may go that may not go now; nil: that does not depend on time.
+    /// The time at which a resting message may be sent; nil if none rests.
     var nextDeadline: NIODeadline? {
         guard sender != nil else { return nil }
         return entries.values.compactMap { if case .resting(let until) = $0.phase { until } else { nil } }.min()
     }
 
-    /// The app sends a message: it is to be stored.
+    /// The app sends a message, which is to be stored.
     ///
     /// - Throws: HermesClientError `.outboxFull`; `.clientIDConflict` if the same id is used with other content.
-    /// - Returns: the entry; one that is there already if it is the same message.
+    /// - Returns: the entry; the existing one if it is the same message.
     mutating func added(
         _ send: Hermes_V1_Send,
         uid: UInt32,
@@ -102,13 +102,13 @@ struct OutboxQueue: Sendable {
         if case .storing = entries[number]?.phase { entries[number]?.phase = .queued }
     }
 
-    /// This account is logged in: its messages may go.
+    /// This account is logged in: its messages may be sent.
     mutating func started(uid: UInt32) { sender = uid }
 
     /// There will be no connection before the next login.
     mutating func halted() { sender = nil }
 
-    /// Takes out what may go now, in order; it is being sent from now on.
+    /// Returns the messages that may be sent now, in order, and marks them as being sent.
     mutating func next(now: NIODeadline) -> [Entry] {
         guard let sender else { return [] }
         var busy = Set<Conversation>()
@@ -135,7 +135,7 @@ struct OutboxQueue: Sendable {
         return next
     }
 
-    /// It was sent, could not be stored, or the app discarded it: it is gone.
+    /// Removes a message that was sent, discarded, or could not be stored.
     ///
     /// - Returns: the entry as it was last.
     @discardableResult
@@ -147,10 +147,10 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// It was not sent, for a reason that lies in the connection: it waits for the next.
+    /// The message was not sent because of the connection: it waits for the next one.
     mutating func interrupted(_ number: UInt64) { entries[number]?.phase = .queued }
 
-    /// The server does not take it.
+    /// The server refused the message.
     ///
     /// - Returns: the entry; its phase tells whether it is tried again.
     mutating func refused(_ number: UInt64, _ error: HermesClientError, now: NIODeadline) -> Entry? {
@@ -168,7 +168,7 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// The app wants a message that failed sent nevertheless.
+    /// The app retries a failed message.
     ///
     /// - Returns: the entry; nil if no such message has failed.
     mutating func retried(clientID: String) -> Entry? {
@@ -180,8 +180,8 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// Whether trying the same again may help: where the connection was lost, the server is overloaded or broken, or
-    /// says when to try again; not where it says that the message is wrong.
+    /// Whether a retry may help: the connection was lost, the server is overloaded or failing, or it said when to try
+    /// again.
     static func isTemporary(_ error: HermesClientError) -> Bool {
         if error.retryAfter != nil { return true }
         return switch error.code.rawValue {

@@ -3,16 +3,17 @@
 
 import NIOCore
 
-/// Messages that went out, each an entry of one's own inbox, too, which the app has not come to: in its next run the
-/// server gives it all behind the app's place, and then it has to be known that these are this device's own. Does no IO.
+/// Sent messages whose entries in this account's inbox the app has not reached. In the next run of the app the server
+/// delivers these entries, and they must be known as this device's own. Does no I/O.
 struct SentMessages: Sendable {
     private var entries: [(clientID: String, seq: UInt64)] = []
 
     private static let prefix = "sent/"
-    /// An app that sends and never looks at its inbox gets its oldest ones as from another device.
+    /// The number of remembered messages. If the app never reads its inbox, older ones arrive as if another device had
+    /// sent them.
     static let maxEntries = 1000
 
-    /// Creates a list with what an earlier run left.
+    /// Creates a list that continues an earlier run's.
     init(records: [LocalRecord] = []) {
         for record in records where record.key.hasPrefix(Self.prefix) {
             var value = ByteBuffer(bytes: record.value)
@@ -23,10 +24,10 @@ struct SentMessages: Sendable {
 
     var clientIDs: Set<String> { Set(entries.map(\.clientID)) }
 
-    /// The server committed a message; it is the entry of this seq in one's own inbox.
+    /// The server committed a message, which has this seq in the account's own inbox.
     ///
-    /// - Parameter place: up to where the app has taken the inbox.
-    /// - Returns: what is to be stored.
+    /// - Parameter place: the last seq that the app has taken.
+    /// - Returns: the changes to store.
     mutating func sent(_ clientID: String, seq: UInt64, place: UInt64) -> [LocalChange] {
         var changes = passed(place)
         guard seq > place, !entries.contains(where: { $0.clientID == clientID }) else { return changes }

@@ -5,15 +5,15 @@ import HermesWire
 public import Logging
 public import NIOCore
 
-/// A small device: reports whom it belongs to, and gets what is pushed to them.
+/// A small device: reports its account, and gets that account's pushes.
 public final class QSIOPClient: Sendable {
-    /// Whom a device belongs to.
+    /// The account that a device reports.
     public struct Identity: Hashable, Sendable {
         /// The account.
         public var uid: UInt32
-        /// A token of a login; nil where the server believes the uid alone.
+        /// A token of a login; nil where the server accepts the uid alone.
         public var token: String?
-        /// The account's device; nil: "qsiop".
+        /// The device's id; nil: "qsiop".
         public var device: String?
 
         /// Creates an identity.
@@ -24,19 +24,19 @@ public final class QSIOPClient: Sendable {
         }
     }
 
-    /// How a device behaves.
+    /// A device's settings.
     public struct Configuration: Sendable {
         /// The server's QSIOP port.
         public var server: ServerAddress
-        /// Whom the device belongs to; nil: nobody yet, it may only ping.
+        /// The account that the device reports; nil: none, so that the device may only ping.
         public var identity: Identity?
-        /// When to show the server that the device is alive.
+        /// When to send heartbeats.
         public var heartbeat: HeartbeatPolicy
-        /// When to connect again.
+        /// When to reconnect.
         public var reconnect: ReconnectPolicy
-        /// The app's state and the network's.
+        /// The state of the app and of the network.
         public var conditions: DeviceConditions
-        /// How long a request may take.
+        /// The time limit of a request.
         public var requestTimeout: Duration
 
         /// Creates a configuration with the defaults for a device.
@@ -56,10 +56,10 @@ public final class QSIOPClient: Sendable {
     /// Creates a device that is not connected yet.
     ///
     /// - Parameters:
-    ///   - configuration: how the device behaves.
-    ///   - eventLoop: where its connection lives; nil: one of the process's shared loops.
-    ///   - logger: where it tells what it does.
-    /// - Throws: HermesClientError if the TLS options make no sense.
+    ///   - configuration: the device's settings.
+    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
+    ///   - logger: gets messages at debug level.
+    /// - Throws: HermesClientError if the TLS options are invalid.
     public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
         let connector = try Connector(configuration.server)
         requestTimeout = configuration.requestTimeout
@@ -76,46 +76,46 @@ public final class QSIOPClient: Sendable {
 
     deinit { driver.abandon() }
 
-    /// Connects, and reports whom the device belongs to; it comes back by itself until `close`.
+    /// Connects and reports the account; the device reconnects by itself until `close`.
     ///
     /// - Throws: HermesClientError if the report is refused, or if the reconnect policy gives up.
     public func connect() async throws { _ = try await driver.start() }
 
-    /// Asks the server for a pong and measures how long it takes.
+    /// Pings the server and returns the round-trip time.
     public func ping() async throws -> Duration {
         let start = ContinuousClock.now
         _ = try await driver.request(QSIOPFrame(.ping), replay: .never, timeout: requestTimeout)
         return ContinuousClock.now - start
     }
 
-    /// What is pushed, each once; for one loop of the app's. A push counts as taken when the app asks for the next one.
+    /// Arriving pushes, each once, for a single loop. A push counts as taken when the app asks for the next one.
     public var pushes: ClientEvents<QSIOPPush> { ClientEvents { await self.driver.nextEvent() } }
 
-    /// Closes the connection. The push that the app got last counts as taken.
+    /// Closes the connection. The last push counts as taken.
     public func close() async { await close(takingLastPush: true) }
 
     /// Closes the connection.
     ///
-    /// - Parameter takingLastPush: whether the app is done with the push that it got last; if not, it comes again.
+    /// - Parameter takingLastPush: whether the app is done with the last push; if not, it comes again.
     public func close(takingLastPush: Bool) async { await driver.close(takesLast: takingLastPush) }
 
     /// Waits until the device has stopped; closes it if the task is cancelled.
     ///
-    /// - Throws: HermesClientError that tells why it stopped, unless the app closed it.
+    /// - Throws: HermesClientError with the reason, unless the app closed the device.
     public func run() async throws { try await driver.run() }
 
-    /// The connection's states from now on, the present one first; ends when the client stops the next time.
+    /// The connection's states from now on, the present one first. The stream ends when the client next stops.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 }
 
-/// What was pushed to a device.
+/// A push to a device.
 public struct QSIOPPush: Hashable, Sendable {
-    /// Names the push.
+    /// The push's id.
     public var id: String
-    /// What it is about; may be empty.
+    /// The title; may be empty.
     public var title: String
-    /// What it says; may be empty.
+    /// The text; may be empty.
     public var body: String
-    /// All its keys and values, these three included.
+    /// All keys and values, these three included.
     public var values: [String: String]
 }

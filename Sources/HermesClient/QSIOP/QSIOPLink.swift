@@ -5,7 +5,7 @@ import DequeModule
 import HermesWire
 import NIOCore
 
-/// QSIOP: one request, one response, in order; pings are answered at once, past the others.
+/// QSIOP: requests are answered one by one, in order; pings are answered at once, ahead of the others.
 struct QSIOPLink: ConnectionLink {
     typealias Decoder = QSIOPFrameDecoder
     typealias Request = QSIOPFrame
@@ -13,7 +13,7 @@ struct QSIOPLink: ConnectionLink {
     typealias Event = QSIOPPush
     typealias Login = Void
 
-    /// Frames that the link itself sends.
+    /// Ids of frames that the link itself sends.
     private enum ID {
         static let report: UInt64 = 1
         static let heartbeat: UInt64 = 2
@@ -22,13 +22,13 @@ struct QSIOPLink: ConnectionLink {
 
     let maxFrameBytes = QSIOPFrame.maxBodyBytes
     let identity: QSIOPClient.Identity?
-    /// Which requests wait for op 3, oldest first.
+    /// The requests that wait for op 3, oldest first.
     private var responsesDue = Deque<UInt64>()
-    /// Which requests wait for op 1, oldest first.
+    /// The requests that wait for op 1, oldest first.
     private var pongsDue = Deque<UInt64>()
-    /// The ids of pushes that came and were not taken: they are not given to the app again.
+    /// The ids of pushes that arrived and were not taken; they are not delivered again.
     private var untaken: Set<String> = []
-    /// The ids of pushes that were taken, so that one that comes again is acknowledged again and not shown.
+    /// The ids of taken pushes. If one arrives again, it is acknowledged again and not delivered.
     private var taken = Deque<String>()
 
     private var strayLogins = StrayLogins()

@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How far the server's clock is ahead of the device's, by questions to the server and the time that the answers took.
+/// Estimates how far the server's clock is ahead of the device's, from requests and their round-trip times.
 ///
-/// The server's time stamp lies somewhere between question and answer: the quicker the answer, the surer the estimate. So
-/// the quickest of the last answers counts (as in NTP's clock filter, RFC 5905, section 10). A value; times are passed in.
+/// The server's time stamp lies between request and answer, so the fastest answer gives the best estimate. The fastest
+/// of the last answers counts (as in NTP's clock filter, RFC 5905, section 10). A value; times are passed in.
 struct ClockOffset: Sendable {
     private struct Sample: Sendable {
         var offset: Int64
@@ -13,19 +13,19 @@ struct ClockOffset: Sendable {
 
     private var samples: [Sample] = []
 
-    /// As many answers count as NTP's filter has stages.
+    /// The number of answers that count; as many as NTP's filter has stages.
     private static let kept = 8
-    /// An answer that took longer says nothing.
+    /// The longest round trip that says anything, in milliseconds.
     private static let longest: Int64 = 30_000
 
-    /// The server's clock minus the device's, in milliseconds; nil: nothing is known yet.
+    /// The server's clock minus the device's, in milliseconds; nil if unknown.
     var milliseconds: Int64? { samples.min { $0.roundTrip < $1.roundTrip }?.offset }
 
     /// The server answered; all times are in milliseconds since 1970.
     ///
     /// - Parameters:
-    ///   - askedAt: when the question was sent, by the device's clock.
-    ///   - answeredAt: when the answer came, by the device's clock.
+    ///   - askedAt: when the request was sent, by the device's clock.
+    ///   - answeredAt: when the answer arrived, by the device's clock.
     ///   - serverTime: the server's clock at the answer.
     mutating func answered(askedAt: Int64, answeredAt: Int64, serverTime: Int64) {
         let roundTrip = answeredAt &- askedAt
@@ -45,6 +45,6 @@ struct ClockOffset: Sendable {
 
     /// The year 3000.
     private static let latest: Int64 = 32_503_680_000_000
-    /// So far clocks run apart between samples, with nobody setting them.
+    /// The drift between samples, in milliseconds; a larger difference means that a clock was set.
     private static let drift: Int64 = 200
 }

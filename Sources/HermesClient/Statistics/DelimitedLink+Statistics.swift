@@ -4,16 +4,16 @@
 import HermesWire
 import NIOCore
 
-/// What the link counts, and when it tells the server.
+/// The link's counts, and the schedule of their uploads.
 struct LinkStatistics: Sendable {
     var counter = DeliveryCounter()
     var clock = ClockOffset()
-    /// Between two uploads; nil: none.
+    /// The time between two uploads; nil: none.
     let interval: Duration?
     let appVersion: String
     private(set) var uploadAt: NIODeadline?
 
-    /// The first upload after a login waits about a minute, so that it is not a part of a storm of logins.
+    /// The delay of the first upload after a login, so that it does not add to a storm of logins.
     private static let afterLogin = Duration.seconds(60)
 
     init(interval: Duration?, appVersion: String) {
@@ -31,7 +31,7 @@ struct LinkStatistics: Sendable {
         counter.uploadFailed()
     }
 
-    /// What is to be uploaded now, if it is time.
+    /// Returns the counts to upload, if an upload is due.
     mutating func deadlineReached(now: NIODeadline) -> Hermes_V1_Statistics? {
         guard let interval, let at = uploadAt, at <= now else { return nil }
         uploadAt = now + TimeAmount(interval)
@@ -48,7 +48,7 @@ struct LinkStatistics: Sendable {
         }
     }
 
-    /// How long an entry of this time stamp has been on its way.
+    /// How long an entry with this time stamp was on its way.
     func latency(serverTime: Int64, date: Int64) -> Int64? {
         guard let offset = clock.milliseconds, serverTime > 0 else { return nil }
         return max(0, date &+ offset &- serverTime)

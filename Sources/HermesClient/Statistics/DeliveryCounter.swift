@@ -3,7 +3,7 @@
 
 import HermesWire
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 enum ConnectionEnd: Hashable, Sendable {
     /// The server closed it.
     case closed
@@ -11,29 +11,30 @@ enum ConnectionEnd: Hashable, Sendable {
     case reset
     /// Heartbeats were not answered.
     case heartbeatTimeout
-    /// The device is in another network.
+    /// The device changed its network.
     case networkChanged
 }
 
-/// Counts, per kind of network, how deliveries and connections went, until the server has the counts. A value.
+/// Counts deliveries and connection ends per kind of network, until the server has the counts. A value.
 struct DeliveryCounter: Sendable {
-    /// What was counted and not uploaded, by the kind of network.
+    /// Counts that are not being uploaded, by kind of network.
     private var networks: [String: Hermes_V1_NetworkStatistics] = [:]
-    /// What is being uploaded.
+    /// The counts that are being uploaded.
     private var uploading: Hermes_V1_Statistics?
-    /// The kind of network that the device is in.
+    /// The device's kind of network.
     private(set) var kind = ""
 
-    /// So many kinds are told apart; a report holds as many.
+    /// The number of kinds that are told apart; a report holds as many.
     static let maxNetworks = 16
 
     /// Whether there is anything to upload.
     var isEmpty: Bool { networks.isEmpty }
 
-    /// The device is in this kind of network now.
+    /// The device entered this kind of network.
     mutating func entered(_ kind: String) { self.kind = kind }
 
-    /// An inbox entry arrived, so many milliseconds after the server's time stamp; nil: the server's clock is unknown.
+    /// An inbox entry arrived. The latency is in milliseconds since the server's time stamp; nil if the server's clock
+    /// is unknown.
     mutating func received(latency: Int64?, date: Int64) {
         count(date) { network in
             network.received += 1
@@ -57,7 +58,7 @@ struct DeliveryCounter: Sendable {
         }
     }
 
-    /// So many pushes to a topic or a room did not arrive.
+    /// Pushes to a topic or a room did not arrive.
     mutating func missedPushes(_ missed: UInt64, date: Int64) { count(date) { $0.topicMissed &+= missed } }
 
     /// A connection ended.
@@ -72,7 +73,7 @@ struct DeliveryCounter: Sendable {
         }
     }
 
-    /// The heartbeat interval in the present network; told with the counts.
+    /// The heartbeat learned for the present network; reported with the counts.
     mutating func learned(_ heartbeat: LearnedHeartbeat, date: Int64) {
         let seconds = UInt32(clamping: max(0, heartbeat.interval.components.seconds))
         // A settled interval is worth a report of its own; anything else goes with the counts there are.
@@ -86,9 +87,9 @@ struct DeliveryCounter: Sendable {
         }
     }
 
-    /// Takes out what is to be uploaded now.
+    /// Removes and returns the counts to upload.
     ///
-    /// - Returns: nil if there is nothing, or an upload is under way.
+    /// - Returns: nil if there are none, or an upload is under way.
     mutating func upload(appVersion: String) -> Hermes_V1_Statistics? {
         guard uploading == nil, !networks.isEmpty else { return nil }
         var statistics = Hermes_V1_Statistics()
@@ -99,24 +100,24 @@ struct DeliveryCounter: Sendable {
         return statistics
     }
 
-    /// The server has what was uploaded, or will never take it.
+    /// The server has the upload, or will never accept it.
     mutating func uploadEnded() { uploading = nil }
 
-    /// The server may not have it: it is uploaded again with what comes until then.
+    /// The server may not have the upload: it is repeated with later counts.
     mutating func uploadFailed() {
         guard let statistics = uploading else { return }
         uploading = nil
         restore(statistics)
     }
 
-    /// Everything that the server is not known to have; for the next run of the app.
+    /// All counts that the server may not have, for the next run of the app.
     func unsent(appVersion: String) -> Hermes_V1_Statistics? {
         var copy = self
         copy.uploadFailed()
         return copy.upload(appVersion: appVersion)
     }
 
-    /// Adds what an earlier run or a failed upload left.
+    /// Adds the counts of an earlier run or a failed upload.
     mutating func restore(_ statistics: Hermes_V1_Statistics) {
         for old in statistics.networks.prefix(Self.maxNetworks) {
             count(old.toMs, in: old.label) { network in
@@ -161,14 +162,14 @@ struct DeliveryCounter: Sendable {
     }
 }
 
-/// What a tracker noticed about seqs.
+/// The tracker's counts of seqs.
 struct InboxCounts: Hashable, Sendable {
     /// Entries that arrived again.
     var duplicates: UInt64 = 0
-    /// Missing seqs that had to be asked for, or that the server told to be gone.
+    /// Missing seqs that had to be asked for, or that the server reported as gone.
     var gaps: UInt64 = 0
-    /// Of those, the ones that came.
+    /// Missing seqs that arrived later.
     var repaired: UInt64 = 0
-    /// Of those, the ones that will not come.
+    /// Missing seqs that will not arrive.
     var lost: UInt64 = 0
 }

@@ -1,31 +1,32 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Notices which pushes to topics and rooms did not arrive: within an epoch the server numbers them without gaps. A value.
+/// Notices which pushes to topics and rooms did not arrive: within an epoch the server numbers them without gaps. A
+/// value.
 ///
-/// What was missed cannot be fetched. The first push of a topic, and the first of another epoch (the server has started
-/// anew), say nothing about those before.
+/// Missed pushes cannot be fetched. The first push of a topic, and the first of a new epoch (after a restart of the
+/// server), say nothing about earlier ones.
 struct TopicTracker: Sendable {
     private struct Place {
         var epoch: UInt64
         var seq: UInt64
-        /// The higher, the later it was looked at.
+        /// The larger, the more recently the topic was used.
         var age: UInt64
     }
 
-    /// So many topics are watched; beyond that the one that was silent for longest is forgotten.
+    /// The number of watched topics; beyond it, the one that was silent for longest is forgotten.
     static let maxTopics = 1_000
 
     private var places: [String: Place] = [:]
     private var age: UInt64 = 0
-    /// How many pushes were missed in all.
+    /// The number of missed pushes in all.
     private(set) var missed: UInt64 = 0
 
     /// A push arrived.
     ///
-    /// - Parameter isKept: it is one that the server kept for later subscribers: it tells nothing of a topic that is not
-    ///   watched yet.
-    /// - Returns: the numbers of those before it that did not arrive; nil if none is known to be missing.
+    /// - Parameter isKept: whether the server retained it for later subscribers. It then says nothing about a topic
+    ///   that is not watched yet.
+    /// - Returns: the numbers of missed pushes before it; nil if none is known to be missing.
     mutating func arrived(_ seq: UInt64, epoch: UInt64, on topic: String, isKept: Bool = false) -> ClosedRange<UInt64>?
     {
         age &+= 1
@@ -45,10 +46,10 @@ struct TopicTracker: Sendable {
         return last.seq + 1...seq - 1
     }
 
-    /// What comes from now on is not missed.
+    /// Forgets a topic: pushes from now on are not missed.
     mutating func forget(_ topic: String) { places[topic] = nil }
 
-    /// Nothing is subscribed to any more, as far as is known.
+    /// Forgets all topics: no subscription is known any more.
     mutating func forgetAll() { places = [:] }
 
     private mutating func insert(_ place: Place, _ topic: String) {

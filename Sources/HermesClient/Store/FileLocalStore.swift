@@ -12,12 +12,12 @@ import Musl
 import Darwin
 #endif
 
-/// Keeps records in one file, to which changes are appended and which is written anew when most of it is out of date.
+/// Keeps records in one file. Changes are appended; the file is rewritten when most of it is out of date.
 ///
-/// A process that is killed in the middle of a write loses that write alone. The file is for one process at a time: on
-/// iOS, keep it in the app's own container, not in one that extensions share.
+/// A process that is killed during a write loses only that write. The file is for one process at a time: on iOS, keep
+/// it in the app's own container, not in a shared one.
 ///
-/// State: what waits to be written, in a lock; the file, on one queue, and in a lock because the compiler cannot see that.
+/// State: pending writes, in a lock; the file, on one queue, and in a lock because the compiler cannot see the queue.
 public final class FileLocalStore: LocalStore {
     private struct Write {
         let changes: [LocalChange]
@@ -25,26 +25,26 @@ public final class FileLocalStore: LocalStore {
         let completion: @Sendable (Result<Void, any Error>) -> Void
     }
 
-    /// What is in the file never takes more bytes than this.
+    /// The largest size of the file, in bytes.
     public let maxBytes: Int
-    /// How many damaged pieces of the file were left out when it was opened.
+    /// The number of damaged parts that were skipped when the file was opened.
     public let damagedFrames: Int
 
     private let waiting = NIOLockedValueBox<[Write]>([])
     private let log: NIOLockedValueBox<LogFile>
     private let queue = DispatchQueue(label: "hermes.local-store")
 
-    /// Opens a file, or creates it.
+    /// Opens or creates a file.
     ///
     /// - Parameters:
-    ///   - path: the file; its folder must exist. A file that is something else is renamed to end in ".damaged".
-    ///   - maxBytes: how much may be kept; more is refused.
+    ///   - path: the file; its folder must exist. A file of another format is renamed to end in ".damaged".
+    ///   - maxBytes: the largest size; more is refused.
     /// - Throws: HermesClientError `.storeFailed` if the file cannot be opened, or another process has it open.
     public convenience init(path: String, maxBytes: Int = 16 * 1_048_576) throws {
         try self.init(path: path, maxBytes: maxBytes, synchronize: LogFile.synchronize)
     }
 
-    /// The same, with another way to bring a file to the disk.
+    /// Opens or creates a file, with another way to flush it to the disk.
     init(
         path: String,
         maxBytes: Int = 16 * 1_048_576,
@@ -101,18 +101,18 @@ public final class FileLocalStore: LocalStore {
     }
 }
 
-/// An open log and what it holds.
+/// An open log and its records.
 struct LogFile {
     private let path: String
     private var descriptor: CInt
     private(set) var table: RecordTable
     private(set) var damagedFrames: Int
     private var length: Int
-    /// The file is in an unknown state: it is written anew before anything is added.
+    /// Whether the file's state is unknown: it is rewritten before anything is added.
     private var isBroken = false
     private let bringToDisk: @Sendable (CInt, String) throws -> Void
 
-    /// Below this a file is not worth being written anew.
+    /// The size from which a rewrite is worthwhile, in bytes.
     private static let worthwhile = 65_536
 
     init(path: String, synchronize: @escaping @Sendable (CInt, String) throws -> Void) throws {
@@ -171,11 +171,11 @@ struct LogFile {
 
     func synchronize() throws { try bringToDisk(descriptor, path) }
 
-    /// How things stand.
+    /// The present state, for `rollBack`.
     var mark: (table: RecordTable, length: Int) { (table, length) }
 
-    /// What came since the mark could not be brought to the disk: it counts for nothing. After such a failure nobody knows
-    /// what of the file is on the disk.
+    /// Undoes everything since the mark, because it could not be flushed. After such a failure the file's contents on
+    /// the disk are unknown.
     mutating func rollBack(to mark: (table: RecordTable, length: Int)) {
         table = mark.table
         length = mark.length
@@ -183,7 +183,7 @@ struct LogFile {
         _ = ftruncate(descriptor, off_t(length))
     }
 
-    /// Writes the file anew if most of it is out of date: beside the old one, which it replaces once it is on the disk.
+    /// Rewrites the file if most of it is out of date. The new file replaces the old one once it is on the disk.
     mutating func compactIfWorthwhile() throws {
         guard length > Self.worthwhile, length / 4 > table.bytes else { return }
         try writeAnew()
@@ -279,7 +279,7 @@ struct LogFile {
         guard fsync(descriptor) == 0 else { throw failure("write", path) }
     }
 
-    /// So that the file's name is on the disk, too. Some file systems cannot, and need not.
+    /// Flushes the folder, so that the file's name is on the disk too. Some file systems cannot do this and need not.
     private static func synchronizeFolder(of path: String) {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         #if canImport(Glibc)

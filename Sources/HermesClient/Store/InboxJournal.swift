@@ -5,15 +5,15 @@ import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// What a client remembers of an inbox across launches: whose it is, up to where the app took it, and its last entries.
+/// A client's record of an inbox across launches: the account, the cursor and the last entries.
 ///
 /// State: in a lock, and in the store.
 final class InboxJournal: Sendable {
-    /// Who logged in last.
+    /// The account that logged in last.
     struct Account: Hashable, Sendable {
         var uid: UInt32
         var nickName: String
-        /// Tells whether a token is the last one, without keeping it.
+        /// Recognizes the last token without keeping it.
         var tokenHash: UInt64
 
         /// Whether the credential can only be this account's.
@@ -25,14 +25,14 @@ final class InboxJournal: Sendable {
             }
         }
 
-        /// FNV-1a: enough to tell random tokens apart, and no way back to them.
+        /// FNV-1a: tells random tokens apart and cannot be reversed to them.
         static func hash(_ token: String) -> UInt64 {
             token.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
         }
     }
 
     fileprivate struct Kept: Sendable {
-        /// The order in which the app took them.
+        /// The number in the order of the app's taking.
         var ordinal: UInt64
         var event: Hermes_V1_Event
     }
@@ -40,14 +40,14 @@ final class InboxJournal: Sendable {
     fileprivate struct State: Sendable {
         var account: Account?
         var cursor: Cursor?
-        /// By place; an entry's place follows from its ordinal.
+        /// By place; a place follows from the ordinal.
         var recent: [UInt64: Kept] = [:]
         var lastOrdinal: UInt64 = 0
-        /// Keys whose records are not as they should be.
+        /// The keys whose records are out of date.
         var dirty: Set<String> = []
-        /// Why the last write failed.
+        /// The error of the last write; nil if it succeeded.
         var failure: HermesClientError?
-        /// What an earlier run counted and did not upload.
+        /// The counts that an earlier run did not upload.
         var statistics: Hermes_V1_Statistics?
         var logins: [Int64] = []
     }
@@ -56,25 +56,25 @@ final class InboxJournal: Sendable {
         static let account = "account"
         static let cursor = "cursor"
         static let recent = "taken/"
-        /// Of an earlier version: epoch and seq in place of the ordinal, and places that followed from the seq.
+        /// The key prefix of an earlier version, with epoch and seq in place of the ordinal.
         static let outdated = "inbox/"
         static let statistics = "statistics"
         static let logins = "logins"
     }
 
-    /// A longer entry is not kept; that it was taken is.
+    /// The largest entry that is kept, in bytes. Of a longer one only the seq is kept.
     fileprivate static let maxEntryBytes = 65_536
 
     private let store: any LocalStore
     private let maxEntries: UInt64
     private let state: NIOLockedValueBox<State>
 
-    /// Creates a journal with what an earlier run left.
+    /// Creates a journal that continues an earlier run's.
     ///
     /// - Parameters:
-    ///   - store: where it is kept.
-    ///   - records: what is there.
-    ///   - maxEntries: how many entries are kept; 0: none.
+    ///   - store: the store.
+    ///   - records: the store's records.
+    ///   - maxEntries: the number of entries to keep; 0: none.
     init(store: any LocalStore, records: [LocalRecord], maxEntries: Int) {
         self.store = store
         self.maxEntries = UInt64(max(0, maxEntries))
@@ -104,7 +104,7 @@ final class InboxJournal: Sendable {
     var account: Account? { state.withLockedValue { $0.account } }
     var cursor: Cursor? { state.withLockedValue { $0.cursor } }
 
-    /// Logins whose answers were not seen, see ``StrayLogins/unanswered``.
+    /// Logins without an answer, see ``StrayLogins/unanswered``.
     var logins: [Int64] { state.withLockedValue { $0.logins } }
 
     /// The last entries, oldest first.
@@ -114,24 +114,24 @@ final class InboxJournal: Sendable {
         }
     }
 
-    /// Why the last write failed; nil: it did not.
+    /// The error of the last write; nil if it succeeded.
     var failure: HermesClientError? { state.withLockedValue { $0.failure } }
 
-    /// Keeps who logged in; forgets the inbox if it is another's.
+    /// Stores the account that logged in; forgets the inbox of another account.
     func loggedIn(_ session: Session) async {
         state.withLockedValue { $0.begin(session) }
         // Should it fail, it is written with what comes next.
         _ = await flush()
     }
 
-    /// Keeps that the app has taken an entry. What it does not keep the server still has, unless all was lost with the
-    /// power: then the server's record of the device counts.
+    /// Stores that the app has taken an entry. If this is lost in a power cut, the server's record of the device
+    /// counts.
     ///
     /// - Parameters:
     ///   - event: the entry.
-    ///   - session: whose it is.
-    ///   - isCurrent: whether its seq counts still: the server may have begun a new inbox while it was waiting.
-    /// - Returns: false if that could not be written.
+    ///   - session: the session that it came in.
+    ///   - isCurrent: whether its seq still counts; not if the server began a new inbox while it waited.
+    /// - Returns: false if the store could not be written.
     func taken(_ event: DelimitedLink.Event, of session: Session, isCurrent: Bool = true) async -> Bool {
         state.withLockedValue { state in
             state.begin(session)
@@ -147,7 +147,7 @@ final class InboxJournal: Sendable {
         return await flush()
     }
 
-    /// Keeps that the server lost what was behind this place: the numbers above are given to others.
+    /// Stores that the server lost the entries after this place and gives their numbers to others.
     func rewind(to place: Cursor) {
         let isBehind = state.withLockedValue { state in
             guard let cursor = state.cursor, cursor.epoch == place.epoch, cursor.seq > place.seq else { return false }
@@ -159,9 +159,9 @@ final class InboxJournal: Sendable {
         store.write(changes, durably: false) { [self] result in _ = written(changes, result) }
     }
 
-    /// Writes what is not written yet.
+    /// Writes the pending changes.
     ///
-    /// - Returns: false if that failed; it is tried again with what comes next.
+    /// - Returns: false if that failed; they are written with the next ones.
     private func flush() async -> Bool {
         while let changes = changes() {
             let result: Result<Void, any Error>
@@ -175,7 +175,7 @@ final class InboxJournal: Sendable {
         return true
     }
 
-    /// What is to be written now.
+    /// The pending changes.
     private func changes() -> [LocalChange]? {
         state.withLockedValue { state in
             guard !state.dirty.isEmpty else { return nil }
@@ -184,7 +184,7 @@ final class InboxJournal: Sendable {
         }
     }
 
-    /// A write is over.
+    /// A write finished.
     ///
     /// - Returns: whether it succeeded.
     private func written(_ changes: [LocalChange], _ result: Result<Void, any Error>) -> Bool {
@@ -205,22 +205,22 @@ final class InboxJournal: Sendable {
         }
     }
 
-    /// Keeps logins whose answers were not seen, for the next run.
+    /// Stores the logins without an answer, for the next run.
     func keep(unanswered logins: [Int64]) {
         state.withLockedValue { $0.logins = logins }
         let value = logins.flatMap { Array(ByteBuffer(integer: $0).readableBytesView) }
         store.write([LocalChange(key: Key.logins, value: value.isEmpty ? nil : value)], durably: false) { _ in }
     }
 
-    /// Keeps counts for the next run.
+    /// Stores counts for the next run.
     func keep(_ statistics: Hermes_V1_Statistics) async {
         state.withLockedValue { $0.statistics = statistics }
         guard let bytes = try? statistics.wireBytes(as: [UInt8].self) else { return }
         try? await store.write([LocalChange(key: Key.statistics, value: bytes)], durably: false)
     }
 
-    /// Takes out the counts that were kept: should this process be killed before they are uploaded, they are lost, rather
-    /// than counted twice.
+    /// Removes and returns the stored counts. If the process is killed before their upload they are lost, rather than
+    /// counted twice.
     func takeStatistics() -> Hermes_V1_Statistics? {
         let statistics = state.withLockedValue { state in
             defer { state.statistics = nil }
@@ -234,7 +234,7 @@ final class InboxJournal: Sendable {
 }
 
 extension InboxJournal.State {
-    /// Who is logged in: the inbox is forgotten if it is another's.
+    /// An account logged in: forgets the inbox of another one.
     fileprivate mutating func begin(_ session: Session) {
         let hash = InboxJournal.Account.hash(session.token)
         let new = InboxJournal.Account(uid: session.uid, nickName: session.nickName, tokenHash: hash)
@@ -262,7 +262,7 @@ extension InboxJournal.State {
         dirty.insert(InboxJournal.Key.recent + "\(place)")
     }
 
-    /// Takes over what an earlier run left, perhaps with room for more or fewer.
+    /// Takes over the entries of an earlier run, perhaps with another limit.
     fileprivate mutating func restore(_ records: [(key: String, kept: InboxJournal.Kept?)], maxEntries: UInt64) {
         for record in records where record.kept == nil { dirty.insert(record.key) }
         let ordered = records.compactMap { record in record.kept.map { (key: record.key, kept: $0) } }
@@ -279,7 +279,7 @@ extension InboxJournal.State {
         for record in ordered.dropLast(last.count) { dirty.insert(record.key) }
     }
 
-    /// What is to be kept under a key now; nil: nothing.
+    /// The value to store under a key; nil: none.
     fileprivate func value(of key: String) -> [UInt8]? {
         switch key {
         case InboxJournal.Key.account: return account?.stored

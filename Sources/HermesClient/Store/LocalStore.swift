@@ -3,22 +3,21 @@
 
 import NIOConcurrencyHelpers
 
-/// Keeps what a client must not forget between two runs of the app: what waits to be sent, up to where the app has taken
-/// its inbox, and its last entries.
+/// Keeps what a client needs between two runs of the app: the outbox, the cursor and the last entries.
 ///
 /// A store is for one client at a time. It holds message contents: keep it where only the app can read.
 public protocol LocalStore: Sendable {
-    /// All records, in the order in which their keys were first written. Called once, when a client is created.
+    /// Returns all records, in the order in which their keys were first written. Called once, when a client is created.
     ///
     /// - Throws: if they cannot be read.
     func records() throws -> [LocalRecord]
 
-    /// Carries out changes, all or none, after those of the calls before. Called on the loops of connections: it must not
-    /// wait for anything.
+    /// Carries out changes, all or none, after those of earlier calls. Called on the loops of connections: it must not
+    /// block.
     ///
     /// - Parameters:
-    ///   - changes: what to write and to remove.
-    ///   - durably: whether not even a power cut may undo them once `completion` was called.
+    ///   - changes: the records to write and to remove.
+    ///   - durably: whether the changes must survive a power cut once `completion` was called.
     ///   - completion: called once, on any thread.
     func write(
         _ changes: [LocalChange],
@@ -28,7 +27,7 @@ public protocol LocalStore: Sendable {
 }
 
 extension LocalStore {
-    /// The same, for callers that may wait.
+    /// Carries out changes and waits for them.
     func write(_ changes: [LocalChange], durably: Bool) async throws {
         try await withCheckedThrowingContinuation { continuation in
             write(changes, durably: durably) { continuation.resume(with: $0) }
@@ -36,7 +35,7 @@ extension LocalStore {
     }
 }
 
-/// What a store keeps under a key.
+/// A key and its value.
 public struct LocalRecord: Hashable, Sendable {
     /// 1 to 255 bytes.
     public var key: String
@@ -50,11 +49,11 @@ public struct LocalRecord: Hashable, Sendable {
     }
 }
 
-/// Writes or removes one record.
+/// A change of one record.
 public struct LocalChange: Hashable, Sendable {
-    /// Which record: 1 to 255 bytes.
+    /// The record's key: 1 to 255 bytes.
     public var key: String
-    /// What is kept under the key from now on; nil: nothing.
+    /// The new value; nil removes the record.
     public var value: [UInt8]?
 
     /// Creates a change.
@@ -64,7 +63,7 @@ public struct LocalChange: Hashable, Sendable {
     }
 }
 
-/// Keeps records for as long as the process lives.
+/// Keeps records in memory, for the life of the process.
 public final class MemoryLocalStore: LocalStore {
     private let table = NIOLockedValueBox(RecordTable())
 
@@ -89,7 +88,7 @@ public final class MemoryLocalStore: LocalStore {
 struct RecordTable: Sendable {
     private var values: [String: (ordinal: UInt64, value: [UInt8])] = [:]
     private var lastOrdinal: UInt64 = 0
-    /// How many bytes the records have in a log.
+    /// The size of the records in a log, in bytes.
     private(set) var bytes = 0
 
     var records: [LocalRecord] {
@@ -97,7 +96,7 @@ struct RecordTable: Sendable {
             .map { LocalRecord(key: $0.key, value: $0.value.value) }
     }
 
-    /// How many there would be after the changes, of which each has a key of its own.
+    /// The size after the changes, each of which has its own key.
     func bytes(after changes: [LocalChange]) -> Int {
         changes.reduce(bytes) { sum, change in
             let old = values[change.key].map { RecordLog.bytes(key: change.key, value: $0.value) } ?? 0

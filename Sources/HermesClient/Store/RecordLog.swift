@@ -8,27 +8,27 @@
 ///     body:   changes, all or none: 1 (put) or 2 (remove) u8, length of the key u8, key, and of a put
 ///             length of the value u32, value
 ///
-/// Numbers are little-endian. A process that dies while it writes leaves a torn frame at the end, which is dropped; a
-/// frame that is damaged on the disk is dropped, too. Those behind it are read: where its length leads to a frame that is
-/// well, or else from the next place on at which a length, a checksum and a body fit each other.
+/// Numbers are little-endian. A process that dies during a write leaves a torn frame at the end, which is dropped. A
+/// damaged frame is dropped too. Reading continues at the offset that its length gives, if a valid frame begins there,
+/// or else at the next offset at which length, checksum and body match.
 enum RecordLog {
     static let header: [UInt8] = [0x48, 0x45, 0x52, 0x4D, 0x45, 0x53, 0x01, 0x0A]
-    /// Longer ones are not written, and not believed when read.
+    /// The largest body, in bytes; longer ones are neither written nor read.
     static let maxBodyBytes = 8 * 1_048_576
 
-    /// What a file holds.
+    /// The contents of a file.
     struct Contents {
         var table = RecordTable()
-        /// Up to here the file is well.
+        /// The end of the last valid frame.
         var end: Int
-        /// How many frames were damaged.
+        /// The number of damaged frames.
         var damagedFrames = 0
     }
 
-    /// How much of a log a record takes at most.
+    /// The most bytes that a record takes in a log.
     static func bytes(key: String, value: [UInt8]) -> Int { 8 + 2 + key.utf8.count + 4 + value.count }
 
-    /// One frame of changes.
+    /// Encodes changes as one frame.
     ///
     /// - Returns: nil if a key is empty or longer than 255 bytes, or the frame would be too long.
     static func frame(_ changes: [LocalChange]) -> [UInt8]? {
@@ -48,7 +48,7 @@ enum RecordLog {
         return littleEndian(UInt32(body.count)) + littleEndian(checksum(body[...])) + body
     }
 
-    /// Reads a file's bytes, whatever they are.
+    /// Reads a file's bytes, however damaged.
     ///
     /// - Returns: nil if the file is not such a log.
     static func read(_ bytes: [UInt8]) -> Contents? {
@@ -72,10 +72,10 @@ enum RecordLog {
         return contents
     }
 
-    /// At most so many times the file's bytes are looked at in search of what is behind damage.
+    /// The bound on the search behind damage, in multiples of the file's size.
     private static let maxEffort = 16
 
-    /// Where the next frame begins that is well, behind one that is not; nil: there is none.
+    /// The offset of the next valid frame behind a damaged one; nil if there is none.
     private static func nextFrame(behind offset: Int, of bytes: [UInt8], effort: inout Int) -> Int? {
         if let damaged = body(at: offset, of: bytes) {
             effort -= damaged.range.count

@@ -4,11 +4,11 @@
 import NIOCore
 
 extension Connector {
-    /// How long an endpoint is waited for before the next one is tried, too: more than a round trip in a mobile network,
-    /// less than the greatest delay that RFC 8305 allows (2 s).
+    /// The head start of an endpoint over the next one: more than a round trip in a mobile network, less than the
+    /// longest delay of RFC 8305 (2 s).
     static let headStart = TimeAmount.seconds(1)
 
-    /// Opens connections to the endpoints, each with a head start before the next, and keeps the first that is open.
+    /// Opens connections to the endpoints, each with a head start over the next, and keeps the first that opens.
     func race(
         _ endpoints: [ServerAddress.Endpoint],
         on eventLoop: any EventLoop,
@@ -23,7 +23,7 @@ extension Connector {
     }
 }
 
-/// Carries out a race. Lives on the promise's event loop, as long as something of it is under way.
+/// Carries out a race. Lives on the promise's event loop until all its connections are settled.
 private final class RaceRun {
     private var race: ConnectionRace
     private var failures: [String] = []

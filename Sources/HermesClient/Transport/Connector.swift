@@ -9,17 +9,17 @@ import NIOSSL
 import NIOTransportServices
 #endif
 
-/// Opens connections to one server, whichever of its addresses answers first.
+/// Opens connections to one server, at the first of its addresses that answers.
 struct Connector: Sendable {
     private let address: ServerAddress
     private let webSocket: WebSocketTarget?
     private let sslContext: NIOSSLContext?
     private let pinnedKeys: Set<[UInt8]>?
 
-    /// Prepares for an address.
+    /// Creates a connector for an address.
     ///
-    /// - Parameter webSocket: the WebSocket whose content is wanted; nil: no WebSocket.
-    /// - Throws: HermesClientError `.badTLS` if the TLS options make no sense.
+    /// - Parameter webSocket: the WebSocket to open; nil: none.
+    /// - Throws: HermesClientError `.badTLS` if the TLS options are invalid.
     init(_ address: ServerAddress, webSocket: WebSocketTarget? = nil) throws(HermesClientError) {
         self.address = address
         self.webSocket = webSocket
@@ -32,7 +32,7 @@ struct Connector: Sendable {
         }
     }
 
-    /// The loop that a client lives on unless it is given one.
+    /// Returns a loop for clients that are not given one.
     static func defaultEventLoop() -> any EventLoop {
         #if canImport(Network)
         NIOTSEventLoopGroup.singleton.next()
@@ -108,7 +108,7 @@ struct Connector: Sendable {
             .connect(host: endpoint.host, port: endpoint.port)
     }
 
-    /// The name for the certificate; none for an IP address, for which TLS has no server name.
+    /// The server name for TLS; nil for an IP address, for which TLS has none.
     private func serverName(of endpoint: ServerAddress.Endpoint) -> String? {
         if let name = address.tls?.serverName { return name }
         return (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) == nil ? endpoint.host : nil

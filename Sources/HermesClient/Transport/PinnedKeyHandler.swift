@@ -5,10 +5,10 @@ import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// Ends a TLS connection, before a byte of the application's has gone, if the server's key is none of those expected.
+/// Ends a TLS connection before any application bytes, if the server's key is not a pinned one.
 ///
-/// It comes in addition to the check of the certificate: a certificate that somebody else got for the server's name is
-/// no use to them. NIOSSL tells of the finished handshake before it sends what was held back for it.
+/// This adds to the certificate check: a certificate that somebody else obtained for the server's name does not help
+/// them. NIOSSL reports the handshake before it sends buffered bytes.
 final class PinnedKeyHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -17,7 +17,7 @@ final class PinnedKeyHandler: ChannelInboundHandler {
 
     init(keys: Set<[UInt8]>) { self.keys = keys }
 
-    /// The keys of the certificates of a PEM file.
+    /// Returns the public keys of the certificates in a PEM file.
     static func keys(inFile file: String) throws -> Set<[UInt8]> {
         Set(try NIOSSLCertificate.fromPEMFile(file).map { try $0.extractPublicKey().toSPKIBytes() })
     }

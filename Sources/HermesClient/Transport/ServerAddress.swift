@@ -1,18 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where a server listens, and how it is reached.
+/// The address of a server, and how to connect to it.
 public struct ServerAddress: Hashable, Sendable {
     /// A name or an IP address.
     public var host: String
     /// The TCP port.
     public var port: Int
-    /// Other hosts and ports that lead to the same server or to others like it: tried, in their order, when those before
-    /// fail or do not answer within a second; the first that answers counts.
+    /// Other endpoints of the same server or of servers like it. They are tried in order when those before fail or take
+    /// longer than a second; the first that answers counts.
     public var alternatives: [Endpoint]
     /// Encryption; nil: none.
     public var tls: TLSOptions?
-    /// How long opening the connection may take.
+    /// The time limit for opening the connection.
     public var connectTimeout: Duration
 
     /// Creates an address.
@@ -20,9 +20,9 @@ public struct ServerAddress: Hashable, Sendable {
     /// - Parameters:
     ///   - host: a name or an IP address.
     ///   - port: the TCP port.
-    ///   - alternatives: other hosts and ports, tried when the first does not answer.
+    ///   - alternatives: other endpoints, tried when the first does not answer.
     ///   - tls: encryption; nil: none.
-    ///   - connectTimeout: how long opening the connection may take.
+    ///   - connectTimeout: the time limit for opening the connection.
     public init(
         host: String = "127.0.0.1",
         port: Int,
@@ -52,7 +52,7 @@ extension ServerAddress {
             self.port = port
         }
 
-        /// Reads `host:port` or `[IPv6 address]:port`; nil if the text is neither, or longer than a name may be.
+        /// Parses `host:port` or `[IPv6 address]:port`; nil if the text is neither, or longer than a name may be.
         public init?(_ text: String) {
             guard text.utf8.count <= 255 + 6, let colon = text.lastIndex(of: ":"),
                 let port = UInt16(text[text.index(after: colon)...]), port > 0
@@ -76,9 +76,9 @@ extension ServerAddress {
 }
 
 extension ServerAddress {
-    /// Reads the address of a WebSocket: `ws://host[:port][/path]` or `wss://…`.
+    /// Parses the address of a WebSocket: `ws://host[:port][/path]` or `wss://…`.
     ///
-    /// - Returns: the server and the path, `/ws` unless told; nil if the text is no such address.
+    /// - Returns: the server and the path, by default `/ws`; nil if the text is not such an address.
     static func ofWebSocket(_ text: String) -> (server: ServerAddress, path: String)? {
         // What follows goes into a request as it is.
         guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),

@@ -6,14 +6,15 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// Which WebSocket of a server is wanted.
+/// The WebSocket that a client asks for.
 struct WebSocketTarget: Sendable {
-    /// From the slash on.
+    /// The path, from the slash on.
     var path: String
     var subprotocol: String
 }
 
-/// Turns an HTTP connection into a WebSocket whose content the next handler gets as a stream of bytes (MQTT 6, RFC 6455).
+/// Turns an HTTP connection into a WebSocket whose payload the next handler gets as a stream of bytes (MQTT 6, RFC
+/// 6455).
 struct WebSocketUpgrade: Sendable {
     let host: String
     let target: WebSocketTarget
@@ -23,10 +24,10 @@ struct WebSocketUpgrade: Sendable {
     /// Adds the handler that gets the bytes.
     let configure: @Sendable (any Channel) throws -> Void
 
-    /// A frame's payload; what is sent in them may span several.
+    /// The largest payload of a frame, in bytes; a message may span several.
     private static let maxFrameBytes = 1 << 24
 
-    /// Adds the handlers that ask for the upgrade; in the channel's initializer.
+    /// Adds the handlers that ask for the upgrade; called in the channel's initializer.
     func begin(_ channel: any Channel) throws {
         let upgrader = NIOWebSocketClientUpgrader(
             maxFrameSize: Self.maxFrameBytes,
@@ -77,7 +78,7 @@ struct WebSocketUpgrade: Sendable {
     }
 }
 
-/// Sends the request for a WebSocket, and tells what the server said where it refuses.
+/// Sends the request for a WebSocket, and reports the server's refusal.
 private final class WebSocketRequest: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundOut = HTTPClientRequestPart
@@ -113,7 +114,7 @@ private final class WebSocketRequest: ChannelInboundHandler, RemovableChannelHan
     }
 }
 
-/// Between WebSocket frames and the bytes in them. Answers pings and the closing handshake.
+/// Translates between WebSocket frames and their bytes. Answers pings and the closing handshake.
 final class WebSocketBytes: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias InboundOut = ByteBuffer
