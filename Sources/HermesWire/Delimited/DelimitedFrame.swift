@@ -9,7 +9,7 @@ package struct DelimitedFrame: WireFrame {
     /// The longest frame that is accepted by default, in bytes.
     package static let defaultMaxBytes = 1_048_576
 
-    /// The body, as it came; not empty.
+    /// The body as received; not empty.
     package var body: ByteBuffer
 
     /// Creates a frame.

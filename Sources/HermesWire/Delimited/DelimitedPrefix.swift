@@ -8,12 +8,12 @@ package enum DelimitedPrefix {
     /// The longest prefix in bytes.
     package static let maxBytes = 5
 
-    /// How many bytes a length takes: one for each 7 bits.
+    /// Returns the encoded size of a length: one byte for each 7 bits.
     package static func encodedBytes(_ length: UInt32) -> Int {
         max(1, (UInt32.bitWidth - length.leadingZeroBitCount + 6) / 7)
     }
 
-    /// Appends a length, and makes room for the body behind it.
+    /// Appends a length, and reserves room for the body.
     ///
     /// - Throws: WireError `.frameTooLong` if it is 4 GiB or more; then nothing was written.
     package static func write(_ bodyBytes: Int, into buffer: inout ByteBuffer) throws(WireError) {

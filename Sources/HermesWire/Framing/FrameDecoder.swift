@@ -9,7 +9,7 @@ package import NIOCore
 /// Decoders keep no bytes of their own and look at no more than a header per call, so a frame that arrives byte by byte
 /// costs no more than one that arrives at once. Bodies are slices of the buffer, never copies.
 package protocol FrameDecoder: Sendable {
-    /// What the decoder cuts.
+    /// The frame type that the decoder produces.
     associatedtype Frame: WireFrame
 
     /// Creates a decoder.
@@ -18,10 +18,10 @@ package protocol FrameDecoder: Sendable {
     ///   refused as soon as its length is known, before anything is allocated or waited for.
     init(maxFrameBytes: Int)
 
-    /// Takes the next frame off the buffer.
+    /// Removes the next frame from the buffer.
     ///
-    /// - Parameter buffer: the bytes that came and were not taken yet. Moved behind the frame where one is returned;
-    ///   left as it is where one is not complete or an error is thrown (so that the error is thrown again).
+    /// - Parameter buffer: bytes not consumed yet. Its reader index moves behind the returned frame; it stays where a
+    ///   frame is incomplete or an error is thrown, so that the error repeats.
     /// - Returns: the frame, or nil if more bytes are needed.
     /// - Throws: WireError if the bytes break the protocol; the connection cannot go on.
     mutating func next(from buffer: inout ByteBuffer) throws(WireError) -> Frame?
@@ -29,15 +29,15 @@ package protocol FrameDecoder: Sendable {
 
 /// One frame of a protocol.
 package protocol WireFrame: Hashable, Sendable {
-    /// How many bytes the frame takes on the wire, its header included.
+    /// The frame's size on the wire, header included, in bytes.
     var encodedBytes: Int { get }
 
-    /// How many frames of the protocol it stands for; 1 but where a decoder hands over several together.
+    /// The number of frames that it stands for; 1 unless a decoder combines several.
     var frameCount: Int { get }
 
     /// Appends the frame, header and body.
     ///
-    /// - Throws: WireError if the body is longer than the header can tell; then nothing was written.
+    /// - Throws: WireError if the body is too long for the header; then nothing was written.
     func write(into buffer: inout ByteBuffer) throws(WireError)
 }
 

@@ -46,7 +46,7 @@ extension SwiftProtobuf.Message {
 }
 
 extension BinaryDecodingOptions {
-    /// How bytes from the network are parsed: no deeper than 32 messages in each other (the schemas need 6).
+    /// The options for bytes from the network: at most 32 nested messages (the schemas need 6).
     static let wire: BinaryDecodingOptions = {
         var options = BinaryDecodingOptions()
         options.messageDepthLimit = 32

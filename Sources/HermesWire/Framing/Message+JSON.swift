@@ -4,7 +4,7 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// Protobuf's JSON from the network. The only way in: `make lint` looks that nobody else parses it.
+/// Protobuf's JSON from the network. This is the only place that parses it; `make lint` checks that.
 extension SwiftProtobuf.Message {
     /// Parses a message from all readable bytes of a buffer, which hold its JSON.
     ///
@@ -29,8 +29,8 @@ extension SwiftProtobuf.Message {
         }
     }
 
-    /// Whether every enum in the message and in those within it fits into 32 bits, as protobuf says; only then can the
-    /// message be written.
+    /// Whether every enum value in the message, at any depth, fits into 32 bits as protobuf requires. Only then can the
+    /// message be encoded.
     package var hasEncodableEnums: Bool {
         var visitor = EnumRangeVisitor()
         do {
@@ -42,7 +42,7 @@ extension SwiftProtobuf.Message {
     }
 }
 
-/// Walks a message and stops at the first enum number that is not of 32 bits.
+/// Walks a message and stops at the first enum number that does not fit into 32 bits.
 private struct EnumRangeVisitor: Visitor {
     struct OutOfRange: Error {}
 

@@ -1,24 +1,24 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with bytes that came, or with a value that cannot be written.
+/// An error in received bytes, or in a value that cannot be encoded.
 ///
-/// An error from a decoder is final: the stream has lost its frame boundaries, so the connection has to be closed.
-/// An error from a body concerns that one frame alone.
+/// An error from a decoder is final: the stream has lost its frame boundaries, so the connection has to be closed. An
+/// error from a body concerns only that frame.
 package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kinds of error, with the stable numbers of the error catalogue (4000 to 4099: bytes).
     package enum Code: UInt32, Hashable, Sendable, CaseIterable {
-        /// The frame does not begin as the protocol says.
+        /// The frame does not begin with the protocol's magic number.
         case badMagic = 4001
-        /// The frame is of a version of the protocol that is not spoken here.
+        /// The frame has an unsupported protocol version.
         case badVersion = 4002
         /// The frame's length is above the limit.
         case frameTooLong = 4003
-        /// The length before the frame is not a number that the protocol allows.
+        /// The frame's length prefix is not a valid number.
         case badLength = 4004
-        /// The frame is of a type that has no meaning.
+        /// The frame's type is undefined.
         case unknownType = 4005
-        /// The frame's body is not what its type says: not protobuf, a required field missing, nested too deep.
+        /// The frame's body does not fit its type: it is not protobuf, lacks a required field, or nests too deep.
         case badBody = 4006
         /// A text is not UTF-8.
         case badText = 4007
@@ -26,9 +26,9 @@ package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
         case notEncodable = 4008
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     package let code: Code
-    /// What is wrong and what to do about it, for people.
+    /// The error and its remedy, for people.
     package let message: String
 
     /// Creates an error.
@@ -41,11 +41,11 @@ package struct WireError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension WireError {
-    /// The error for a length above the limit.
+    /// Creates the error for a length above the limit.
     ///
     /// - Parameters:
-    ///   - bytes: the length that the frame tells or would have.
-    ///   - limit: the longest that is allowed, in bytes.
+    ///   - bytes: the frame's length.
+    ///   - limit: the longest allowed length, in bytes.
     /// - Returns: the error, with both in its message.
     static func frameTooLong(_ bytes: some BinaryInteger, limit: Int) -> WireError {
         WireError(.frameTooLong, "a frame of \(bytes) bytes is longer than the \(limit) that are allowed")

@@ -12,14 +12,14 @@ package struct IMPBFrame: WireFrame {
     package static let magic: UInt8 = 0x81
     /// The length of the header in bytes.
     package static let headerBytes = 8
-    /// The longest body that the header can tell, in bytes.
+    /// The longest body that fits the header's length field, in bytes.
     package static let maxBodyBytes = Int(UInt16.max)
 
-    /// The client's number of the request, also in the reply; in the server's own frames a number of the server's.
+    /// The client's request number, repeated in the reply; in the server's own frames the server's number.
     package var seq: UInt32
-    /// What the body is.
+    /// The type, which defines the body.
     package var type: IMPBFrameType
-    /// The body, as it came.
+    /// The body as received.
     package var body: ByteBuffer
 
     /// Creates a frame.
@@ -67,14 +67,14 @@ package struct IMPBFrame: WireFrame {
     }
 }
 
-/// What an IMPB frame's body is.
+/// The type of an IMPB frame, which defines its body.
 package struct IMPBFrameType: RawRepresentable, Hashable, Sendable {
-    /// The number on the wire; may be one that has no meaning.
+    /// The number on the wire; it may be undefined.
     package let rawValue: UInt8
 
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// A sign of life; the server sends the same bytes back.
+    /// A heartbeat; the server returns the same bytes.
     package static let ping = Self(rawValue: 1)
     /// A request (IMPB_Common), or the reply to one (IMPB_CommonRespon).
     package static let request = Self(rawValue: 2)
@@ -83,6 +83,6 @@ package struct IMPBFrameType: RawRepresentable, Hashable, Sendable {
     /// A notification (IMPB_Notification_msg).
     package static let notification = Self(rawValue: 4)
 
-    /// Whether the type has a meaning.
+    /// Whether the type is defined.
     package var isKnown: Bool { (1...4).contains(rawValue) }
 }

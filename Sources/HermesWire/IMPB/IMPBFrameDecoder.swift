@@ -12,7 +12,7 @@ package struct IMPBFrameDecoder: FrameDecoder {
 
     /// Creates a decoder.
     ///
-    /// - Parameter maxFrameBytes: the longest body that is accepted, in bytes; the header can tell 65,535 at most.
+    /// - Parameter maxFrameBytes: the longest body that is accepted, in bytes; the header allows at most 65,535.
     package init(maxFrameBytes: Int = IMPBFrame.maxBodyBytes) {
         self.maxFrameBytes = maxFrameBytes
     }

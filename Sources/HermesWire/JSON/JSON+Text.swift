@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension JSON {
-    /// The shortest text that says it.
+    /// The shortest JSON text of the value.
     package var text: String {
         var text = ""
         write(into: &text)

@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A JSON text as a value (RFC 8259). Keeps the order of an object's members and the digits of a number, so that the
-/// application's own data passes as it came.
+/// A JSON value (RFC 8259). It keeps the order of an object's members and the digits of a number, so that an
+/// application's data stays unchanged.
 package enum JSON: Sendable, Hashable {
     case null
     case boolean(Bool)
-    /// As it was written.
+    /// A number, as it was written.
     case number(String)
     case string(String)
     case array([JSON])
@@ -23,7 +23,7 @@ package enum JSON: Sendable, Hashable {
         }
     }
 
-    /// The member of an object; nil if it has none of this name, or is none.
+    /// The member with a name; nil if there is none, or the value is no object.
     package subscript(name: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
@@ -37,7 +37,7 @@ package enum JSON: Sendable, Hashable {
         if case .boolean(let flag) = self { flag } else { nil }
     }
 
-    /// A number without a fraction that fits; `1.0` and `1e2` are such numbers, too.
+    /// The value of a number without a fraction that fits into 64 bits, `1.0` and `1e2` included.
     package var integer: Int64? {
         guard case .number(let text) = self else { return nil }
         return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0) }
@@ -47,7 +47,7 @@ package enum JSON: Sendable, Hashable {
         if case .array(let values) = self { values } else { nil }
     }
 
-    /// What kind of value it is, for messages.
+    /// The kind of value, for error messages.
     package var kind: String {
         switch self {
         case .null: "null"
@@ -61,7 +61,7 @@ package enum JSON: Sendable, Hashable {
 
     package static func integer(_ number: some BinaryInteger) -> JSON { .number(String(number)) }
 
-    /// An object; members whose value is nil are left out.
+    /// Creates an object; members whose value is nil are left out.
     package static func members(_ members: KeyValuePairs<String, JSON?>) -> JSON {
         .object(members.compactMap { name, value in value.map { Member(name: name, value: $0) } })
     }

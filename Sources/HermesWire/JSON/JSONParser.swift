@@ -1,26 +1,26 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads JSON texts strictly by RFC 8259: no comments, no trailing commas, no name twice in an object.
+/// Parses JSON strictly by RFC 8259: no comments, no trailing commas, no duplicate names in an object.
 ///
-/// Its depth is bounded, its time and memory grow with the text alone.
+/// Its depth is bounded; time and memory are linear in the text.
 package struct JSONParser {
-    /// Why a text is no JSON, and where.
+    /// The reason why a text is not JSON, and the place.
     package struct Failure: Error, Hashable {
         package let reason: String
-        /// In bytes from the beginning.
+        /// The offset in bytes.
         package let offset: Int
     }
 
-    /// How deep values may lie in each other.
+    /// The deepest nesting.
     package static let maxDepth = 32
-    /// The longest number, in characters.
+    /// The longest number, in bytes.
     private static let maxNumberBytes = 64
 
     private let bytes: [UInt8]
     private var index = 0
 
-    /// Reads a whole text.
+    /// Parses a whole text.
     package static func parse(_ bytes: [UInt8]) throws(Failure) -> JSON {
         var parser = JSONParser(bytes: bytes)
         parser.skipSpace()

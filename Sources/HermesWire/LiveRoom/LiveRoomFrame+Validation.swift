@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension LiveRoomFrame {
-    /// Checks that the body is what the type says, without touching the bytes that are forwarded.
+    /// Checks that the body fits its type. The forwarded bytes stay unchanged.
     ///
     /// - Throws: WireError `.badBody` if the body of a known type does not parse or lacks a required field;
     ///   `.unknownType` if the type is neither known nor the application's own.

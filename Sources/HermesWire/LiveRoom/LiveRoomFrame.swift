@@ -8,12 +8,12 @@ package import SwiftProtobuf
 ///
 ///     length u32 (of the body alone) | type u16 | body
 ///
-/// The frame keeps its bytes as they came, header included, because a room forwards them byte for byte.
+/// The frame keeps the received bytes, header included, because a room forwards them byte for byte.
 package struct LiveRoomFrame: WireFrame {
     /// The length of the header in bytes.
     package static let headerBytes = 6
 
-    /// What the body is.
+    /// The type, which defines the body.
     package let type: LiveRoomFrameType
     /// The whole frame, header and body.
     package let bytes: ByteBuffer

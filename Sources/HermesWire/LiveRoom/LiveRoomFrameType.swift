@@ -1,34 +1,34 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a LiveRoom frame's body is.
+/// The type of a LiveRoom frame, which defines its body.
 package struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
-    /// The number on the wire; may be one that has no meaning.
+    /// The number on the wire; it may be undefined.
     package let rawValue: UInt16
 
     package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-    /// Somebody joined (LiveRoom_UserInfo).
+    /// A user joined (LiveRoom_UserInfo).
     package static let join = Self(rawValue: 0)
-    /// Somebody leaves (LiveRoom_UserInfo).
+    /// A user leaves (LiveRoom_UserInfo).
     package static let leave = Self(rawValue: 1)
     /// A text (LiveRoom_ChatMessage).
     package static let text = Self(rawValue: 2)
     /// A gift (LiveRoom_GiftMessage).
     package static let gift = Self(rawValue: 3)
-    /// Extension: a text of the server to the room (LiveRoom_SystemNotice).
+    /// Extension: a notice from the server to the room (LiveRoom_SystemNotice).
     package static let notice = Self(rawValue: 4)
     /// Extension: the server removes this connection (LiveRoom_Kicked).
     package static let kicked = Self(rawValue: 5)
-    /// A sign of life, with any body; never forwarded, never answered.
+    /// A heartbeat, with any body; never forwarded, never answered.
     package static let heartbeat = Self(rawValue: 8)
     /// Extension: chooses a room and binds an account (LiveRoom_Enter).
     package static let enter = Self(rawValue: 9)
 
-    /// Whether the type belongs to the application: its body means nothing to Hermes.
+    /// Whether the type belongs to the application: Hermes does not interpret its body.
     package var isApplicationDefined: Bool { rawValue >= 16 }
 
-    /// Whether the type has a meaning to Hermes.
+    /// Whether Hermes defines the type.
     package var isKnown: Bool {
         switch self {
         case .join, .leave, .text, .gift, .notice, .kicked, .heartbeat, .enter: true

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// Reads the fields of a packet's body; every one is checked for its length before it is taken.
+/// Reads the fields of a packet's body, each after a check of its length.
 extension ByteBuffer {
     mutating func readMQTTByte(_ field: String) throws(MQTTPacketError) -> UInt8 {
         guard let byte = readInteger(as: UInt8.self) else { throw .malformed("\(field) is missing") }
@@ -28,14 +28,14 @@ extension ByteBuffer {
         return value
     }
 
-    /// A packet identifier, which is never 0 [MQTT-2.2.1-3].
+    /// Reads a packet identifier, which is never 0 [MQTT-2.2.1-3].
     mutating func readMQTTPacketID() throws(MQTTPacketError) -> UInt16 {
         let id = try readMQTTTwoBytes("the packet identifier")
         guard id != 0 else { throw .protocolError("a packet identifier is 0 [MQTT-2.2.1-3]") }
         return id
     }
 
-    /// Bytes with their length before them (1.5.6).
+    /// Reads bytes with a length prefix (1.5.6).
     mutating func readMQTTBinary(_ field: String) throws(MQTTPacketError) -> ByteBuffer {
         guard let bytes = readLengthPrefixedSlice(as: UInt16.self) else {
             throw .malformed("\(field) is shorter than its length says")
@@ -43,7 +43,7 @@ extension ByteBuffer {
         return bytes
     }
 
-    /// A string: UTF-8 without surrogates [MQTT-1.5.4-1] and without U+0000 [MQTT-1.5.4-2].
+    /// Reads a string: UTF-8 without surrogates [MQTT-1.5.4-1] and without U+0000 [MQTT-1.5.4-2].
     mutating func readMQTTString(_ field: String) throws(MQTTPacketError) -> String {
         let bytes = try readMQTTBinary(field)
         let view = bytes.readableBytesView
@@ -54,8 +54,9 @@ extension ByteBuffer {
         return string
     }
 
-    /// A topic filter that is well formed [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1]; of a shared subscription, also its
-    /// group [MQTT-4.8.2-1] [MQTT-4.8.2-2]. These hold for 3.1.1, too, where shared subscriptions are an addition.
+    /// Reads a well-formed topic filter [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] and the group of a shared
+    /// subscription [MQTT-4.8.2-1] [MQTT-4.8.2-2]. The rules hold for 3.1.1 too, where shared subscriptions are an
+    /// addition.
     mutating func readMQTTFilter() throws(MQTTPacketError) -> String {
         let filter = try readMQTTString("a topic filter")
         guard MQTTTopic.isValidFilter(filter) else {

@@ -3,11 +3,11 @@
 
 package import NIOCore
 
-/// A control packet as it is cut from the stream: the fixed header and the rest, not looked at.
+/// A control packet as cut from the stream: the fixed header, and the rest unparsed.
 package struct MQTTFrame: WireFrame {
     /// The first byte: the type in the upper four bits, flags in the lower.
     package let header: UInt8
-    /// All behind the fixed header: a slice of what was read.
+    /// The bytes behind the fixed header: a slice of the read buffer.
     package var body: ByteBuffer
 
     package init(header: UInt8, body: ByteBuffer) {
@@ -24,7 +24,7 @@ package struct MQTTFrame: WireFrame {
         1 + MQTTVariableByteInteger.encodedBytes(body.readableBytes) + body.readableBytes
     }
 
-    /// How many bytes the packet takes that bytes begin with; nil if not even its length is there.
+    /// The size of the packet at the start of the bytes; nil if its length is incomplete.
     package static func encodedBytes(atStartOf bytes: ByteBuffer) -> Int? {
         let length = MQTTVariableByteInteger.peek(bytes, at: bytes.readerIndex + 1)
         guard case .value(let length, let prefix) = length else { return nil }

@@ -3,12 +3,12 @@
 
 package import NIOCore
 
-/// Cuts MQTT control packets; what is in them is for ``MQTTPacket``.
+/// Cuts MQTT control packets; ``MQTTPacket`` parses them.
 package struct MQTTFrameDecoder: FrameDecoder {
     /// The largest packet by default, in bytes.
     package static let defaultMaxBytes = 1_048_576
 
-    /// The longest body that is accepted, in bytes; may change between packets, as CONNECT is held to a lower limit.
+    /// The longest accepted body, in bytes. It may change between packets, because CONNECT has a lower limit.
     package var maxFrameBytes: Int
 
     /// Creates a decoder.

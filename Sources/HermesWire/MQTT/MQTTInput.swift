@@ -3,13 +3,13 @@
 
 package import NIOCore
 
-/// What a broker reads: the packets of which there are many in a form that costs nothing to make, the others as frames.
+/// A packet that a broker reads. Frequent packets have a form that is free to create; the others are frames.
 package enum MQTTInput: WireFrame {
-    /// A PUBLISH, whole: the very bytes that came, header included, for those who pass them on.
+    /// A PUBLISH: the bytes as received, header included, for forwarding.
     case publish(MQTTPublishFrame)
-    /// Several PUBLISH that came together and begin with the same.
+    /// Several adjacent PUBLISH packets with the same beginning.
     case publishes(MQTTPublishRun)
-    /// A PUBACK, PUBREC, PUBREL or PUBCOMP without a reason code: it was successful.
+    /// A PUBACK, PUBREC, PUBREL or PUBCOMP without a reason code, which means success.
     case acknowledgement(MQTTPacketType, packetID: UInt16)
     /// Any other packet.
     case other(MQTTFrame)
@@ -43,11 +43,11 @@ package enum MQTTInput: WireFrame {
     }
 }
 
-/// A PUBLISH as it came.
+/// A PUBLISH as received.
 package struct MQTTPublishFrame: Hashable, Sendable {
-    /// The whole packet: a slice of what was read.
+    /// The whole packet: a slice of the read buffer.
     package let bytes: ByteBuffer
-    /// How many bytes the fixed header takes.
+    /// The size of the fixed header, in bytes.
     package let headerBytes: Int
 
     package init(bytes: ByteBuffer, headerBytes: Int) {
@@ -55,7 +55,7 @@ package struct MQTTPublishFrame: Hashable, Sendable {
         self.headerBytes = headerBytes
     }
 
-    /// As any other frame.
+    /// The same packet as a frame.
     package var frame: MQTTFrame {
         MQTTFrame(header: bytes.getInteger(at: bytes.readerIndex) ?? 0, body: body)
     }
@@ -66,7 +66,7 @@ package struct MQTTPublishFrame: Hashable, Sendable {
     }
 }
 
-/// Cuts what a client sends; the same rules as ``MQTTFrameDecoder``.
+/// Cuts the packets of a client, by the same rules as ``MQTTFrameDecoder``.
 package struct MQTTInputDecoder: FrameDecoder {
     private var decoder: MQTTFrameDecoder
 
@@ -87,7 +87,7 @@ package struct MQTTInputDecoder: FrameDecoder {
         return .publish(MQTTPublishFrame(bytes: bytes, headerBytes: scan.headerBytes))
     }
 
-    /// The next four bytes if they are an acknowledgement of just a packet identifier that is not 0; else 0.
+    /// The next four bytes, if they are an acknowledgement with only a non-zero packet identifier; otherwise 0.
     private static func peekShort(_ buffer: ByteBuffer) -> UInt32 {
         guard let word = buffer.getInteger(at: buffer.readerIndex, as: UInt32.self) else { return 0 }
         switch word >> 16 {

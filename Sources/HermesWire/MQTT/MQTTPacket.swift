@@ -24,8 +24,8 @@ package enum MQTTPacket: Hashable, Sendable {
     /// Parses a frame.
     ///
     /// - Parameters:
-    ///   - frame: as ``MQTTFrameDecoder`` cut it.
-    ///   - version: as CONNECT told it; CONNECT itself tells its own.
+    ///   - frame: the frame from ``MQTTFrameDecoder``.
+    ///   - version: the version in CONNECT; CONNECT itself carries its own.
     /// - Throws: ``MQTTPacketError``; the connection cannot go on.
     package init(_ frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
         var body = frame.body
@@ -74,7 +74,7 @@ package enum MQTTPacket: Hashable, Sendable {
         }
     }
 
-    /// The packet as a frame.
+    /// Encodes the packet as a frame.
     ///
     /// - Throws: WireError `.notEncodable` if a value has no representation, `.frameTooLong` above 256 MiB.
     package func frame(version: MQTTVersion) throws(WireError) -> MQTTFrame {

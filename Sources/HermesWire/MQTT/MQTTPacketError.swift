@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with a packet; the connection cannot go on.
+/// An error in a packet; the connection cannot go on.
 package struct MQTTPacketError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What a DISCONNECT or CONNACK of MQTT 5.0 tells the peer.
+    /// The reason code for DISCONNECT or CONNACK of MQTT 5.0.
     package let reason: MQTTReasonCode
-    /// What is wrong, for people, with the statement of the standard where there is one.
+    /// The error for people, with the statement of the standard where there is one.
     package let message: String
 
     package init(_ reason: MQTTReasonCode, _ message: String) {

@@ -12,12 +12,13 @@ package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
 
     package var isEmpty: Bool { list.isEmpty }
 
-    /// The application's own pairs, in their order [MQTT-3.3.2-18].
+    /// The user properties, in their order [MQTT-3.3.2-18].
     package var userProperties: [(name: String, value: String)] {
         list.compactMap { if case .userProperty(let name, let value) = $0 { (name, value) } else { nil } }
     }
 
-    /// The first value that `read` finds, for example `first { if case .topicAlias(let alias) = $0 { alias } else { nil } }`.
+    /// Returns the first value that `read` finds, for example `first { if case .topicAlias(let alias) = $0 { alias }
+    /// else { nil } }`.
     package func first<Value>(_ read: (MQTTProperty) -> Value?) -> Value? {
         for property in list {
             if let value = read(property) { return value }
@@ -27,7 +28,7 @@ package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
 }
 
 extension MQTTProperties {
-    /// Where properties stand; decides which are allowed (table 2-4).
+    /// The place of properties, which decides which ones are allowed (table 2-4).
     enum Place: Hashable {
         case packet(MQTTPacketType)
         case will
@@ -75,12 +76,12 @@ extension MQTTProperties {
 }
 
 extension MQTTProperty.Identifier {
-    /// User properties may repeat anywhere; subscription identifiers in a PUBLISH alone (3.3.2.3.8).
+    /// Whether a property may repeat: user properties anywhere, subscription identifiers only in a PUBLISH (3.3.2.3.8).
     fileprivate func mayRepeat(in place: MQTTProperties.Place) -> Bool {
         self == .userProperty || (self == .subscriptionIdentifier && place == .packet(.publish))
     }
 
-    /// Table 2-4.
+    /// Whether table 2-4 allows the property.
     fileprivate func isAllowed(in place: MQTTProperties.Place) -> Bool {
         switch self {
         case .payloadFormatIndicator, .messageExpiryInterval, .contentType, .responseTopic, .correlationData:

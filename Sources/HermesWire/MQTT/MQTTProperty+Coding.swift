@@ -50,7 +50,7 @@ extension MQTTProperty {
         try checkValue()
     }
 
-    /// The values that the standard excludes one by one.
+    /// Checks the values that the standard excludes.
     private func checkValue() throws(MQTTPacketError) {
         switch self {
         case .subscriptionIdentifier(0): throw .protocolError("a subscription identifier is 0 (3.8.2.1.2)")
@@ -132,7 +132,7 @@ extension MQTTProperty {
 }
 
 extension ByteBuffer {
-    /// A byte that may only be 0 or 1.
+    /// Reads a byte that must be 0 or 1.
     fileprivate mutating func readMQTTFlag(_ field: String) throws(MQTTPacketError) -> Bool {
         switch try readMQTTByte(field) {
         case 0: return false

@@ -30,7 +30,7 @@ package enum MQTTProperty: Hashable, Sendable {
     case receiveMaximum(UInt16)
     case topicAliasMaximum(UInt16)
     case topicAlias(UInt16)
-    /// Whether the maximum is 1 (else 0).
+    /// The maximum, 0 or 1.
     case maximumQoS(MQTTQoS)
     case retainAvailable(Bool)
     case userProperty(String, String)

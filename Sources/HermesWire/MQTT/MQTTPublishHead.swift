@@ -3,18 +3,18 @@
 
 import NIOCore
 
-/// Where the parts of a received PUBLISH lie: read without making strings or slices.
+/// The positions of the parts of a received PUBLISH, found without creating strings or slices.
 ///
-/// Checks all that can be checked without looking at text: that lengths fit, the flags, the packet identifier. The topic's
-/// text and the properties are for whoever needs them (``MQTTPublish`` checks all).
+/// Checks the lengths, the flags and the packet identifier. Whoever needs the topic's text and the properties checks
+/// those (``MQTTPublish`` checks everything).
 package struct MQTTPublishHead: Sendable {
     package let flags: UInt8
-    /// Index in the bytes, and length.
+    /// The topic's index in the bytes, and its length.
     package let topicStart: Int
     package let topicBytes: Int
     /// 0 with QoS 0.
     package let packetID: UInt16
-    /// How many bytes properties take, their length not counted; 0 in 3.1.1.
+    /// The size of the properties without their length prefix, in bytes; 0 in 3.1.1.
     package let propertyBytes: Int
     package let payloadStart: Int
 

@@ -3,17 +3,16 @@
 
 package import NIOCore
 
-/// PUBLISH packets that came side by side with the same flags and the same topic: what is true of their beginning has to
-/// be found out only once.
+/// Adjacent PUBLISH packets with the same flags and the same topic, so that the receiver examines that beginning once.
 ///
-/// Cut from what was read in one go, so that nothing ever waits for a run to become longer. The packets are whole, long
-/// enough for their topic and, with QoS 1 and 2, for a packet identifier; nothing else was looked at.
+/// They come from one read, so that nothing waits for a longer run. Each packet is complete and long enough for its
+/// topic and, with QoS 1 and 2, for a packet identifier; nothing else was checked.
 package struct MQTTPublishRun: Hashable, Sendable {
-    /// The packets: a slice of what was read.
+    /// The packets: a slice of the read buffer.
     package let bytes: ByteBuffer
-    /// Where the first packet's topic begins, counted from the beginning of the bytes, like all that follows.
+    /// The offset of the first packet's topic from the beginning of the bytes; the other offsets count from there too.
     package let topicStart: Int
-    /// What follows the topic, of each packet; at least two. A packet begins where the one before ends.
+    /// For each packet, the range behind its topic; at least two. A packet begins where the one before ends.
     package let bodies: [Range<UInt32>]
 
     package init(bytes: ByteBuffer, topicStart: Int, bodies: [Range<UInt32>]) {
@@ -30,7 +29,7 @@ package struct MQTTPublishRun: Hashable, Sendable {
         MQTTQoS(rawValue: (bytes.getInteger(at: bytes.readerIndex, as: UInt8.self) ?? 0) >> 1 & 0b11) ?? .atMostOnce
     }
 
-    /// One packet by itself.
+    /// Returns one packet.
     package func frame(_ index: Int) -> MQTTPublishFrame {
         let start = index == 0 ? 0 : Int(bodies[index - 1].upperBound)
         let headerBytes = Int(bodies[index].lowerBound) - topicBytes - 2 - start
@@ -39,22 +38,22 @@ package struct MQTTPublishRun: Hashable, Sendable {
     }
 }
 
-/// Finds whole PUBLISH packets at the beginning of what was read, as many as begin with the same.
+/// Finds the complete PUBLISH packets with the same beginning at the start of a read.
 struct MQTTPublishScan {
-    /// More are left to the next look, so that no publisher has the event loop to itself.
+    /// The longest run. The next scan takes the rest, so that no publisher holds the event loop.
     static let maxCount = 1_024
 
-    /// Topics that are not for subscribers alone begin with it.
+    /// The prefix of topics that the server itself serves.
     private static let serverPrefix = Array("hermes/".utf8)
 
-    /// What all packets take; 0 if the first is no whole PUBLISH.
+    /// The size of all packets; 0 if the first is not a complete PUBLISH.
     private(set) var bytes = 0
-    /// What the first packet's fixed header takes.
+    /// The size of the first packet's fixed header.
     private(set) var headerBytes = 0
-    /// What follows the topic, of each packet; empty for one alone.
+    /// For each packet, the range behind its topic; empty for a single packet.
     private(set) var bodies: [Range<UInt32>] = []
 
-    /// What is wrong is not counted in: it is for the frame decoder to say.
+    /// Stops at the first error; the frame decoder reports it.
     init(_ input: UnsafeRawBufferPointer, maxFrameBytes: Int) {
         guard let first = input.first, first >> 4 == MQTTPacketType.publish.rawValue,
             let packet = Self.packet(input, at: 0, maxFrameBytes: maxFrameBytes)
@@ -83,7 +82,8 @@ struct MQTTPublishScan {
         }
     }
 
-    /// What follows the fixed header of a whole packet; nil if it is not whole, too long, or its length is malformed.
+    /// The range behind the fixed header of a complete packet; nil if it is incomplete, too long, or has a malformed
+    /// length.
     private static func packet(
         _ input: UnsafeRawBufferPointer,
         at start: Int,

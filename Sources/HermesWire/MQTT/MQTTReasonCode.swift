@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The outcome of an operation, as MQTT 5.0 tells it (2.4); from 0x80 on it is a failure.
+/// The outcome of an operation as in MQTT 5.0 (2.4); 0x80 and above are failures.
 package struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
     package let rawValue: UInt8
 
@@ -57,7 +57,7 @@ package struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
 }
 
 extension MQTTReasonCode {
-    /// The codes that a packet may carry (table 2-6); another one is a protocol error.
+    /// Whether a packet may carry the code (table 2-6); otherwise it is a protocol error.
     ///
     /// - Parameter type: the packet that carries the code.
     func isAllowed(in type: MQTTPacketType) -> Bool {

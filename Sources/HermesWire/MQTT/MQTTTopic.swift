@@ -3,13 +3,13 @@
 
 /// The rules for topic names and topic filters (4.7), on their bytes and in linear time.
 package enum MQTTTopic {
-    /// Whether a string can be published to: not empty [MQTT-4.7.3-1], without wildcards [MQTT-3.3.2-2].
+    /// Whether a string is a valid topic name: not empty [MQTT-4.7.3-1], without wildcards [MQTT-3.3.2-2].
     package static func isValidName(_ name: String) -> Bool {
         let bytes = name.utf8
         return !bytes.isEmpty && bytes.allSatisfy { $0 != UInt8(ascii: "+") && $0 != UInt8(ascii: "#") && $0 != 0 }
     }
 
-    /// Whether a string can be subscribed to: `#` stands alone in the last level [MQTT-4.7.1-1], `+` alone in any
+    /// Whether a string is a valid topic filter: `#` stands alone in the last level [MQTT-4.7.1-1], `+` alone in any
     /// [MQTT-4.7.1-2], and a shared subscription has a group and a filter [MQTT-4.8.2-1] [MQTT-4.8.2-2].
     package static func isValidFilter(_ filter: String) -> Bool {
         guard filter.utf8.starts(with: sharePrefix.utf8) else { return areValidLevels(filter.utf8[...]) }
@@ -19,7 +19,7 @@ package enum MQTTTopic {
             && areValidLevels(rest.utf8[...])
     }
 
-    /// What shared subscriptions begin with.
+    /// The prefix of shared subscriptions.
     package static let sharePrefix = "$share/"
 
     /// The group and the filter of a shared subscription; nil if it is not one or lacks the second slash.

@@ -3,12 +3,12 @@
 
 package import NIOCore
 
-/// MQTT's lengths: base 128, least significant group first, at most four bytes (1.5.5).
+/// MQTT's variable byte integers: base 128, least significant group first, at most four bytes (1.5.5).
 package enum MQTTVariableByteInteger {
     /// The largest value: 268,435,455.
     package static let max = 268_435_455
 
-    /// How many bytes a value of 0 … ``max`` takes.
+    /// Returns the encoded size of a value of 0 … ``max``, in bytes.
     package static func encodedBytes(_ value: Int) -> Int {
         switch value {
         case ..<128: 1
@@ -18,7 +18,7 @@ package enum MQTTVariableByteInteger {
         }
     }
 
-    /// Appends a value of 0 … ``max``, in as few bytes as it takes [MQTT-1.5.5-1].
+    /// Appends a value of 0 … ``max``, in the fewest bytes [MQTT-1.5.5-1].
     package static func write(_ value: Int, into buffer: inout ByteBuffer) {
         assert((0...max).contains(value), "callers check the length")
         var rest = value
@@ -29,13 +29,13 @@ package enum MQTTVariableByteInteger {
         buffer.writeInteger(UInt8(truncatingIfNeeded: rest))
     }
 
-    /// What stands at an index.
+    /// The result of reading at an index.
     enum Peeked: Hashable {
         /// More bytes are needed.
         case incomplete
         /// Longer than four bytes.
         case malformed
-        /// The value, and how many bytes it takes.
+        /// The value and its encoded size.
         case value(Int, bytes: Int)
     }
 

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The versions of MQTT that are spoken; the raw value is CONNECT's protocol level.
+/// The supported versions of MQTT; the raw value is CONNECT's protocol level.
 package enum MQTTVersion: UInt8, Hashable, Sendable, CaseIterable {
     /// MQTT 3.1.1 [MQTT-3.1.2-2].
     case v311 = 4
@@ -9,7 +9,7 @@ package enum MQTTVersion: UInt8, Hashable, Sendable, CaseIterable {
     case v5 = 5
 }
 
-/// How surely a message arrives.
+/// The quality of service.
 package enum MQTTQoS: UInt8, Hashable, Sendable, Comparable, CaseIterable {
     case atMostOnce = 0
     case atLeastOnce = 1

@@ -7,15 +7,15 @@ package import NIOCore
 ///
 /// Source: "The PROXY protocol, versions 1 & 2", haproxy.org, section 2.2.
 package struct ProxyHeader: Sendable, Hashable {
-    /// Whose connection it is.
+    /// The source of the connection.
     package enum Source: Sendable, Hashable {
-        /// The proxy's own (LOCAL: a health check), or one whose address cannot be told: the connection's own peer.
+        /// The proxy itself (LOCAL: a health check), or an unknown address: use the connection's peer.
         case connection
         case v4(address: [UInt8], port: UInt16)
         case v6(address: [UInt8], port: UInt16)
     }
 
-    /// Why bytes are no such header.
+    /// The reason why bytes are not a PROXY header.
     package enum Malformation: Error, Sendable, Hashable {
         case signature
         case version
@@ -33,13 +33,13 @@ package struct ProxyHeader: Sendable, Hashable {
     package static let signature: [UInt8] = [
         0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,
     ]
-    /// The longest header that is taken, in bytes: the largest addresses, and more extensions than proxies send.
+    /// The longest accepted header, in bytes: room for the largest addresses and for more extensions than proxies send.
     package static let maxBytes = 2_048
     private static let fixedBytes = 16
 
-    /// Cuts a header from the front of `bytes`.
+    /// Removes a header from the front of `bytes`.
     ///
-    /// - Returns: nil if more bytes are needed; then nothing was taken.
+    /// - Returns: nil if more bytes are needed; then nothing was removed.
     /// - Throws: as soon as the bytes cannot become a header.
     package static func next(from bytes: inout ByteBuffer) throws(Malformation) -> ProxyHeader? {
         let view = bytes.readableBytesView
@@ -76,7 +76,7 @@ package struct ProxyHeader: Sendable, Hashable {
         guard byte & 0x0F <= 1 else { throw .command }
     }
 
-    /// What the addresses of a kind take; nil for datagrams, which do not come on a stream, and what is not known.
+    /// The size of the addresses of a kind; nil for datagrams, which do not come on a stream, and for unknown kinds.
     private static func addressBytes(of kind: UInt8) -> Int? {
         switch kind {
         case 0x00: 0
@@ -87,7 +87,7 @@ package struct ProxyHeader: Sendable, Hashable {
         }
     }
 
-    /// Extensions are not used, but must be whole.
+    /// Checks that extensions are complete; they are not used.
     private static func check(extensions: ArraySlice<UInt8>) throws(Malformation) {
         var rest = extensions
         while !rest.isEmpty {

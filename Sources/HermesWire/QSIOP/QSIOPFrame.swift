@@ -11,12 +11,12 @@ package struct QSIOPFrame: WireFrame {
     package static let version: UInt16 = 1
     /// The length of the header in bytes.
     package static let headerBytes = 6
-    /// The longest properties that the header can tell, in bytes.
+    /// The longest properties that fit the header's length field, in bytes.
     package static let maxBodyBytes = Int(UInt16.max)
 
-    /// What the frame asks or answers.
+    /// The operation of the frame.
     package var operation: QSIOPOperation
-    /// The properties as text, as they came.
+    /// The properties as text, as received.
     package var body: ByteBuffer
 
     /// Creates a frame from properties as text.
@@ -51,9 +51,9 @@ package struct QSIOPFrame: WireFrame {
     }
 }
 
-/// What a QSIOP frame asks or answers (`op`).
+/// The operation of a QSIOP frame (`op`).
 package struct QSIOPOperation: RawRepresentable, Hashable, Sendable {
-    /// The number on the wire; may be one that has no meaning.
+    /// The number on the wire; it may be undefined.
     package let rawValue: UInt16
 
     package init(rawValue: UInt16) { self.rawValue = rawValue }
@@ -71,6 +71,6 @@ package struct QSIOPOperation: RawRepresentable, Hashable, Sendable {
     /// Extension: acknowledges a push: `id`.
     package static let pushAcknowledge = Self(rawValue: 5)
 
-    /// Whether the operation has a meaning.
+    /// Whether the operation is defined.
     package var isKnown: Bool { rawValue <= 5 }
 }

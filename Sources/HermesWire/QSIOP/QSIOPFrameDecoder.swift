@@ -3,15 +3,15 @@
 
 package import NIOCore
 
-/// Cuts QSIOP frames; the properties are not looked at (see `QSIOPFrame.properties()`), and unknown operations are
-/// returned like any other, so that both can be answered with an error.
+/// Cuts QSIOP frames without parsing their properties (see `QSIOPFrame.properties()`). It returns unknown operations
+/// like any other, so that both can be answered with an error.
 package struct QSIOPFrameDecoder: FrameDecoder {
     /// The longest properties that are accepted, in bytes.
     private let maxFrameBytes: Int
 
     /// Creates a decoder.
     ///
-    /// - Parameter maxFrameBytes: the longest properties that are accepted, in bytes; the header can tell 65,535.
+    /// - Parameter maxFrameBytes: the longest properties that are accepted, in bytes; the header allows 65,535.
     package init(maxFrameBytes: Int = QSIOPFrame.maxBodyBytes) {
         self.maxFrameBytes = maxFrameBytes
     }

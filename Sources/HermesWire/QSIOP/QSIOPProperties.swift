@@ -3,9 +3,9 @@
 
 package import NIOCore
 
-/// The properties of a QSIOP frame: keys and values in the order they came.
+/// The properties of a QSIOP frame: keys and values in their order.
 ///
-/// Keys are compared byte by byte. A key may be repeated; the last one counts.
+/// Keys are compared byte by byte. A key may repeat; the last one counts.
 package struct QSIOPProperties: Hashable, Sendable {
     /// One line.
     package struct Pair: Hashable, Sendable {
@@ -18,10 +18,10 @@ package struct QSIOPProperties: Hashable, Sendable {
     /// The lines in their order, repeated keys included.
     package private(set) var pairs: [Pair] = []
 
-    /// Creates properties without a line.
+    /// Creates empty properties.
     package init() {}
 
-    /// The value of a key; nil if the key is not there.
+    /// The value of a key; nil if the key is missing.
     ///
     /// Setting replaces all lines of the key; nil removes them.
     package subscript(key: String) -> String? {
@@ -34,7 +34,7 @@ package struct QSIOPProperties: Hashable, Sendable {
 
     /// Adds a line.
     ///
-    /// What would break the format is replaced: LF and colon in the key by "_", LF in the value by a space.
+    /// Characters that would break the format are replaced: LF and colon in the key by "_", LF in the value by a space.
     package mutating func append(_ key: String, _ value: String) {
         pairs.append(
             Pair(key: key.replacing([Self.lf, Self.colon], with: "_"), value: value.replacing([Self.lf], with: " "))
@@ -46,15 +46,15 @@ package struct QSIOPProperties: Hashable, Sendable {
 }
 
 extension QSIOPProperties: ExpressibleByDictionaryLiteral {
-    /// Creates properties; what would break the format is replaced as in `append`.
+    /// Creates properties; characters that would break the format are replaced as in `append`.
     package init(dictionaryLiteral elements: (String, String)...) {
         for (key, value) in elements { append(key, value) }
     }
 }
 
 extension QSIOPProperties {
-    /// Parses lines of `key:value`: split at the first colon, without a colon the value is empty, empty lines do not
-    /// count.
+    /// Parses lines of `key:value`, split at the first colon. Without a colon the value is empty; empty lines are
+    /// ignored.
     ///
     /// - Throws: WireError `.badText` if the text is not UTF-8.
     package init(parsing buffer: ByteBuffer) throws(WireError) {
@@ -72,7 +72,7 @@ extension QSIOPProperties {
         }
     }
 
-    /// Appends the lines, each with its LF, the last one too.
+    /// Appends the lines, each with its LF.
     package func write(into buffer: inout ByteBuffer) {
         for pair in pairs {
             buffer.writeString(pair.key)

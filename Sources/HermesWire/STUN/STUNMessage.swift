@@ -3,24 +3,24 @@
 
 package import NIOCore
 
-/// What a STUN server needs of RFC 8489: Binding requests, and the two answers to them.
+/// The part of RFC 8489 that a STUN server needs: Binding requests, and the two answers to them.
 ///
 ///     0 0 | type 14 bits | length u16 | magic cookie u32 | transaction id 96 bits | attributes
 package enum STUNMessage {
-    /// The first bytes of every message of RFC 5389 and later, behind type and length (RFC 8489, section 5).
+    /// The number behind type and length in every message of RFC 5389 and later (RFC 8489, section 5).
     package static let magicCookie: UInt32 = 0x2112_A442
     /// The length of the header in bytes.
     package static let headerBytes = 20
-    /// The longest request that is looked at, in bytes; real ones have 20 to 100.
+    /// The longest accepted request, in bytes; real ones have 20 to 100.
     package static let maxRequestBytes = 548
 
     /// A client asks for its own address.
     package struct BindingRequest: Hashable, Sendable {
-        /// Comes back unchanged.
+        /// The transaction id, returned unchanged.
         package let transactionID: TransactionID
-        /// Attributes that must be understood and are not; then the answer is an error.
+        /// Attributes that must be understood and are not; the answer is then an error.
         package let unknownAttributes: [UInt16]
-        /// Whether the request ended with a fingerprint; then the answer does, too.
+        /// Whether the request ended with a fingerprint; the answer then does too.
         package let hasFingerprint: Bool
     }
 
@@ -42,15 +42,15 @@ package enum STUNMessage {
     private static let unknownAttributes: UInt16 = 0x000A
     private static let xorMappedAddress: UInt16 = 0x0020
     private static let fingerprint: UInt16 = 0x8028
-    /// USERNAME, MESSAGE-INTEGRITY, REALM, NONCE, MESSAGE-INTEGRITY-SHA256, PRIORITY and USE-CANDIDATE: known, and of
-    /// no consequence to a server without accounts.
+    /// Known attributes without effect on a server without accounts: USERNAME, MESSAGE-INTEGRITY, REALM, NONCE,
+    /// MESSAGE-INTEGRITY-SHA256, PRIORITY and USE-CANDIDATE.
     private static let ignored: Set<UInt16> = [0x0006, 0x0008, 0x0014, 0x0015, 0x001C, 0x001E, 0x0024, 0x0025]
 
     // MARK: Reading
 
-    /// Reads a datagram.
+    /// Parses a datagram.
     ///
-    /// - Returns: nil for anything but a whole Binding request; it is not answered.
+    /// - Returns: nil for anything but a complete Binding request; such a datagram is not answered.
     package static func bindingRequest(in datagram: ByteBuffer) -> BindingRequest? {
         var bytes = datagram
         guard
@@ -87,9 +87,9 @@ package enum STUNMessage {
 
     // MARK: Writing
 
-    /// Appends the answer: the address that the request came from, or an error if it asks for what is not understood.
+    /// Appends the answer: the address that the request came from, or an error if an attribute is not understood.
     ///
-    /// - Returns: false, with nothing written, for an address that is not IPv4 or IPv6.
+    /// - Returns: false, with nothing written, for an address that is neither IPv4 nor IPv6.
     @discardableResult
     package static func writeAnswer(
         to request: BindingRequest,
@@ -128,7 +128,8 @@ package enum STUNMessage {
         buffer.setInteger(UInt16(clamping: messageBytes - headerBytes), at: start + 2)
     }
 
-    /// The port and the address, exclusive-or the cookie and the id, so that no middlebox rewrites them (section 14.2).
+    /// Writes the port and the address, exclusive-or the cookie and the id, so that no middlebox rewrites them (section
+    /// 14.2).
     private static func writeAddress(
         _ address: SocketAddress,
         _ id: TransactionID,
@@ -154,7 +155,7 @@ package enum STUNMessage {
         return true
     }
 
-    /// 420 Unknown Attribute, with at most 16 of them (section 14.8 and 14.9).
+    /// Writes 420 Unknown Attribute, with at most 16 attributes (sections 14.8 and 14.9).
     private static func writeError(_ attributes: [UInt16], into buffer: inout ByteBuffer) {
         let reason = "Unknown Attribute"
         buffer.writeMultipleIntegers(errorCode, UInt16(4 + reason.utf8.count), UInt16(0), UInt8(4), UInt8(20))

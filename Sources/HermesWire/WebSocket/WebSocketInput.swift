@@ -3,23 +3,23 @@
 
 package import NIOCore
 
-/// What a client sends over WebSocket (RFC 6455), as the stream of bytes that its binary messages carry.
+/// Reads a client's WebSocket frames (RFC 6455) as one stream of bytes, the payload of its binary messages.
 ///
-/// A protocol that is a stream itself (MQTT) does not care where messages begin and end, so payload is handed on as it comes:
-/// frames of any length are taken and nothing of them is kept, but for a control frame of at most 125 bytes.
+/// A stream protocol such as MQTT ignores message boundaries, so payload is passed on as it arrives. Frames may have
+/// any length; only a control frame of at most 125 bytes is buffered.
 package struct WebSocketInput: Sendable {
-    /// A frame that is for the connection itself.
+    /// A control frame.
     package enum Control: Sendable, Hashable {
         case ping(ByteBuffer)
         case pong
-        /// The code is nil where the frame told none.
+        /// The close code; nil if the frame had none.
         case close(UInt16?)
     }
 
-    /// Why the connection is to be failed; the raw value is the code of the close frame (section 7.4.1).
+    /// The reason to fail the connection; the raw value is the code of the close frame (section 7.4.1).
     package enum Failure: UInt16, Error, Sendable, Hashable {
         case protocolError = 1002
-        /// Text, where the protocol is binary.
+        /// A text message, where the protocol is binary.
         case unsupportedData = 1003
     }
 
@@ -31,19 +31,19 @@ package struct WebSocketInput: Sendable {
 
     private var state = State.header
     private var isInMessage = false
-    /// The key of the present frame, and which of its bytes comes next.
+    /// The masking key of the present frame, and the index of its next byte.
     private var key: (UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0)
     private var keyOffset = 0
 
     package init() {}
 
-    /// Takes payload until a control frame comes or the bytes run out.
+    /// Reads payload until a control frame arrives or the bytes run out.
     ///
     /// - Parameters:
-    ///   - bytes: what came; what stays in it is the beginning of a header or a control frame.
+    ///   - bytes: the received bytes; the incomplete start of a header or a control frame stays in it.
     ///   - data: gets the payload, unmasked.
     /// - Returns: a control frame, after which there may be more; nil if more bytes are needed.
-    /// - Throws: what ends the connection. What `data` got before is good.
+    /// - Throws: an error that ends the connection. The payload in `data` is valid.
     package mutating func take(
         from bytes: inout ByteBuffer,
         into data: inout ByteBuffer
@@ -132,7 +132,7 @@ package struct WebSocketInput: Sendable {
         }
     }
 
-    /// Codes that may stand in a frame (section 7.4).
+    /// Whether a code may appear in a close frame (section 7.4).
     private static func isAllowed(_ code: UInt16) -> Bool {
         switch code {
         case 1000...1003, 1007...1014, 3000...4999: true
@@ -140,7 +140,7 @@ package struct WebSocketInput: Sendable {
         }
     }
 
-    /// Moves bytes and takes the mask off them, eight at a time.
+    /// Moves bytes and removes the mask, eight at a time.
     private mutating func unmask(_ count: Int, from bytes: inout ByteBuffer, into data: inout ByteBuffer) {
         guard count > 0 else { return }
         let offset = keyOffset & 3
@@ -168,23 +168,23 @@ package struct WebSocketInput: Sendable {
     }
 }
 
-/// What the server sends over WebSocket: unmasked, one frame a message.
+/// Writes the server's WebSocket frames: unmasked, one frame a message.
 package enum WebSocketOutput {
     /// The longest header of a frame, in bytes.
     package static let maxHeaderBytes = 10
 
-    /// The header of a binary message.
+    /// Appends the header of a binary message.
     package static func writeHeader(of length: Int, into bytes: inout ByteBuffer) {
         writeHeader(0x82, length, into: &bytes)
     }
 
-    /// The answer to a ping.
+    /// Appends the answer to a ping.
     package static func writePong(_ payload: ByteBuffer, into bytes: inout ByteBuffer) {
         writeHeader(0x8A, payload.readableBytes, into: &bytes)
         bytes.writeImmutableBuffer(payload)
     }
 
-    /// The end.
+    /// Appends a close frame.
     package static func writeClose(_ code: UInt16, into bytes: inout ByteBuffer) {
         writeHeader(0x88, 2, into: &bytes)
         bytes.writeInteger(code)

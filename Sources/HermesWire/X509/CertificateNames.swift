@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What identifies a certificate: who issued it, and the number that it was given (RFC 5280, section 4.1).
+/// The identity of a certificate: its issuer and serial number (RFC 5280, section 4.1).
 package struct CertificateNames: Sendable, Hashable {
-    /// In two's complement, as short as can be.
+    /// The serial number in two's complement, in the fewest bytes.
     package let serial: [UInt8]
     /// The issuer's name in DER.
     package let issuer: [UInt8]

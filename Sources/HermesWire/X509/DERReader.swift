@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads the elements of DER (X.690) one after the other. Knows as much as certificates and revocation lists need.
+/// Reads DER elements (X.690) one after the other, as far as certificates and revocation lists need it.
 struct DERReader {
     enum Tag {
         static let boolean: UInt8 = 0x01
@@ -18,7 +18,7 @@ struct DERReader {
     struct Element {
         let tag: UInt8
         let content: ArraySlice<UInt8>
-        /// With tag and length.
+        /// The element with tag and length.
         let whole: ArraySlice<UInt8>
     }
 
@@ -27,10 +27,10 @@ struct DERReader {
     init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
     var isAtEnd: Bool { rest.isEmpty }
-    /// The tag of what comes next; nil at the end.
+    /// The tag of the next element; nil at the end.
     var nextTag: UInt8? { rest.first }
 
-    /// - Throws: if there is no whole element.
+    /// - Throws: if there is no complete element.
     mutating func next() throws(X509Malformation) -> Element {
         let start = rest.startIndex
         guard rest.count >= 2 else { throw X509Malformation() }
@@ -51,18 +51,18 @@ struct DERReader {
         return Element(tag: tag, content: rest[index..<end], whole: rest[start..<end])
     }
 
-    /// - Throws: if the next element is not of that tag.
+    /// - Throws: if the next element has another tag.
     mutating func next(_ tag: UInt8) throws(X509Malformation) -> Element {
         let element = try next()
         guard element.tag == tag else { throw X509Malformation() }
         return element
     }
 
-    /// The next element if it is of that tag.
+    /// Returns the next element if it has this tag.
     mutating func optional(_ tag: UInt8) throws(X509Malformation) -> Element? {
         nextTag == tag ? try next() : nil
     }
 }
 
-/// Bytes are no certificate or revocation list, or one that holds what is not understood.
+/// The bytes are not a certificate or revocation list, or contain something that is not understood.
 package struct X509Malformation: Error, Sendable, Hashable {}

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A certificate revocation list (RFC 5280, section 5.1): the numbers of certificates that their issuer has taken back.
+/// A certificate revocation list (RFC 5280, section 5.1): the serial numbers of revoked certificates.
 package struct RevocationList: Sendable, Hashable {
-    /// How a list is signed.
+    /// The signature algorithm of a list.
     package enum Algorithm: Sendable, Hashable, CaseIterable {
         case rsaSHA256
         case rsaSHA384
@@ -12,7 +12,7 @@ package struct RevocationList: Sendable, Hashable {
         case ecdsaSHA384
         case ecdsaSHA512
 
-        /// The object identifier's bytes.
+        /// The bytes of the object identifier.
         fileprivate var identifier: [UInt8] {
             switch self {
             case .rsaSHA256: [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x0B]
@@ -29,15 +29,15 @@ package struct RevocationList: Sendable, Hashable {
     package let issuer: [UInt8]
     /// As in ``CertificateNames/serial``.
     package let serials: Set<[UInt8]>
-    /// When a newer list is there at the latest, in seconds since 1970; nil: it does not say.
+    /// The latest time of the next list, in seconds since 1970; nil if the list does not say.
     package let nextUpdate: Int?
     package let algorithm: Algorithm
-    /// What is signed.
+    /// The signed bytes.
     package let signed: [UInt8]
     package let signature: [UInt8]
 
-    /// - Throws: also for what would have to be understood and is not: a list of changes alone, one of a part of the
-    ///   certificates, one of several issuers, a way to sign that is not in ``Algorithm``.
+    /// - Throws: also for lists that are not supported: delta lists, lists of only some certificates, lists of several
+    ///   issuers, and algorithms outside of ``Algorithm``.
     package init(der: [UInt8]) throws(X509Malformation) {
         var outer = DERReader(der[...])
         var list = DERReader(try outer.next(DERReader.Tag.sequence).content)
@@ -80,7 +80,7 @@ package struct RevocationList: Sendable, Hashable {
         return algorithm
     }
 
-    /// What is critical must be understood, and none is.
+    /// Refuses critical extensions, because none is understood.
     private static func check(_ extensions: ArraySlice<UInt8>) throws(X509Malformation) {
         var all = DERReader(extensions)
         while !all.isAtEnd {
@@ -92,7 +92,7 @@ package struct RevocationList: Sendable, Hashable {
         }
     }
 
-    /// `YYMMDDHHMMSSZ`, or with four digits of the year.
+    /// Reads `YYMMDDHHMMSSZ`, or the same with a four-digit year.
     private static func time(_ fields: inout DERReader) throws(X509Malformation) -> Int? {
         let isLong = fields.nextTag == DERReader.Tag.generalizedTime
         guard isLong || fields.nextTag == DERReader.Tag.utcTime else { return nil }

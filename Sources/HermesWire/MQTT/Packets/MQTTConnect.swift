@@ -10,7 +10,7 @@ package struct MQTTConnect: Hashable, Sendable {
     package var cleanStart: Bool
     /// In seconds; 0: none.
     package var keepAlive: UInt16
-    /// May be empty: the server chooses one.
+    /// May be empty: the server then assigns one.
     package var clientID: String
     package var will: MQTTWill?
     package var userName: String?
@@ -38,7 +38,7 @@ package struct MQTTConnect: Hashable, Sendable {
     }
 }
 
-/// What the server publishes for a client that goes without a word (3.1.2.5).
+/// The message that the server publishes when the connection ends without DISCONNECT (3.1.2.5).
 package struct MQTTWill: Hashable, Sendable {
     package var topic: String
     package var payload: ByteBuffer

@@ -5,16 +5,16 @@ package import NIOCore
 
 /// PUBLISH: a message, either way (3.3).
 package struct MQTTPublish: Hashable, Sendable {
-    /// Sent before; QoS 1 and 2 only [MQTT-3.3.1-2].
+    /// Whether it was sent before; QoS 1 and 2 only [MQTT-3.3.1-2].
     package var isDuplicate: Bool
     package var qos: MQTTQoS
     package var retain: Bool
-    /// Empty only where a topic alias stands for it.
+    /// Empty only if a topic alias replaces it.
     package var topic: String
-    /// 1 … 65,535 with QoS 1 and 2, else nil.
+    /// 1 … 65,535 with QoS 1 and 2; otherwise nil.
     package var packetID: UInt16?
     package var properties: MQTTProperties
-    /// A slice of what was read.
+    /// A slice of the read buffer.
     package var payload: ByteBuffer
 
     package init(

@@ -17,9 +17,9 @@ package struct MQTTSubscribe: Hashable, Sendable {
     }
 }
 
-/// A topic filter and how it is to be served (3.8.3.1).
+/// A topic filter and its subscription options (3.8.3.1).
 package struct MQTTSubscription: Hashable, Sendable {
-    /// Which retained messages come with a subscription.
+    /// The retained messages that a subscription delivers.
     package enum RetainHandling: UInt8, Hashable, Sendable, CaseIterable {
         case sendAlways = 0
         case sendIfNew = 1
@@ -28,7 +28,7 @@ package struct MQTTSubscription: Hashable, Sendable {
 
     package var filter: String
     package var maximumQoS: MQTTQoS
-    /// What this connection publishes does not come back; false in 3.1.1.
+    /// Whether this connection's own publications are left out; false in 3.1.1.
     package var noLocal: Bool
     /// Whether forwarded messages keep their retain flag; false in 3.1.1.
     package var retainAsPublished: Bool
@@ -50,8 +50,8 @@ package struct MQTTSubscription: Hashable, Sendable {
 }
 
 extension MQTTSubscribe {
-    /// A filter that is not well formed makes the packet malformed: SUBACK has words only for those that are well formed
-    /// and not accepted.
+    /// A filter that is not well formed makes the packet malformed. SUBACK's reason codes are only for well-formed
+    /// filters.
     init(from body: inout ByteBuffer, version: MQTTVersion) throws(MQTTPacketError) {
         packetID = try body.readMQTTPacketID()
         properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.subscribe)) : []

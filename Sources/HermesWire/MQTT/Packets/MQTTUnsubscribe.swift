@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// UNSUBSCRIBE: a client wants no more of some topic filters (3.10).
+/// UNSUBSCRIBE: a client ends subscriptions (3.10).
 package struct MQTTUnsubscribe: Hashable, Sendable {
     package var packetID: UInt16
     /// At least one [MQTT-3.10.3-2].
