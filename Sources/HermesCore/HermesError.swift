@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What went wrong, for programs (``code``), for people (``message``) and for logs (``cause``).
+/// An error with a ``code`` for programs, a ``message`` for people and a ``cause`` for logs.
 ///
-/// The only error that leaves the core. Messages say what can be done about it and never hold a secret.
+/// The only error type that leaves the core. Messages name a remedy and never contain a secret.
 package struct HermesError: Error, Sendable {
-    /// A stable number of the catalogue in `docs/errors.md`; never reused for something else.
+    /// A stable number from the catalogue in `docs/errors.md`; never reused.
     package struct Code: RawRepresentable, Hashable, Sendable {
         package let rawValue: UInt32
 
@@ -15,9 +15,9 @@ package struct HermesError: Error, Sendable {
     package let code: Code
     /// For people, in English, at most 500 bytes of UTF-8.
     package let message: String
-    /// When trying the same again makes sense; nil: it never does.
+    /// When a retry makes sense; nil: never.
     package let retryAfter: Duration?
-    /// What failed underneath, for logs alone; never sent to a client.
+    /// The underlying error, for logs only; never sent to a client.
     package let cause: (any Error)?
 
     package init(_ code: Code, _ message: String, retryAfter: Duration? = nil, cause: (any Error)? = nil) {
@@ -30,11 +30,11 @@ package struct HermesError: Error, Sendable {
 
 extension HermesError.Code {
     // 1000…: who are you.
-    /// The connection has not authenticated, and the request needs it.
+    /// The connection has not authenticated, and the request requires it.
     package static let notAuthenticated = Self(rawValue: 1001)
     /// The connection has already authenticated.
     package static let alreadyAuthenticated = Self(rawValue: 1002)
-    /// Wrong name or password; which of the two is not told.
+    /// Wrong name or password; the answer does not say which.
     package static let wrongCredentials = Self(rawValue: 1003)
     /// The token is unknown, revoked or expired.
     package static let invalidToken = Self(rawValue: 1004)
@@ -48,13 +48,13 @@ extension HermesError.Code {
     package static let registrationClosed = Self(rawValue: 1008)
     /// The same device has logged in on another connection.
     package static let replaced = Self(rawValue: 1009)
-    /// The account has as many devices as it may have; remove one first.
+    /// The account has reached its number of devices; remove one first.
     package static let deviceLimitReached = Self(rawValue: 1010)
-    /// Registration needs an invitation, and the one given is missing, unknown, used up or expired.
+    /// Registration needs an invitation; the given one is missing, unknown, used up or expired.
     package static let invitationRequired = Self(rawValue: 1011)
 
     // 2000…: what do you ask.
-    /// A field is missing or has a value that is not allowed; the message names it.
+    /// A field is missing or has an invalid value; the message names it.
     package static let invalidArgument = Self(rawValue: 2001)
     /// No such account, conversation, message, device or room.
     package static let notFound = Self(rawValue: 2002)
@@ -68,9 +68,9 @@ extension HermesError.Code {
     package static let tooLarge = Self(rawValue: 2006)
 
     // 3000…: not now.
-    /// More requests per second than allowed, or more contact requests or news of groups an hour.
+    /// Too many requests per second, or too many contact requests or group changes per hour.
     package static let rateLimited = Self(rawValue: 3001)
-    /// The server has more to do than it can; nothing was stored.
+    /// The server is overloaded; nothing was stored.
     package static let overloaded = Self(rawValue: 3002)
     /// The disk is full or the store cannot write; nothing was stored.
     package static let storageUnavailable = Self(rawValue: 3003)
@@ -78,10 +78,10 @@ extension HermesError.Code {
     package static let shuttingDown = Self(rawValue: 3004)
     /// The receiver's inbox is full, or the sender's share of it; nothing was stored.
     package static let inboxFull = Self(rawValue: 3005)
-    /// Too much of what the sender sent waits unread, in all inboxes together; nothing was stored.
+    /// Too many of the sender's messages are unread, in all inboxes together; nothing was stored.
     package static let tooMuchUnread = Self(rawValue: 3006)
 
     // 9000…: our fault.
-    /// A bug of the server; the log has the cause.
+    /// A bug in the server; the log has the cause.
     package static let internalError = Self(rawValue: 9001)
 }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The core as the gateways and the HTTP API see it: one object that holds the services.
+/// The core for the gateways and the HTTP API: one object that holds the services.
 package final class Messenger: Sendable {
     package let accounts: AccountService
     package let messages: MessageService
@@ -9,20 +9,20 @@ package final class Messenger: Sendable {
     package let contacts: ContactService
     package let groups: GroupService
     package let sessions: SessionRegistry
-    /// Where devices can be pushed to when they are not connected.
+    /// The push tokens of devices.
     package let pushTokens: PushTokenService
-    /// Where somebody may stand who has to know what is committed and acknowledged.
+    /// The place for an observer of commits and acknowledgements.
     package var watch: DeliveryWatch { messages.committer.watch }
-    /// Sessions that outlive their connections, and what is retained.
+    /// Kept sessions and retained messages.
     package let durable: DurableSessions
-    /// What is retained; the same as `durable.retained`.
+    /// Retained messages; the same as `durable.retained`.
     package var retained: RetainedMessages { durable.retained }
     package var time: any TimeSource { steadyTime }
-    /// Nothing expires because the wall clock is ahead for a moment.
+    /// A clock that keeps entries from expiring when the wall clock is briefly ahead.
     package let steadyTime: SteadyTime
-    /// Holds back signs of typing that nobody needs.
+    /// Holds back redundant typing signals.
     package let typing = TypingGate()
-    /// What clients report about their connections and deliveries.
+    /// The statistics that clients report.
     package let clientStatistics = ClientStatistics()
     let deletions: AccountDeletions
     private let messageStore: any MessageStore
@@ -31,11 +31,11 @@ package final class Messenger: Sendable {
     /// Assembles the services over their stores.
     ///
     /// - Parameters:
-    ///   - accountStore: keeps accounts, devices and tokens.
-    ///   - messageStore: keeps inboxes and conversations; usually the same object.
-    ///   - socialStore: tells about contacts and groups; must be the same object as `messageStore`, or look into it.
-    ///   - sessionStore: keeps durable sessions and retained publications.
-    ///   - pushTokenStore: keeps push tokens; must be the same object as `accountStore`, or look into it.
+    ///   - accountStore: stores accounts, devices and tokens.
+    ///   - messageStore: stores inboxes and conversations; usually the same object.
+    ///   - socialStore: stores contacts and groups; must be the same object as `messageStore`, or read from it.
+    ///   - sessionStore: stores durable sessions and retained publications.
+    ///   - pushTokenStore: stores push tokens; must be the same object as `accountStore`, or read from it.
     ///   - accountSettings: the rules for accounts and logins.
     ///   - messageSettings: the limits and times of messages.
     ///   - durableSettings: the limits of durable sessions.
@@ -103,7 +103,7 @@ package final class Messenger: Sendable {
         )
     }
 
-    /// Reads what a server must know before anybody connects; to be called once.
+    /// Reads the state that a server needs before the first connection; called once.
     package func load() async throws(HermesError) {
         try await durable.load()
         try await deletions.load()
@@ -111,16 +111,16 @@ package final class Messenger: Sendable {
         try await pushTokens.load()
     }
 
-    /// Ends sessions whose time is over and deletes what is delivered or expired; to be called about once a second.
+    /// Ends expired sessions and deletes delivered or expired entries; called about once a second.
     ///
     /// - Parameters:
     ///   - now: the wall clock.
-    ///   - isClockConfirmed: whether it may be believed in what an earlier process has stored; if not, only what is
-    ///     delivered is deleted.
-    ///   - batch: how much one step deletes, so that writers get their turn between steps.
-    ///   - maxSteps: how many steps one call takes in each store.
-    /// - Returns: how much was deleted.
-    /// - Throws: `.storageUnavailable`; the next call goes on.
+    ///   - isClockConfirmed: whether the clock may be trusted with entries of an earlier process; if not, only
+    ///     delivered entries are deleted.
+    ///   - batch: the number of deletions in one step; writers get their turn between steps.
+    ///   - maxSteps: the number of steps in each store per call.
+    /// - Returns: the number of deletions.
+    /// - Throws: `.storageUnavailable`; the next call continues.
     @discardableResult
     package func housekeeping(
         now: Timestamp,
@@ -151,7 +151,7 @@ package final class Messenger: Sendable {
         return sum
     }
 
-    /// Commits what waits and refuses what comes; the last step, after the listeners have closed.
+    /// Commits waiting operations and refuses further ones; the last step, after the listeners have closed.
     package func shutdown() async {
         await accounts.writeTraces(isLast: true)
         await durable.shutdown()

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a key of the HTTP API may do.
+/// A permission of a key of the HTTP API.
 package enum APIScope: String, Sendable, Hashable, CaseIterable {
     /// Push to users, devices, topics, rooms and everyone.
     case push
@@ -9,15 +9,15 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case usersRead = "users:read"
     /// Create, change and delete accounts, remove devices.
     case usersWrite = "users:write"
-    /// Issue and revoke login tokens: act as anybody.
+    /// Issue and revoke login tokens: act as any account.
     case tokensWrite = "tokens:write"
     /// Read conversations.
     case messagesRead = "messages:read"
-    /// Send messages as anybody.
+    /// Send messages as any account.
     case messagesWrite = "messages:write"
-    /// See which rooms there are.
+    /// List rooms.
     case roomsRead = "rooms:read"
-    /// Say something in a room, remove somebody from it.
+    /// Send to a room, remove an account from it.
     case roomsWrite = "rooms:write"
     /// Read retained publications.
     case topicsRead = "topics:read"
@@ -26,9 +26,9 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     /// Read statistics.
     case statsRead = "stats:read"
 
-    /// Reads a list as people write it, `push,users:read`.
+    /// Parses a list such as `push,users:read`.
     ///
-    /// - Throws: `.invalidArgument`; the message names what is wrong and what is allowed.
+    /// - Throws: `.invalidArgument`; the message names the error and the allowed values.
     package static func list(_ text: String) throws(HermesError) -> Set<APIScope> {
         var scopes: Set<APIScope> = []
         for part in text.split(separator: ",") {
@@ -42,7 +42,7 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
         return scopes
     }
 
-    /// The list as ``list(_:)`` reads it, in the order of the cases.
+    /// Returns the list in the format of ``list(_:)``, in the order of the cases.
     package static func text(_ scopes: Set<APIScope>) -> String {
         allCases.filter(scopes.contains).map(\.rawValue).joined(separator: ",")
     }
@@ -51,11 +51,11 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
 /// A key of the HTTP API, without its secret.
 package struct APIKey: Sendable, Hashable {
     package let id: Int64
-    /// For people; no two are the same.
+    /// The name for people; unique.
     package let name: String
     package let scopes: Set<APIScope>
     package let createdAt: Timestamp
-    /// About a minute exact; nil: never.
+    /// Accurate to about a minute; nil: never.
     package let lastUsedAt: Timestamp?
 
     package init(id: Int64, name: String, scopes: Set<APIScope>, createdAt: Timestamp, lastUsedAt: Timestamp? = nil) {
@@ -67,11 +67,11 @@ package struct APIKey: Sendable, Hashable {
     }
 }
 
-/// A key that is to be stored.
+/// A key to be stored.
 package struct NewAPIKey: Sendable, Hashable {
     package let name: String
     package let scopes: Set<APIScope>
-    /// All that is kept of the secret.
+    /// The only stored trace of the secret.
     package let hash: TokenHash
 
     package init(name: String, scopes: Set<APIScope>, hash: TokenHash) {

@@ -3,23 +3,23 @@
 
 import Synchronization
 
-/// Makes, checks and revokes the keys of the HTTP API. Safe to call from anywhere.
+/// Creates, checks and revokes the keys of the HTTP API. Thread-safe.
 ///
-/// A key is 256 random bits, so it cannot be guessed and its hash needs no salt. Every request looks it up in the store:
-/// one that was revoked does nothing more.
+/// A key is 256 random bits, so it cannot be guessed and its hash needs no salt. Every request looks it up in the
+/// store, so a revoked key stops working at once.
 ///
-/// State: a `Mutex` around what was noted lately; nothing is called under it.
+/// State: a `Mutex` around the recorded uses; nothing is called under it.
 package final class APIKeyService: Sendable {
-    /// What every key begins with, so that people and scanners know one.
+    /// The prefix of every key, by which people and scanners recognize it.
     package static let prefix = "hk_"
     /// The longest name, in characters.
     package static let maxNameCharacters = 64
-    /// The use of a key is noted this often at most.
+    /// The shortest interval between two records of a key's use.
     private static let noteInterval = Duration.seconds(60)
 
     private let store: any APIKeyStore
     private let time: any TimeSource
-    /// When the use of each key was noted last.
+    /// When the use of each key was last recorded.
     private let noted = Mutex<[Int64: Duration]>([:])
 
     package init(store: any APIKeyStore, time: any TimeSource) {
@@ -27,9 +27,9 @@ package final class APIKeyService: Sendable {
         self.time = time
     }
 
-    /// Makes a key.
+    /// Creates a key.
     ///
-    /// - Returns: the key, and its secret, which nobody can tell again.
+    /// - Returns: the key, and its secret, which cannot be shown again.
     /// - Throws: `.invalidArgument`, `.nameTaken`, `.storageUnavailable`.
     package func create(name: String, scopes: Set<APIScope>) async throws(HermesError) -> (key: APIKey, secret: String)
     {
@@ -52,11 +52,11 @@ package final class APIKeyService: Sendable {
     /// All keys, oldest first.
     package func keys() async throws(HermesError) -> [APIKey] { try await store.apiKeys() }
 
-    /// Takes a key back at once.
+    /// Revokes a key at once.
     /// - Throws: `.notFound`, `.storageUnavailable`.
     package func revoke(name: String) async throws(HermesError) { try await store.revoke(apiKeyNamed: name) }
 
-    /// Whose secret this is, and notes its use.
+    /// Finds the key of a secret and records its use.
     ///
     /// - Throws: `.invalidToken`, `.storageUnavailable`.
     package func check(_ secret: String) async throws(HermesError) -> APIKey {

@@ -1,11 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A pattern of a rule for one client: levels without placeholders.
+/// A rule's pattern for one client: levels without placeholders.
 ///
-/// In doubt it errs on the side of denial: an allowing pattern compares bytes, and if it begins with a wildcard says
-/// nothing about the reserved spaces; a denying one also meets what is canonically equivalent, and its wildcards
-/// everything.
+/// When in doubt it denies. An allowing pattern compares bytes, and a leading wildcard does not match the reserved
+/// topics. A denying pattern also matches canonically equivalent text, and its wildcards match everything.
 struct BoundTopicPattern: Sendable, Hashable {
     enum Level: Sendable, Hashable {
         case text(String)
@@ -25,7 +24,7 @@ struct BoundTopicPattern: Sendable, Hashable {
     let levels: [Level]
     let isDenial: Bool
 
-    /// By bytes, as topics are: to `String` a slash with a combining mark behind it is none.
+    /// Splits by bytes, as for topics: to `String`, a slash followed by a combining mark is not a slash.
     static func split(_ text: String) -> [Substring] {
         text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Substring($0) }
     }
@@ -40,12 +39,12 @@ struct BoundTopicPattern: Sendable, Hashable {
         }
     }
 
-    /// Names that an allowing pattern reaches only if it spells out the first level.
+    /// Whether an allowing pattern must spell out this first level to match.
     static func isReserved(_ firstLevel: some StringProtocol) -> Bool {
         firstLevel.utf8.first == UInt8(ascii: "$") || firstLevel == "hermes" || firstLevel == "user"
     }
 
-    /// Whether it begins with a wildcard that keeps out of the reserved spaces.
+    /// Whether it begins with a wildcard that does not match the reserved topics.
     private var keepsOutOfReserved: Bool { !isDenial && (levels.first?.isWildcard ?? true) }
 
     /// Whether it matches a topic name.
@@ -90,7 +89,7 @@ struct BoundTopicPattern: Sendable, Hashable {
         }
     }
 
-    /// Whether there is a topic that both it and a filter match.
+    /// Whether a topic exists that both it and a filter match.
     func overlaps(_ filter: [Level]) -> Bool {
         guard let first = filter.first, let mine = levels.first else { return false }
         switch (mine, first) {

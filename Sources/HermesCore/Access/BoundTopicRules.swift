@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The rules as they are for one client. Asked on event loops: it takes no lock and does not wait.
+/// The rules for one client. Asked on event loops: it takes no lock and does not wait.
 package final class BoundTopicRules: Sendable {
     private let publish: [BoundTopicPattern]
     private let subscribe: [BoundTopicPattern]
     private let publishClaims: [BoundTopicPattern]?
     private let subscribeClaims: [BoundTopicPattern]?
-    /// Whether only built-in rules are left, which let names outside the reserved spaces pass.
+    /// Whether only built-in rules are left, which allow every topic outside the reserved ones.
     private let areBuiltInAlone: Bool
 
     init(_ rules: [TopicRules.Rule], _ builtIn: [TopicRules.Rule], for identity: ClientIdentity) {
@@ -33,7 +33,7 @@ package final class BoundTopicRules: Sendable {
         areBuiltInAlone = ownPublish.isEmpty && ownSubscribe.isEmpty && identity.claims == nil
     }
 
-    /// Whether the client may do something; see ``TopicRules/allows(_:_:for:)``.
+    /// Whether the client may perform an action; see ``TopicRules/allows(_:_:for:)``.
     package func allows(_ action: TopicAction, _ topicOrFilter: String) -> Bool {
         guard !topicOrFilter.isEmpty else { return false }
         if Self.hasWildcard(topicOrFilter) || topicOrFilter.utf8.starts(with: Self.sharePrefix.utf8) {
@@ -50,10 +50,10 @@ package final class BoundTopicRules: Sendable {
         }
     }
 
-    /// How much of what a filter matches the client may read.
+    /// How many of a filter's topics the client may read.
     ///
     /// - Parameter filter: a topic filter, or a shared subscription `$share/<group>/<filter>`.
-    /// - Returns: `.none` also for what is no filter.
+    /// - Returns: `.none` also for an invalid filter.
     package func access(toSubscribe filter: String) -> SubscriptionAccess {
         var text = filter[...]
         if text.utf8.starts(with: Self.sharePrefix.utf8) {

@@ -1,20 +1,20 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who a client of the topic plane is: what ``TopicRules`` are asked about.
+/// The identity of a client of the topic plane, for which ``TopicRules`` are evaluated.
 package struct ClientIdentity: Sendable, Hashable {
-    /// The account and device; nil for those without an account, and where the client id is no ``DeviceID``.
+    /// The account and device; nil without an account, or if the client id is not a ``DeviceID``.
     package var principal: Principal?
     /// The name of the account or the subject of the token, in its compared form (``NickName/key``); nil: anonymous.
     package var userName: String?
-    /// As the client said it, or as the server assigned it.
+    /// The client id as sent by the client or assigned by the server.
     package var clientID: String
-    /// What a token allows beside the rules; nil: the rules alone decide.
+    /// The token's own restrictions; nil: only the rules decide.
     package var claims: TopicClaims?
-    /// The name of the key, for a request of the HTTP API; nil for everybody else. ``TopicRules`` for clients do not concern
-    /// keys, only those that name one do.
+    /// The name of the key, for a request of the HTTP API; otherwise nil. Only ``TopicRules`` that name a key apply to
+    /// keys.
     package var apiKey: String?
-    /// When the token ends, and the connection with it; nil: never.
+    /// When the token expires and ends the connection; nil: never.
     package var expiresAt: Timestamp?
 
     package init(
@@ -33,15 +33,15 @@ package struct ClientIdentity: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
-    /// Whose sessions the client's are: the account's, or nobody's ("") for all anonymous clients.
+    /// The owner of the client's sessions: the account's name, or "" for all anonymous clients.
     package var owner: String { userName ?? "" }
 }
 
-/// The topics that a token allows. What it does not allow is denied; what it allows the rules may still deny.
+/// The topics that a token allows. It denies all others, and the rules may deny more.
 package struct TopicClaims: Sendable, Hashable {
-    /// What may be published to; nil: the token says nothing about it.
+    /// The topics that the client may publish to; nil: the token does not restrict them.
     package var publish: [TopicFilter]?
-    /// What may be subscribed to; nil: the token says nothing about it.
+    /// The topics that the client may subscribe to; nil: the token does not restrict them.
     package var subscribe: [TopicFilter]?
 
     package init(publish: [TopicFilter]? = nil, subscribe: [TopicFilter]? = nil) {
@@ -50,7 +50,7 @@ package struct TopicClaims: Sendable, Hashable {
     }
 }
 
-/// What a client wants to do with a topic.
+/// An action of a client on a topic.
 package enum TopicAction: Sendable, Hashable, CaseIterable {
     case publish
     case subscribe

@@ -3,15 +3,16 @@
 
 package import NIOCore
 
-/// Finds out who an MQTT client is: by account and password or token, by a token of somebody else's (JWT), by its
-/// certificate, or nobody.
+/// Identifies an MQTT client: by account and password or token, by another issuer's token (JWT), by its certificate, or
+/// as anonymous.
 package struct MQTTAuthenticator: Sendable {
-    /// What a client was found to be.
+    /// The identity that was found.
     package struct Outcome: Sendable {
         package let identity: ClientIdentity
-        /// What the client's inbox is opened with; nil without an account, and where the client id is no ``DeviceID``.
+        /// The proof and the device with which the client's inbox is opened; nil without an account, or if the client
+        /// id is not a ``DeviceID``.
         package let device: (admission: Admission, description: DeviceDescription)?
-        /// The login of the client's device, where the account has it already.
+        /// The login of the client's device, if the account has it already.
         package let login: Login?
 
         init(
@@ -25,7 +26,7 @@ package struct MQTTAuthenticator: Sendable {
         }
     }
 
-    /// What clients' devices are called in the account's list.
+    /// The platform of such devices in the account's list.
     private static let platform = "MQTT"
 
     private let accounts: AccountService
@@ -34,10 +35,10 @@ package struct MQTTAuthenticator: Sendable {
     private let isAnonymousAllowed: Bool
 
     /// - Parameters:
-    ///   - accounts: checks names, passwords and tokens, and delays those who fail.
-    ///   - verifier: checks tokens of others; nil: there are none.
+    ///   - accounts: checks names, passwords and tokens, and delays clients that fail.
+    ///   - verifier: checks tokens of other issuers; nil: there are none.
     ///   - time: tells the time.
-    ///   - isAnonymousAllowed: whether a client needs to be anybody.
+    ///   - isAnonymousAllowed: whether clients may be anonymous.
     package init(
         accounts: AccountService,
         verifier: (any TokenVerifier)? = nil,
@@ -50,13 +51,13 @@ package struct MQTTAuthenticator: Sendable {
         self.isAnonymousAllowed = isAnonymousAllowed
     }
 
-    /// Finds out who a client is.
+    /// Identifies a client.
     ///
     /// - Parameters:
-    ///   - userName: of the CONNECT packet. Beside a token of somebody else's it may be anything.
-    ///   - password: of the CONNECT packet: a password, an access token, or a JWT.
-    ///   - clientID: of the CONNECT packet, or assigned by the server.
-    ///   - certificateIdentity: the name in the client's certificate, if that is to be believed.
+    ///   - userName: from CONNECT. With another issuer's token it may be anything.
+    ///   - password: from CONNECT: a password, an access token, or a JWT.
+    ///   - clientID: from CONNECT, or assigned by the server.
+    ///   - certificateIdentity: the name in the client's certificate, if it is trusted.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Throws: `.wrongCredentials`, `.invalidToken`, `.notAuthenticated`, `.accountDisabled`, `.loginDelayed`,
     ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
@@ -76,7 +77,7 @@ package struct MQTTAuthenticator: Sendable {
         ).identity
     }
 
-    /// Who a client is that says nothing about it, without a wait.
+    /// Identifies a client without credentials, without waiting.
     package func anonymous(clientID: String) -> Result<Outcome, HermesError> {
         guard isAnonymousAllowed else {
             return .failure(HermesError(.notAuthenticated, "this server needs a user name and a password"))
@@ -84,8 +85,8 @@ package struct MQTTAuthenticator: Sendable {
         return .success(Outcome(identity: ClientIdentity(clientID: clientID)))
     }
 
-    /// As ``identify(userName:password:clientID:certificateIdentity:address:)``, with what opens the inbox. Registers no
-    /// device.
+    /// Identifies a client as ``identify(userName:password:clientID:certificateIdentity:address:)`` does, and returns
+    /// what opens its inbox. Registers no device.
     package func logIn(
         userName: String?,
         password: ByteBuffer?,
@@ -120,14 +121,14 @@ package struct MQTTAuthenticator: Sendable {
         )
     }
 
-    /// A client that was let in by a token shows a new one over the same connection.
+    /// A client that logged in with a token shows a new one on the same connection.
     ///
     /// - Parameters:
-    ///   - identity: who the client is so far.
-    ///   - token: of the same subject.
+    ///   - identity: the present identity.
+    ///   - token: a token of the same subject.
     ///   - address: the peer's address without port, for limits; nil for local callers.
-    /// - Returns: the same client, with what the new token allows and for as long as that is good.
-    /// - Throws: `.invalidToken` for what is no token or somebody else's, `.loginDelayed`.
+    /// - Returns: the identity with the new token's permissions and expiry.
+    /// - Throws: `.invalidToken` for an invalid token or another subject's, `.loginDelayed`.
     package func renewed(
         _ identity: ClientIdentity,
         with token: String,
@@ -169,7 +170,7 @@ package struct MQTTAuthenticator: Sendable {
         return Outcome(identity: identity, device: (admission, description), login: login)
     }
 
-    /// A name that was proved elsewhere: that of an account if there is one of this name, else a name alone.
+    /// A name that was proved elsewhere: that of the account with this name if there is one, otherwise only a name.
     private func trusted(
         _ token: VerifiedToken,
         clientID: String,

@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who a connection acts as. Made by ``AccountService`` alone; everything that asks for permission asks with one.
+/// The identity that a connection acts as. Made by ``AccountService`` alone; every permission is checked against one.
 package struct Principal: Sendable, Hashable {
     package let user: UserID
     package let nickName: NickName
     package let device: DeviceID
-    /// When the login began, in the count of the ``SessionRegistry``'s ends; no part of the identity.
+    /// When the login began, in the count of the ``SessionRegistry``'s ends; not part of the identity.
     let loginStamp: UInt64?
 
     package init(user: UserID, nickName: NickName, device: DeviceID) {

@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension BoundTopicRules {
-    /// Whether a client may do something in a room: the question that every protocol asks, with the answer that the rules
-    /// give for the room's topic.
+    /// Whether a client may perform an action in a room. Every protocol asks this; the answer comes from the rules for
+    /// the room's topic.
     ///
     /// - Parameters:
-    ///   - action: `.subscribe`: be in it and hear what is said; `.publish`: say something there, also that one comes and
-    ///     goes.
-    ///   - room: where.
+    ///   - action: `.subscribe`: be in the room and hear it; `.publish`: send to it, joining and leaving included.
+    ///   - room: the room.
     package func may(_ action: TopicAction, _ room: RoomName) -> Bool { allows(action, room.topic.rawValue) }
 
-    /// What a client is told that may not.
+    /// The error for a client that may not.
     package static func refusal(_ action: TopicAction, _ room: RoomName) -> HermesError {
         switch action {
         case .subscribe: HermesError(.forbidden, "the rules do not let you into the room \(room)")
@@ -21,30 +20,30 @@ extension BoundTopicRules {
 }
 
 extension TopicAccess {
-    /// Whether somebody may do something in a room, by the rules in force. For who asks once; a connection keeps a
-    /// ``ClientAccess``.
+    /// Whether an identity may perform an action in a room, by the rules in force. For a single question; a connection
+    /// keeps a ``ClientAccess``.
     package func may(_ identity: ClientIdentity, _ action: TopicAction, _ room: RoomName) -> Bool {
         current.bound(to: identity).may(action, room)
     }
 }
 
 extension ClientIdentity {
-    /// An account over a protocol without client ids, where the device's id takes the place of one.
+    /// The identity of an account over a protocol without client ids: the device's id replaces the client id.
     package init(_ principal: Principal) {
         self.init(principal: principal, userName: principal.nickName.key, clientID: principal.device.rawValue)
     }
 }
 
-/// The rules for one client, made anew once others are in force or it is somebody else. Owner: the connection's event loop.
+/// The rules for one client, rebuilt when the rules or the identity change. Owner: the connection's event loop.
 package struct ClientAccess {
     private var rules: BoundTopicRules?
     private var generation: UInt64 = 0
-    /// The last answer about saying something: asked for each text.
+    /// The last answer about sending to a room, which is asked for each text.
     private var talk: (room: RoomName, isAllowed: Bool)?
 
     package init() {}
 
-    /// Whether the client may do something in a room; see ``BoundTopicRules/may(_:_:)``.
+    /// Whether the client may perform an action in a room; see ``BoundTopicRules/may(_:_:)``.
     package mutating func may(
         _ action: TopicAction,
         _ room: RoomName,
@@ -60,7 +59,7 @@ package struct ClientAccess {
     }
 
     /// - Parameters:
-    ///   - identity: who the client is; asked for where the rules are made.
+    ///   - identity: the client; evaluated when the rules are built.
     ///   - access: the rules in force.
     private mutating func rules(
         of identity: @autoclosure () -> ClientIdentity,
@@ -75,6 +74,6 @@ package struct ClientAccess {
         return bound
     }
 
-    /// The client is somebody else from now on.
+    /// Forgets the rules because the identity changes.
     package mutating func forget() { rules = nil }
 }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The rules in force, replaced as a whole when their file changes.
 ///
-/// State: one `Mutex` around the rules, one around who is told; the generation can be read without them.
+/// State: one `Mutex` around the rules, one around the handler; the generation can be read without them.
 package final class TopicAccess: Sendable {
     private let rules: Mutex<TopicRules>
     private let number = Atomic<UInt64>(1)
@@ -13,20 +13,20 @@ package final class TopicAccess: Sendable {
 
     package init(_ rules: TopicRules = TopicRules()) { self.rules = Mutex(rules) }
 
-    /// The rules now.
+    /// The present rules.
     package var current: TopicRules { rules.withLock { $0 } }
 
-    /// Another number each time the rules are replaced: whoever keeps ``BoundTopicRules`` compares it, and makes them
-    /// anew once it has moved.
+    /// A number that changes when the rules are replaced. A holder of ``BoundTopicRules`` compares it and rebuilds
+    /// them.
     package var generation: UInt64 { number.load(ordering: .acquiring) }
 
-    /// Has `handler` called each time other rules are in force, on the thread that brought them. One handler; it replaces
-    /// the one before.
+    /// Sets the handler that is called when the rules are replaced, on the replacing thread. It replaces an earlier
+    /// handler.
     package func whenReplaced(_ handler: @escaping @Sendable () -> Void) {
         replaced.withLock { $0 = handler }
     }
 
-    /// Puts other rules in force.
+    /// Replaces the rules.
     package func replace(with fresh: TopicRules) {
         rules.withLock { rules in
             rules = fresh

@@ -10,19 +10,19 @@ package struct TopicPattern: Sendable, Hashable {
     }
 
     enum Level: Sendable, Hashable {
-        /// Made of several pieces, at least one of which is no text.
+        /// Several pieces, at least one of which is a placeholder.
         case pieces([Piece])
         case bound(BoundTopicPattern.Level)
     }
 
     let levels: [Level]
 
-    /// Why a text is no pattern.
+    /// The reason why a text is not a pattern.
     package struct Refusal: Error, Sendable, Hashable {
         package let reason: String
     }
 
-    /// Reads a pattern: a topic filter with `%u` and `%c` as levels or parts of levels; `%%` is a percent sign.
+    /// Parses a pattern: a topic filter with `%u` and `%c` as levels or parts of levels; `%%` is a percent sign.
     package init(_ text: String) throws(Refusal) {
         guard TopicFilter(text) != nil else { throw Refusal(reason: "\"\(text)\" is not a topic filter") }
         var levels: [Level] = []
@@ -57,17 +57,17 @@ package struct TopicPattern: Sendable, Hashable {
         return .pieces(pieces + [.text(literal)])
     }
 
-    /// Whether the pattern is another one for each client.
+    /// Whether the pattern differs by client id.
     var dependsOnClientID: Bool {
         levels.contains { if case .pieces(let pieces) = $0 { pieces.contains(.clientID) } else { false } }
     }
 
-    /// Puts the names of a client in place of the placeholders.
+    /// Replaces the placeholders with a client's names.
     ///
-    /// A name that is missing or holds `/`, `+`, `#` or U+0000 widens nothing: what would be allowed with it is not, and what
-    /// would be denied is denied for every name in its place.
+    /// A name that is missing or contains `/`, `+`, `#` or U+0000 cannot widen access: an allowing pattern then matches
+    /// nothing, and a denying one matches every name in its place.
     ///
-    /// - Returns: nil if the pattern says nothing about this client.
+    /// - Returns: nil if the pattern does not apply to this client.
     func bound(userName: String?, clientID: String, isDenial: Bool) -> BoundTopicPattern? {
         var result: [BoundTopicPattern.Level] = []
         result.reserveCapacity(levels.count)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension TopicRules {
-    /// What is wrong with a rule file, and where.
+    /// An error in a rule file, and its place.
     package struct SyntaxError: Error, Sendable, Hashable, CustomStringConvertible {
         /// From 1.
         package let line: Int
@@ -19,13 +19,13 @@ extension TopicRules {
 
     /// The largest rule file, in bytes.
     package static let maxBytes = 1 << 20
-    /// The most rules of a file: each connection keeps those that concern it.
+    /// The most rules in a file: each connection keeps those that apply to it.
     package static let maxRules = 10_000
 
-    /// Reads a rule file: one rule a line, empty lines and lines that begin with `#` left out.
+    /// Parses a rule file: one rule per line; empty lines and lines that begin with `#` are skipped.
     ///
-    /// A rule is `allow|deny [all|anonymous|user NAME|client ID|key NAME] read|write|readwrite FILTER`; names and filters with spaces
-    /// stand in double quotes.
+    /// A rule is `allow|deny [all|anonymous|user NAME|client ID|key NAME] read|write|readwrite FILTER`; names and
+    /// filters with spaces are in double quotes.
     package init(parsing text: String) throws(SyntaxError) {
         guard text.utf8.count <= Self.maxBytes else {
             throw SyntaxError(line: 1, reason: "the file is larger than \(Self.maxBytes) bytes")
@@ -107,7 +107,7 @@ extension TopicRules {
         )
     }
 
-    /// Cuts a line at its spaces and tabs; a word that begins with a double quote ends with the next one.
+    /// Splits a line at spaces and tabs; a word that begins with a double quote ends at the next one.
     private struct Words {
         var rest: Substring
 

@@ -1,17 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who may publish and subscribe to what: the rules of a file, then those that are built in; the first that matches
-/// decides. A value; see `docs/access.md` for the file.
+/// Decides who may publish and subscribe to which topics: the rules of a file, then the built-in ones; the first match
+/// decides. A value; `docs/access.md` describes the file.
 package struct TopicRules: Sendable {
-    /// Whom a rule concerns.
+    /// The clients that a rule applies to.
     enum Subject: Sendable, Hashable {
         case all
         case anonymous
         /// By ``NickName/key``.
         case user(String)
         case client(String)
-        /// A key of the HTTP API, by its name; the only subject that concerns one.
+        /// A key of the HTTP API, by its name; the only subject that applies to keys.
         case key(String)
 
         func includes(_ identity: ClientIdentity) -> Bool {
@@ -38,11 +38,11 @@ package struct TopicRules: Sendable {
 
     /// The rules of the file.
     let rules: [Rule]
-    /// For all anonymous clients alike; nil if the rules look at client ids.
+    /// The rules for all anonymous clients; nil if rules depend on client ids.
     private let anonymous: BoundTopicRules?
 
-    /// The built-in rules alone: everything is allowed but `$…` (`$SYS/…` may be read), `hermes/…` beyond one's own use
-    /// of it, and the spaces `user/<name>/…` of others.
+    /// Only the built-in rules: everything is allowed except `$…` (`$SYS/…` is readable), `hermes/…` beyond the
+    /// client's own topics, and `user/<name>/…` of others.
     package init() { self.init(rules: []) }
 
     init(rules: [Rule]) {
@@ -54,17 +54,17 @@ package struct TopicRules: Sendable {
         anonymous = looksAtClientIDs ? nil : BoundTopicRules(rules, Self.builtIn, for: ClientIdentity(clientID: ""))
     }
 
-    /// How many rules the file had.
+    /// The number of rules in the file.
     package var count: Int { rules.count }
 
-    /// The rules as they are for one client: to be made once per connection, and again when the rules were replaced.
+    /// Returns the rules for one client. Call once per connection, and again when the rules were replaced.
     package func bound(to identity: ClientIdentity) -> BoundTopicRules {
         if let key = identity.apiKey { return BoundTopicRules(rules, Self.builtIn(forKey: key), for: identity) }
         if identity.userName == nil, identity.claims == nil, let anonymous { return anonymous }
         return BoundTopicRules(rules, Self.builtIn, for: identity)
     }
 
-    /// What is left for a key is decided by its scopes.
+    /// The built-in rules for a key: its scopes decide instead.
     private static func builtIn(forKey key: String) -> [Rule] {
         ["user/#", "#"].compactMap { pattern in
             guard let pattern = try? TopicPattern(pattern) else { return nil }
@@ -72,23 +72,23 @@ package struct TopicRules: Sendable {
         }
     }
 
-    /// Whether a client may do something.
+    /// Whether a client may perform an action.
     ///
     /// - Parameters:
-    ///   - action: what.
+    ///   - action: the action.
     ///   - topicOrFilter: the topic name to publish to; the name or filter (also `$share/…`) to subscribe to.
-    ///   - identity: who.
-    /// - Returns: for a filter, whether every topic that it can match may be read; see ``access(toSubscribe:for:)``.
+    ///   - identity: the client.
+    /// - Returns: for a filter, whether every matching topic may be read; see ``access(toSubscribe:for:)``.
     package func allows(_ action: TopicAction, _ topicOrFilter: String, for identity: ClientIdentity) -> Bool {
         bound(to: identity).allows(action, topicOrFilter)
     }
 
-    /// How much of what a filter matches a client may read.
+    /// How many of a filter's topics a client may read.
     package func access(toSubscribe filter: String, for identity: ClientIdentity) -> SubscriptionAccess {
         bound(to: identity).access(toSubscribe: filter)
     }
 
-    /// A name beginning with `$` that no built-in rule allows is denied: no allowing wildcard reaches it.
+    /// A name that begins with `$` and is not allowed by a built-in rule is denied: no allowing wildcard matches it.
     private static let builtIn: [Rule] = {
         func rule(_ isDenial: Bool, _ actions: Set<TopicAction>, _ pattern: String) -> Rule? {
             guard let pattern = try? TopicPattern(pattern) else { return nil }
@@ -107,14 +107,14 @@ package struct TopicRules: Sendable {
     }()
 }
 
-/// How much of what a filter matches may be read.
+/// How many of a filter's topics may be read.
 package enum SubscriptionAccess: Int, Sendable, Hashable, Comparable {
-    /// Nothing: the subscription is refused.
+    /// None: the subscription is refused.
     case none
-    /// Perhaps not everything, as with `#`: either refused, or granted while each publication is checked before it is
-    /// delivered, with ``BoundTopicRules/allows(_:_:)`` for `.subscribe` and the name of its topic.
+    /// Perhaps not all, as with `#`. The subscription is refused, or granted with a check of each publication's topic
+    /// before delivery: ``BoundTopicRules/allows(_:_:)`` for `.subscribe`.
     case some
-    /// Everything: nothing is left to check.
+    /// All: no further check.
     case all
 
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }

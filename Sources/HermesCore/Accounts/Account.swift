@@ -22,7 +22,7 @@ package struct Account: Sendable, Hashable {
         self.createdAt = createdAt
     }
 
-    /// Throws `.invalidArgument` if this cannot be a picture's URL; an empty one can.
+    /// Throws `.invalidArgument` unless the text is empty or a valid avatar URL.
     static func check(avatarURL: String) throws(HermesError) {
         guard avatarURL.utf8.count <= maxAvatarURLBytes else {
             throw HermesError(.invalidArgument, "the avatar's URL is longer than \(maxAvatarURLBytes) bytes")

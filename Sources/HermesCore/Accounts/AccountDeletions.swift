@@ -3,15 +3,15 @@
 
 import Synchronization
 
-/// Deletes accounts, a bounded part with each commit, so that nobody waits for one that has much.
+/// Deletes accounts in bounded parts, one per commit, so that a large account delays nobody.
 ///
-/// What was begun is carried on after a restart (``load()``) and after a failure of the store (``resume()``).
-/// State: a `Mutex` around those under way.
+/// A deletion continues after a restart (``load()``) and after a failure of the store (``resume()``). State: a `Mutex`
+/// around the running deletions.
 final class AccountDeletions: Sendable {
     private typealias Waiter = @Sendable (Result<Void, HermesError>) -> Void
 
     private struct State {
-        /// Who waits for the end of each that is under way.
+        /// The waiters for each running deletion.
         var running: [UserID: [Waiter]] = [:]
         var stalled: Set<UserID> = []
     }
@@ -25,9 +25,10 @@ final class AccountDeletions: Sendable {
         self.committer = committer
     }
 
-    /// Deletes an account, which must be closed; returns when nothing of it is left but its inbox, which purge deletes.
+    /// Deletes a closed account. Returns when only its inbox is left, which the purge deletes.
     ///
-    /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`; what had begun is gone on with later.
+    /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`; a deletion that has begun
+    ///   continues later.
     func delete(_ user: UserID) async throws(HermesError) {
         let result = await withCheckedContinuation { continuation in
             start(user) { continuation.resume(returning: $0) }
@@ -35,12 +36,12 @@ final class AccountDeletions: Sendable {
         try result.get()
     }
 
-    /// Goes on with those that an earlier process left behind; to be called once, at the start.
+    /// Continues the deletions of an earlier process; called once, at the start.
     func load() async throws(HermesError) {
         for user in try await store.deletions() { start(user) { _ in } }
     }
 
-    /// Tries again where the store could not write; to be called every now and then.
+    /// Retries where the store could not write; called periodically.
     func resume() {
         let stalled = state.withLock { state in
             defer { state.stalled = [] }

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Changes of accounts, passwords, tokens and devices.
+/// Changes to accounts, passwords, tokens and devices.
 extension AccountService {
     // MARK: Accounts
 
@@ -15,7 +15,8 @@ extension AccountService {
         try await store.accounts(after: id, limit: min(max(1, limit), 1000))
     }
 
-    /// Changes the profile. Another name ends the account's MQTT connections and kept sessions, which go by the name.
+    /// Changes the profile. A new name ends the account's MQTT connections and kept sessions, which belong to the old
+    /// name.
     package func changeProfile(
         of user: UserID,
         nickName: String?,
@@ -41,7 +42,7 @@ extension AccountService {
         if isDisabled { end(account, .accountDisabled, .all) }
     }
 
-    /// Locks an account out for good, before it is deleted: from here on nobody logs in to it.
+    /// Locks an account out before its deletion: nobody can log in to it from now on.
     ///
     /// - Throws: `.notFound`, `.storageUnavailable`.
     func close(_ user: UserID) async throws(HermesError) {
@@ -54,9 +55,9 @@ extension AccountService {
     /// Changes the password after checking the old one; revokes all other tokens and ends the other sessions.
     ///
     /// - Parameters:
-    ///   - principal: whose password; its own session goes on.
-    ///   - old: the password so far.
-    ///   - new: the new one.
+    ///   - principal: the account; its own session continues.
+    ///   - old: the present password.
+    ///   - new: the new password.
     ///   - token: the token of this session (``Login/tokenHash``), which stays valid; nil: all are revoked.
     /// - Throws: `.wrongCredentials`, `.invalidArgument`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
     package func changePassword(
@@ -81,7 +82,7 @@ extension AccountService {
         end(stored.account, .revoked, .allBut(principal.device))
     }
 
-    /// Sets a password without the old one (administration); revokes all tokens and ends all sessions.
+    /// Sets a password without the old one (administration). Revokes all tokens and ends all sessions.
     package func setPassword(of user: UserID, to password: String) async throws(HermesError) {
         try check(newPassword: password)
         let hash = try await hasher.hash(password)
@@ -90,7 +91,7 @@ extension AccountService {
         end(account, .revoked, .all)
     }
 
-    /// Whether a password may be set.
+    /// Checks a new password.
     /// - Throws: `.invalidArgument`.
     package func check(newPassword password: String) throws(HermesError) {
         guard (settings.minPasswordBytes...settings.maxPasswordBytes).contains(password.utf8.count) else {
@@ -104,7 +105,7 @@ extension AccountService {
 
     // MARK: Tokens
 
-    /// Issues a token for a device without a password (administration); registers the device if it is new.
+    /// Issues a token for a device without a password (administration). Registers the device if it is new.
     ///
     /// - Throws: `.notFound`, `.accountDisabled`, `.deviceLimitReached`, `.storageUnavailable`.
     package func issueToken(for device: DeviceDescription, of user: UserID) async throws(HermesError) -> String {

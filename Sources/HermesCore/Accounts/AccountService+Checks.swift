@@ -5,11 +5,11 @@ import Synchronization
 
 /// Checks of credentials, and their limits.
 extension AccountService {
-    /// Checks a credential and opens no device: for clients that are none, or none yet.
+    /// Checks a credential without opening a device, for clients that are no device yet.
     ///
     /// - Parameters:
     ///   - credential: the proof.
-    ///   - device: what the client calls itself; a device that the account has got its own limit of failures.
+    ///   - device: the client's device id; a device of the account has its own limit of failures.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled`, `.loginDelayed`, `.overloaded`,
     ///   `.storageUnavailable`.
@@ -50,16 +50,17 @@ extension AccountService {
         }
     }
 
-    /// Checks a credential of somebody who is no device.
+    /// Checks a credential without a device.
     ///
     /// - Throws: as ``admit(_:device:address:)``.
     package func verify(_ credential: Credential, address: String?) async throws(HermesError) -> Account {
         try await admit(credential, device: nil, address: address).account
     }
 
-    /// Runs a check that is made elsewhere; its failures count against the address as those of logins do.
+    /// Runs an external check whose failures count against the address, like failed logins.
     ///
-    /// A check that succeeds is never delayed, for the address may be shared: it must not be possible to guess.
+    /// A check that succeeds is never delayed, because the address may be shared. The credential must therefore be
+    /// impossible to guess.
     package func limitingFailures<Value: Sendable>(
         of address: String?,
         _ check: () async throws(HermesError) -> Value
@@ -90,7 +91,7 @@ extension AccountService {
         return Admission(tokenHash: tokenHash, proof: proof, standing: standing, stamp: stamp)
     }
 
-    /// From now on the account is known at this address; written later.
+    /// Records that the account is known at this address; written later.
     func note(network address: String?, of user: UserID) {
         let trace = LoginTrace.network(NetworkMark(of: user, at: address), of: user, at: time.now())
         ledger.withLock { $0.note(trace) }
@@ -155,13 +156,13 @@ extension AccountService {
         return standing
     }
 
-    /// Whether a password is worth a hash at all.
+    /// Whether a password is worth hashing.
     func canBeRight(_ password: String) -> Bool {
         password.utf8.count <= settings.maxPasswordBytes && PasswordHasher.isAllowed(password)
     }
 
-    /// Checks a password within the limits: the attempt is charged when its turn has come, so that at most as many are under way
-    /// as are hashed at once, and taken back unless it was wrong.
+    /// Checks a password within the limits. The attempt is charged when its turn has come, so that the limits see no
+    /// more attempts than are hashed at once. The charge is returned unless the password was wrong.
     func verify(
         _ password: String,
         against stored: PasswordHash?,

@@ -5,12 +5,12 @@ import Synchronization
 
 /// New accounts.
 extension AccountService {
-    /// Creates an account and opens its first device. Every protocol that registers asks here.
+    /// Creates an account and opens its first device. Every protocol registers through this function.
     ///
     /// - Parameters:
-    ///   - nickName: as the user typed it.
+    ///   - nickName: the name as typed.
     ///   - password: in the clear; 6 to 256 bytes.
-    ///   - invitation: the code of an invitation; looked at only where one is needed.
+    ///   - invitation: the invitation code; used only if one is required.
     ///   - device: the device that registers.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Returns: the login, with a new token.
@@ -69,7 +69,7 @@ extension AccountService {
         return try await open(device, by: admission, isNewToken: true, readAfter: nil)
     }
 
-    /// Creates an account without a device, whoever may register (administration).
+    /// Creates an account without a device, whatever the registration rule (administration).
     ///
     /// - Throws: `.nameTaken`, `.invalidArgument`, `.storageUnavailable`.
     package func createAccount(nickName: String, password: String) async throws(HermesError) -> Account {
@@ -78,7 +78,7 @@ extension AccountService {
         return try await create(name, password: password, invitation: nil, address: nil, .change)
     }
 
-    /// - Parameter address: its key.
+    /// - Parameter address: the address's key.
     private func create(
         _ name: NickName,
         password: String,

@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// Registers accounts, logs them in, keeps their devices and tokens. Safe to call from anywhere.
+/// Registers accounts, logs them in, and keeps their devices and tokens. Thread-safe.
 ///
-/// Passwords are hashed off the event loops, a bounded number at once; guesses and registrations are limited
-/// (``LoginThrottle``, ``RegistrationLimit``). A login of a device that is known, by token or over a protocol that hands out
-/// none, writes nothing: what it leaves behind is written later (``LoginLedger``).
+/// Passwords are hashed off the event loops, a bounded number at once. Guesses and registrations are limited
+/// (``LoginThrottle``, ``RegistrationLimit``). The login of a known device, by token or over a protocol without tokens,
+/// writes nothing at once: its traces are written later (``LoginLedger``).
 package final class AccountService: Sendable {
     let store: any AccountStore
     let messages: any MessageStore
@@ -15,7 +15,7 @@ package final class AccountService: Sendable {
     let time: any TimeSource
     let settings: AccountSettings
     let hasher: PasswordHasher
-    /// Makes, lists and revokes invitations.
+    /// Creates, lists and revokes invitations.
     package let invitations: InvitationService
     let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
     private let committer: GroupCommitter?
@@ -29,14 +29,15 @@ package final class AccountService: Sendable {
     ///
     /// - Parameters:
     ///   - store: keeps the accounts.
-    ///   - messages: tells where inboxes stand.
-    ///   - sessions: whose sessions end when an account changes.
+    ///   - messages: knows the positions of inboxes.
+    ///   - sessions: the sessions to end when an account changes.
     ///   - time: tells the time.
     ///   - settings: the rules.
-    ///   - committer: opens devices in the commits of many; nil: each in a commit of its own.
-    ///   - acknowledged: how far a device has come by what is not in the store yet; 0 if unknown. A device that
-    ///     acknowledges and comes back at once gets nothing twice.
-    ///   - endTopicClients: ends the connections of an account, by ``NickName/key``, that are logged in and have no inbox.
+    ///   - committer: opens devices in shared commits; nil: each in its own commit.
+    ///   - acknowledged: the acknowledgements of a device that are not in the store yet; 0 if unknown. A device that
+    ///     acknowledges and reconnects at once gets nothing twice.
+    ///   - endTopicClients: ends the connections of an account, by ``NickName/key``, that are logged in and have no
+    ///     inbox.
     package init(
         store: any AccountStore,
         messages: any MessageStore,
@@ -70,7 +71,7 @@ package final class AccountService: Sendable {
 
     /// Logs in by name and password, or by token, and opens the device.
     ///
-    /// A ``Credential/token(_:)`` was given to one device and stands for that one, whatever id `device` has.
+    /// A ``Credential/token(_:)`` belongs to one device and logs in as that device, whatever id `device` has.
     ///
     /// - Parameters:
     ///   - credential: the proof.
@@ -96,9 +97,10 @@ package final class AccountService: Sendable {
         return try await open(device, by: admission, isNewToken: isNewToken, readAfter: commits)
     }
 
-    /// Admits a client, and opens its device if the account has that already; for protocols where a client need not be one.
+    /// Admits a client, and opens its device if the account has it already; for protocols whose clients need not be
+    /// devices.
     ///
-    /// - Returns: the login is nil where the device is new, or proved itself better before: ``open(_:by:)`` decides.
+    /// - Returns: a nil login if the device is new, or showed a stronger proof before: ``open(_:by:)`` decides.
     /// - Throws: as ``admit(_:device:address:)``.
     package func admit(
         _ credential: Credential,
@@ -111,10 +113,11 @@ package final class AccountService: Sendable {
         return (admission, try await open(device, by: admission, isNewToken: false, readAfter: commits))
     }
 
-    /// Opens the device of somebody who was admitted before: registers it if it is new.
+    /// Opens the device of an admitted client; registers it if it is new.
     ///
     /// - Returns: the login, without a new token.
-    /// - Throws: `.notFound`, `.accountDisabled`, `.deviceLimitReached`, `.forbidden`, `.overloaded`, `.storageUnavailable`.
+    /// - Throws: `.notFound`, `.accountDisabled`, `.deviceLimitReached`, `.forbidden`, `.overloaded`,
+    ///   `.storageUnavailable`.
     package func open(_ device: DeviceDescription, by admission: Admission) async throws(HermesError) -> Login {
         let commits = committer?.acknowledgementCommits
         guard
@@ -134,7 +137,7 @@ package final class AccountService: Sendable {
         return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
     }
 
-    /// - Parameter commits: how many commits had acknowledgements before the store was read.
+    /// - Parameter commits: the number of commits with acknowledgements before the store was read.
     func open(
         _ description: DeviceDescription,
         by admission: Admission,
@@ -181,7 +184,7 @@ package final class AccountService: Sendable {
         )
     }
 
-    /// Notes that a known device is there; no write.
+    /// Records that a known device was seen; does not write.
     private func seen(_ known: Device, as description: DeviceDescription, of user: UserID) -> Device {
         let now = time.now()
         var device = ledger.withLock { $0.renewed(known, of: user) }
@@ -202,15 +205,15 @@ package final class AccountService: Sendable {
         return try result.get()
     }
 
-    /// Revokes the token of this session, and removes its device if asked. The caller ends its own connection.
+    /// Revokes the token of this session, and removes its device if asked to. The caller ends its own connection.
     package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
         if let token { try await store.revoke(.token(token), now: time.now()) }
         if removeDevice { try await store.revoke(.device(principal.device, of: principal.user), now: time.now()) }
     }
 
-    /// Writes what logins have left behind; to be called now and then, by one caller at a time. What cannot be written waits.
+    /// Writes the traces of logins; called periodically, by one caller at a time. Traces that cannot be written wait.
     ///
-    /// - Parameter isLast: writes whatever there is; else it waits some seconds for more.
+    /// - Parameter isLast: writes everything; otherwise waits some seconds for more.
     package func writeTraces(isLast: Bool = false) async {
         let now = time.uptime()
         let isDue = nextWrite.withLock { next in

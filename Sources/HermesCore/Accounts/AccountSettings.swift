@@ -6,7 +6,7 @@ import Foundation
 /// Who may register.
 package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
     case open
-    /// Who has a code (``Invitation``).
+    /// Holders of an ``Invitation`` code.
     case invitation
     case closed
 }
@@ -15,23 +15,23 @@ package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
 package struct AccountSettings: Sendable, Hashable {
     /// Who may register.
     package var registration: RegistrationRule
-    /// How many may, where they need no invitation.
+    /// The rates of registration without invitations.
     package var registrationLimits: RegistrationLimit.Limits
     /// The shortest password, in bytes.
     package var minPasswordBytes: Int
     /// The longest password, in bytes.
     package var maxPasswordBytes: Int
-    /// What a new password hash costs.
+    /// The cost of a new password hash.
     package var passwordParameters: PasswordHasher.Parameters
-    /// How many passwords of logins are hashed at once; new passwords besides.
+    /// The number of login passwords hashed at once; new passwords not included.
     package var maxConcurrentHashes: Int
-    /// How many more may wait before `.overloaded`.
+    /// The number of waiting hashes before `.overloaded`.
     package var maxWaitingHashes: Int
-    /// How many of these may be of one account, or of one address.
+    /// The number of waiting hashes of one account or one address.
     package var maxWaitingHashesOfOne: Int
     /// How failed logins are delayed.
     package var loginLimits: LoginThrottle.Limits
-    /// How many devices an account has; a new one beyond that is refused.
+    /// The number of devices of an account; a further one is refused.
     package var maxDevices: Int
 
     package init(

@@ -1,14 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a client calls the device it runs on: 1 to 64 bytes of printable ASCII, unique within the account.
+/// A client's name for its device: 1 to 64 bytes of printable ASCII, unique within the account.
 package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
     package let rawValue: String
 
     /// The longest id, in bytes.
     package static let maxBytes = 64
 
-    /// - Returns: nil for what is empty, too long or not printable ASCII (0x21 … 0x7E).
+    /// - Returns: nil for text that is empty, too long or not printable ASCII (0x21 … 0x7E).
     package init?(_ rawValue: String) {
         let bytes = rawValue.utf8
         guard (1...Self.maxBytes).contains(bytes.count), bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -20,7 +20,7 @@ package struct DeviceID: Hashable, Sendable, CustomStringConvertible {
     package var description: String { rawValue }
 }
 
-/// What a client tells about its device at login. Longer texts than the limits are cut, not refused.
+/// A client's description of its device at login. Longer texts are cut, not refused.
 package struct DeviceDescription: Sendable, Hashable {
     package var id: DeviceID
     /// For people, at most 64 bytes.
@@ -37,7 +37,7 @@ package struct DeviceDescription: Sendable, Hashable {
         self.appVersion = appVersion
     }
 
-    /// Cut to the limits, without characters that a terminal would act upon.
+    /// The description cut to the limits, without control characters for terminals.
     var clamped: DeviceDescription {
         DeviceDescription(
             id: id,
@@ -59,27 +59,27 @@ package struct DeviceDescription: Sendable, Hashable {
     }
 }
 
-/// How a login proved whose device it is. A device belongs to the strongest proof it ever showed: a weaker one does not open
-/// it.
+/// How a login proved that it is a device. A device keeps the strongest proof that it ever showed: a weaker one does
+/// not open it.
 package enum DeviceProof: Int, Sendable, Hashable, Comparable, CaseIterable {
-    /// It merely says so.
+    /// A mere claim.
     case claim
-    /// Somebody whom the server believes says so: a JSON Web Token, a certificate.
+    /// A trusted third party: a JSON Web Token, a certificate.
     case voucher
-    /// By the account's password, or a token of it.
+    /// The account's password, or a token of it.
     case account
 
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A device of an account. Everything that waits for the account waits until each of its devices has taken it.
+/// A device of an account. An entry waits in the inbox until each of the account's devices has taken it.
 package struct Device: Sendable, Hashable {
     package var description: DeviceDescription
     package var createdAt: Timestamp
     package var lastSeenAt: Timestamp
-    /// The device has taken all inbox entries up to this seq.
+    /// The last inbox entry that the device has taken.
     package var cursor: UInt64
-    /// The strongest proof it showed.
+    /// The strongest proof that it ever showed.
     package var proof: DeviceProof
 
     package init(

@@ -3,14 +3,14 @@
 
 import Crypto
 
-/// What lets somebody register where that needs an invitation; without its code.
+/// An invitation to register, without its code.
 package struct Invitation: Sendable, Hashable {
     package let id: Int64
-    /// For people; no two are the same.
+    /// The name for people; unique.
     package let name: String
-    /// How many accounts it is good for.
+    /// The number of accounts that it is valid for.
     package let uses: Int
-    /// How many were made with it.
+    /// The number of accounts created with it.
     package let used: Int
     package let createdAt: Timestamp
     /// Nil: never.
@@ -28,10 +28,10 @@ package struct Invitation: Sendable, Hashable {
     package func isValid(at now: Timestamp) -> Bool { used < uses && expiresAt.map { now < $0 } ?? true }
 }
 
-/// An invitation that is to be stored.
+/// An invitation to be stored.
 package struct NewInvitation: Sendable, Hashable {
     package let name: String
-    /// All that is kept of the code.
+    /// The only stored trace of the code.
     package let hash: TokenHash
     package let uses: Int
     package let expiresAt: Timestamp?
@@ -44,23 +44,23 @@ package struct NewInvitation: Sendable, Hashable {
     }
 }
 
-/// The code of an invitation: 100 random bits as 20 characters that people can tell apart (Crockford's base 32), in groups of
-/// five. Case, hyphens and blanks do not matter; O is 0, I and L are 1.
+/// The code of an invitation: 100 random bits as 20 easily distinguished characters (Crockford's base 32), in groups of
+/// five. Case, hyphens and blanks are ignored; O reads as 0, I and L as 1.
 package struct InvitationCode: Sendable {
     package let text: String
 
     private static let letters = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
     private static let count = 20
-    /// Longer texts are no codes.
+    /// The longest text that is examined.
     private static let maxBytes = 64
 
-    /// Makes a code from the system's secure random numbers.
+    /// Creates a code from the system's secure random numbers.
     package init() {
         let characters = randomBytes(Self.count).map { Self.letters[Int($0 & 31)] }
         text = stride(from: 0, to: Self.count, by: 5).map { String(characters[$0..<$0 + 5]) }.joined(separator: "-")
     }
 
-    /// The hash of a code as somebody typed it; nil for what cannot be one.
+    /// The hash of a typed code; nil if the text cannot be one.
     package static func hash(of text: String) -> TokenHash? {
         guard text.utf8.count <= maxBytes else { return nil }
         var characters: [Character] = []

@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes, lists and revokes invitations. Safe to call from anywhere.
+/// Creates, lists and revokes invitations. Thread-safe.
 package final class InvitationService: Sendable {
     /// The longest name, in characters.
     package static let maxNameCharacters = 64
     package static let maxUses = 1_000_000
-    /// The longest time an invitation is good for.
+    /// The longest validity, in days.
     package static let maxDays = 3650
 
     private let store: any InvitationStore
@@ -17,13 +17,13 @@ package final class InvitationService: Sendable {
         self.time = time
     }
 
-    /// Makes an invitation.
+    /// Creates an invitation.
     ///
     /// - Parameters:
     ///   - name: 1 to 64 characters of printable ASCII without blanks.
-    ///   - uses: how many accounts it is good for.
-    ///   - days: how long; 0: for ever.
-    /// - Returns: the invitation, and its code, which nobody can tell again.
+    ///   - uses: the number of accounts that it is valid for.
+    ///   - days: its validity; 0: forever.
+    /// - Returns: the invitation, and its code, which cannot be shown again.
     /// - Throws: `.invalidArgument`, `.nameTaken`, `.storageUnavailable`.
     package func create(
         name: String,
@@ -57,10 +57,10 @@ package final class InvitationService: Sendable {
         return (try await store.create(new, now: now), code.text)
     }
 
-    /// All invitations, oldest first, those that are used up or over among them.
+    /// All invitations, oldest first, used up and expired ones included.
     package func invitations() async throws(HermesError) -> [Invitation] { try await store.invitations() }
 
-    /// Takes an invitation back at once; accounts that were made with it stay.
+    /// Revokes an invitation at once; accounts created with it stay.
     /// - Throws: `.notFound`, `.storageUnavailable`.
     package func revoke(name: String) async throws(HermesError) { try await store.revoke(invitationNamed: name) }
 }

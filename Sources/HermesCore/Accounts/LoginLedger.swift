@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What logins leave behind and the store does not know yet: written now and then, so that a login of a known device needs no
-/// write. Bounded; losing a trace costs an older "last seen", or a known network that has to become known again.
+/// Traces of logins that are not in the store yet. They are written periodically, so that the login of a known device
+/// needs no write. Bounded; a lost trace costs an older "last seen", or a known network that must become known again.
 struct LoginLedger: Sendable {
     private enum Key: Hashable, Sendable {
         case device(UserID, DeviceID)
@@ -16,13 +16,13 @@ struct LoginLedger: Sendable {
         }
     }
 
-    /// When a device was last seen, exact to this; and what is not worth a write either.
+    /// The accuracy of "last seen"; smaller changes are not worth a write.
     static let deviceInterval = Duration.seconds(60)
     static let networkInterval = Duration.seconds(86_400)
 
     private let maxCount: Int
     private var waiting: [Key: LoginTrace] = [:]
-    /// Being written.
+    /// Traces being written.
     private var leaving: [Key: LoginTrace] = [:]
 
     init(maxCount: Int = 65_536) { self.maxCount = maxCount }
@@ -38,7 +38,7 @@ struct LoginLedger: Sendable {
         return waiting[key] != nil || leaving[key] != nil
     }
 
-    /// A device as it was seen last.
+    /// A device with its latest "last seen".
     func renewed(_ device: Device, of user: UserID) -> Device {
         let key = Key.device(user, device.description.id)
         guard case .device(let description, _, let time) = waiting[key] ?? leaving[key] else { return device }
@@ -48,7 +48,7 @@ struct LoginLedger: Sendable {
         return device
     }
 
-    /// Some of what waits; stays known until ``written()``.
+    /// Removes some waiting traces; they stay known until ``written()``.
     mutating func take(_ limit: Int) -> [LoginTrace] {
         for (key, trace) in waiting.prefix(limit) { leaving[key] = trace }
         for key in leaving.keys { waiting[key] = nil }
@@ -57,7 +57,7 @@ struct LoginLedger: Sendable {
 
     mutating func written() { leaving = [:] }
 
-    /// It could not be written.
+    /// The traces could not be written.
     mutating func putBack() {
         waiting.merge(leaving) { newer, _ in newer }
         leaving = [:]

@@ -3,28 +3,28 @@
 
 /// Limits guesses at passwords: per account and address, per account, and per address. Pure; the time is passed in.
 ///
-/// An attempt is charged at its beginning, so that many at once gain nothing; success takes it back. Each budget is a bucket
-/// that fills with failures and empties evenly. Who pays from which:
+/// An attempt is charged at its beginning, so that parallel attempts gain nothing; success returns the charge. Each
+/// budget is a bucket that fills with failures and empties evenly. An attempt uses the first of these that applies:
 ///
-/// 1. a device that the account has: the budget of this device of this account, while there is room;
-/// 2. else, at an address the account logged in from before: the budget of this account at this address. Nobody elsewhere can
-///    use it up, so an owner at a known address is never kept out by others;
-/// 3. else a stranger: the budget of this account at this address, the one of all strangers at this account, and the one of the
-///    address for all accounts, each of which must have room.
+/// 1. for a device of the account: the budget of this device, while there is room;
+/// 2. at an address from which the account logged in before: the budget of this account at this address. Nobody
+///   elsewhere can use it up, so others never shut out an owner at a known address;
+/// 3. for a stranger: the budget of this account at this address, that of all strangers at this account, and that of
+///   the address for all accounts. Each must have room.
 ///
-/// The tables are bounded. When one is full, those are forgotten that have the fewest failures left: what an attacker adds
-/// to flush it goes before what counts.
+/// The tables are bounded. A full one drops the entries with the fewest failures, so that the entries of a
+/// flooding attacker go first.
 package struct LoginThrottle: Sendable {
     package struct Limits: Sendable, Hashable {
-        /// Failures of one account from one address, or by one of its devices, at once.
+        /// The burst of failures of one account from one address, or by one of its devices.
         package var failuresPerSource: Int
-        /// Failures of one account from all addresses together that it never logged in from, at once.
+        /// The burst of failures of one account from all unknown addresses together.
         package var failuresOfStrangers: Int
-        /// Over this time both are won back, evenly.
+        /// The time over which both regenerate, evenly.
         package var accountPeriod: Duration
-        /// Failures of one address at once, for all accounts; won back evenly over a minute.
+        /// The burst of failures of one address over all accounts; it regenerates evenly over a minute.
         package var failuresPerAddress: Int
-        /// How many entries each table holds.
+        /// The number of entries in each table.
         package var maxEntries: Int
 
         package init(
@@ -42,13 +42,13 @@ package struct LoginThrottle: Sendable {
         }
     }
 
-    /// Who tries to log in, as far as limits go.
+    /// A login attempt, as the limits see it.
     package struct Attempt: Sendable, Hashable {
-        /// The key of the nick name; nil where no account is named.
+        /// The key of the nick name; nil if no account is named.
         package var account: String?
-        /// As ``NetworkAddress/key(of:)`` made it; nil for local callers, who have no limit per address.
+        /// The key from ``NetworkAddress/key(of:)``; nil for local callers, which have no limit per address.
         package var address: String?
-        /// The device that tries, if the account has it.
+        /// The device, if the account has it.
         package var device: DeviceID?
         /// Whether the account logged in from this address before.
         package var isAddressKnown: Bool
@@ -66,7 +66,7 @@ package struct LoginThrottle: Sendable {
         }
     }
 
-    /// What an attempt was charged to, to take it back.
+    /// The charge for an attempt, which can be returned.
     package struct Charge: Sendable, Hashable {
         fileprivate enum Payer: Sendable, Hashable {
             case device(String, DeviceID)
@@ -79,7 +79,7 @@ package struct LoginThrottle: Sendable {
 
     package enum Decision: Sendable, Hashable {
         case go(Charge)
-        /// How long until the next attempt makes sense.
+        /// The time until the next attempt makes sense.
         case wait(Duration)
     }
 
@@ -119,7 +119,7 @@ package struct LoginThrottle: Sendable {
         )
     }
 
-    /// An attempt begins, and is charged unless it has to wait.
+    /// Charges a new attempt, unless it must wait.
     ///
     /// - Parameter now: the uptime.
     package mutating func begin(_ attempt: Attempt, now: Duration) -> Decision {
@@ -153,7 +153,7 @@ package struct LoginThrottle: Sendable {
         return .go(Charge(payer: .stranger(account: attempt.account, address: attempt.address)))
     }
 
-    /// The attempt succeeded, or came to no decision (overload, storage): it is taken back.
+    /// Returns the charge of an attempt that succeeded or was not decided (overload, storage).
     package mutating func takeBack(_ charge: Charge) {
         switch charge.payer {
         case .device(let account, let device):
@@ -169,7 +169,7 @@ package struct LoginThrottle: Sendable {
         }
     }
 
-    /// What local callers count as beside an account. No address is empty.
+    /// The address of local callers; no real address is empty.
     private static let localAddress = ""
 }
 
@@ -186,9 +186,9 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
     private var entries: [Key: Entry] = [:]
 
     /// - Parameters:
-    ///   - capacity: how many charges fill a bucket.
-    ///   - period: over this time a full bucket empties, evenly.
-    ///   - maxEntries: how many buckets are remembered.
+    ///   - capacity: the number of charges that fill a bucket.
+    ///   - period: the time in which a full bucket empties, evenly.
+    ///   - maxEntries: the number of buckets.
     init(capacity: Double, per period: Duration, maxEntries: Int) {
         self.capacity = capacity
         perSecond = capacity / (period / .seconds(1))
@@ -197,7 +197,7 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
 
     var count: Int { entries.count }
 
-    /// How long until there is room for one more; nil: there is.
+    /// The time until another charge fits; nil: now.
     func wait(for key: Key, now: Duration) -> Duration? {
         guard let entry = entries[key] else { return nil }
         let excess = level(of: entry, now: now) + 1 - capacity
@@ -221,7 +221,7 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
         max(0, entry.level - (now - entry.changedAt) / .seconds(1) * perSecond)
     }
 
-    /// Forgets what is empty; and if that is not half of it, those with the fewest failures left.
+    /// Drops empty buckets and, if that is less than half of them, those with the fewest failures.
     private mutating func shrink(now: Duration) {
         let kept = entries.map { (key: $0.key, entry: $0.value, level: level(of: $0.value, now: now)) }
             .filter { $0.level > 0 }

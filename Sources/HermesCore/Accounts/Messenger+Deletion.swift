@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Messenger {
-    /// Deletes an account for good, with all that is its own; its connections are told ``SessionEnd/accountDeleted``.
+    /// Deletes an account for good, with everything that belongs to it alone; its connections are told
+    /// ``SessionEnd/accountDeleted``.
     ///
-    /// First it is locked out, so that nobody is logged in when it goes; the rest takes as many commits as it has much
-    /// (``AccountDeletions``). A call that failed before the first of them leaves a disabled account, and can be made
-    /// again; after it the server goes on by itself.
+    /// It is first locked out, so that nobody is logged in during the deletion. The rest takes as many commits as the
+    /// account's size needs (``AccountDeletions``). If the call fails before the first of them, the account is disabled
+    /// and the call can be repeated; after it, the server continues by itself.
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func deleteAccount(_ user: UserID) async throws(HermesError) {

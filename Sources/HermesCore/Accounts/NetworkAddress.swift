@@ -3,11 +3,12 @@
 
 import Crypto
 
-/// What an address counts as where there are limits per address.
+/// Normalizes addresses for limits per address.
 package enum NetworkAddress {
-    /// An IPv6 network of 64 bits is one, for it belongs to one customer; an IPv4 address in an IPv6 one is the IPv4 one.
+    /// Returns the key under which an address counts. An IPv6 network of 64 bits is one key, because it belongs to one
+    /// customer; an IPv4 address inside IPv6 counts as the IPv4 address.
     ///
-    /// - Parameter address: as the system writes it, without port.
+    /// - Parameter address: the system's text form, without port.
     package static func key(of address: String) -> String {
         guard address.utf8.count <= 64 else { return String(address.prefix(64)) }
         guard address.contains(":") else { return address }
@@ -28,14 +29,14 @@ package enum NetworkAddress {
     }
 }
 
-/// An address that an account logged in from, as it is stored: the first 8 bytes of a hash of both. It tells whether an address
-/// is a known one, and is no list of addresses; who tries out all of IPv4 can find them.
+/// A stored network of an account: the first 8 bytes of a hash of both. It recognizes a known address without listing
+/// addresses; trying all of IPv4 can still find them.
 package struct NetworkMark: RawRepresentable, Sendable, Hashable {
     package let rawValue: UInt64
 
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 
-    /// - Parameter key: as ``NetworkAddress/key(of:)`` made it; nil: a local caller.
+    /// - Parameter key: the key from ``NetworkAddress/key(of:)``; nil: a local caller.
     package init(of user: UserID, at key: String?) {
         let hash = SHA256.hash(data: Array("hermes network \(user.rawValue) \(key ?? "local")".utf8))
         rawValue = hash.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }

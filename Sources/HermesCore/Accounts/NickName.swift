@@ -6,22 +6,22 @@ import Foundation
 /// The name of an account, for people.
 ///
 /// 1 to 64 characters after Unicode normalisation, no control or invisible characters, no white space at either end.
-/// Two names are the same if their ``key``s are.
+/// Names with equal ``key``s are equal.
 package struct NickName: Sendable, Hashable, CustomStringConvertible {
-    /// As it is shown: in Unicode's form NFC.
+    /// The displayed form: Unicode NFC.
     package let rawValue: String
-    /// As it is compared: NFKC, case folded.
+    /// The compared form: NFKC, case folded.
     package let key: String
 
     /// The longest name, in characters.
     package static let maxCharacters = 64
-    /// The longest name, in bytes of UTF-8; looked at before anything is normalised.
+    /// The longest name, in bytes of UTF-8; checked before the normalization.
     package static let maxBytes = 256
 
-    /// Checks and normalises a name.
+    /// Checks and normalizes a name.
     ///
     /// - Parameters:
-    ///   - text: what the user typed.
+    ///   - text: the name as typed.
     /// - Throws: `.invalidArgument`.
     package init(_ text: String) throws(HermesError) {
         guard !text.isEmpty else { throw Self.refusal("must not be empty") }
@@ -62,7 +62,8 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         HermesError(.invalidArgument, "the nick name \(reason)")
     }
 
-    /// The comparison form; upper case comes first so that what has several lower case forms (ß and ss, σ and ς) folds alike.
+    /// The compared form. Upper case comes first, so that characters with several lower-case forms (ß and ss, σ and ς)
+    /// fold alike.
     private static func folded(_ text: String) -> String {
         let compatible = text.precomposedStringWithCompatibilityMapping
         let lower = compatible.uppercased().lowercased().precomposedStringWithCompatibilityMapping
@@ -71,7 +72,7 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         return String(key)
     }
 
-    /// Chooses between the text and the picture form of a character, and is no difference between names.
+    /// Whether the scalar selects the text or picture form of a character, which does not distinguish names.
     private static func isEmojiStyle(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value == 0xFE0E || scalar.value == 0xFE0F
     }

@@ -7,10 +7,10 @@ import Foundation
 
 /// Hashes and checks passwords with scrypt, on a few threads of its own.
 ///
-/// Each computation takes tens of milliseconds and `128 · r · 2^ln` bytes, so at most a few run at once; what waits is
-/// bounded too, and taken in turns (``Turn``).
+/// Each computation takes tens of milliseconds and `128 · r · 2^ln` bytes, so only a few run at once. The waiting ones
+/// are bounded too, and take turns (``Turn``).
 package final class PasswordHasher: Sendable {
-    /// What a hash costs.
+    /// The cost parameters of a hash.
     package struct Parameters: Sendable, Hashable {
         /// The logarithm of scrypt's N: 1 … 20.
         package var ln: Int
@@ -28,46 +28,47 @@ package final class PasswordHasher: Sendable {
             self.p = p
         }
 
-        /// Whether a hash with these parameters is computed at all: not beyond 256 MiB, whatever the store says.
+        /// Whether a hash with these parameters may be computed: at most 256 MiB, whatever the store says.
         package var isAllowed: Bool {
             (1...20).contains(ln) && (1...32).contains(r) && (1...16).contains(p) && 128 * r * (1 << ln) <= 256 << 20
         }
     }
 
-    /// Whose computation it is. Each lane has owners that take turns, so that nobody's many computations hold up the one of
-    /// another.
+    /// The owner of a computation. In each lane owners take turns, so that many computations of one do not delay
+    /// another's.
     package enum Turn: Sendable, Hashable {
-        /// A login to an account that is known where it comes from; goes before strangers' logins.
+        /// A login to an account from a known place; goes before logins of strangers.
         case known(account: String)
-        /// A login that comes from anywhere else.
+        /// A login from anywhere else.
         case stranger(address: String)
-        /// A new password of an account that exists, or of an operator; goes before registrations.
+        /// A new password of an existing account, or by an operator; goes before registrations.
         case change
-        /// A new account, from this address.
+        /// A new account from this address.
         case registration(address: String)
     }
 
-    /// What became of a check.
+    /// The result of a check.
     package struct Verification: Sendable {
         package let isRight: Bool
-        /// The right password, hashed as new ones are, where the stored hash is of an older kind or other parameters.
+        /// A new hash of the right password, if the stored one is of an older kind or has other parameters.
         package let renewed: PasswordHash?
     }
 
     private let parameters: Parameters
-    /// New passwords have threads of their own, so that registrations never keep logins waiting.
+    /// New passwords use other threads, so that registrations never delay logins.
     private let logins: WorkerThreads
     private let changes: WorkerThreads
-    /// Checked where there is no account, so that the answer takes as long as if there were.
+    /// The hash to check when there is no account, so that the answer takes the same time.
     private let decoy: PasswordHash
 
     /// Creates a hasher; no thread starts before the first password.
     ///
     /// - Parameters:
     ///   - parameters: for new hashes; old ones keep theirs until the next login.
-    ///   - maxConcurrent: how many logins' computations run at once, at least 1; new passwords have half as many besides.
-    ///   - maxWaiting: how many more may wait before `.overloaded`, in each lane.
-    ///   - maxWaitingOfOne: how many of these may be of one account or address.
+    ///   - maxConcurrent: the number of login computations at once, at least 1; new passwords have half as many in
+    ///     addition.
+    ///   - maxWaiting: the number of waiting ones in each lane before `.overloaded`.
+    ///   - maxWaitingOfOne: the number of waiting ones of one account or address.
     package init(
         parameters: Parameters = .standard,
         maxConcurrent: Int = ProcessInfo.processInfo.activeProcessorCount,
@@ -100,14 +101,14 @@ package final class PasswordHasher: Sendable {
         return try await onWorker(turn) { .success(try Self.hash(password, parameters: parameters)) }
     }
 
-    /// Whether the password is the one that was hashed.
+    /// Checks a password against a hash.
     ///
     /// - Parameters:
-    ///   - password: as the client sent it.
-    ///   - stored: the account's hash; nil: there is no such account, which takes as long and is false.
-    ///   - turn: whose check it is.
-    ///   - admit: asked when the turn has come, right before the computation; an error it returns is thrown instead.
-    /// - Throws: `.overloaded`; `.internalError` if the stored hash cannot be read; what `admit` says.
+    ///   - password: the client's password.
+    ///   - stored: the account's hash; nil: there is no such account, which takes as long and fails.
+    ///   - turn: the owner of the check.
+    ///   - admit: called when the turn has come, right before the computation; an error it returns is thrown instead.
+    /// - Throws: `.overloaded`; `.internalError` if the stored hash cannot be read; the error of `admit`.
     package func verify(
         _ password: String,
         against stored: PasswordHash?,
@@ -135,8 +136,8 @@ package final class PasswordHasher: Sendable {
         }
     }
 
-    /// Whether a text can be anybody's password: not the empty one, and not one with U+0000, which the HMAC below scrypt does not
-    /// tell from its padding.
+    /// Whether a text can be a password. It must not be empty or contain U+0000, which the HMAC below scrypt cannot
+    /// distinguish from its padding.
     package static func isAllowed(_ password: String) -> Bool {
         !password.isEmpty && !password.utf8.contains(0)
     }
@@ -206,10 +207,10 @@ struct StoredScrypt {
     let parameters: PasswordHasher.Parameters
     let salt: [UInt8]
     let hash: [UInt8]
-    /// Whether the SHA-256 of the password was hashed; not so in hashes of older servers.
+    /// Whether the password's SHA-256 was hashed; false in hashes of older servers.
     let isDigested: Bool
 
-    /// "scrypt": the password itself.
+    /// "scrypt": the password itself was hashed.
     private static let plain = "scrypt"
     private static let digested = "scrypt-sha256"
 
@@ -220,7 +221,7 @@ struct StoredScrypt {
         self.hash = hash
     }
 
-    /// - Returns: nil for another algorithm, a broken string, or parameters beyond all measure.
+    /// - Returns: nil for another algorithm, a malformed string, or excessive parameters.
     init?(phc: String) {
         let parts = phc.split(separator: "$", omittingEmptySubsequences: false)
         guard parts.count == 5, parts[0].isEmpty, [Self.plain, Self.digested].contains(String(parts[1])) else {
@@ -246,7 +247,7 @@ struct StoredScrypt {
         return "$\(isDigested ? Self.digested : Self.plain)$\(costs)$\(Self.encode(salt))$\(Self.encode(hash))"
     }
 
-    /// Base64 without padding, as the PHC format has it.
+    /// Base64 without padding, as in the PHC format.
     private static func encode(_ bytes: [UInt8]) -> String {
         Data(bytes).base64EncodedString().replacing("=", with: "")
     }

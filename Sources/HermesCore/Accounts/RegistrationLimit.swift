@@ -1,15 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many accounts strangers may make: from one address and in total, each an hour's number at once and then evenly. Pure; the
-/// time is passed in.
+/// Limits the accounts that strangers may register, per address and in total. Each budget allows an hour's number at
+/// once and refills evenly. Pure; the time is passed in.
 ///
-/// A registration is charged at its beginning, so that many at once gain nothing, and taken back if no account comes of it.
+/// A registration is charged at its beginning, so that parallel ones gain nothing. The charge is returned if no account
+/// is created.
 package struct RegistrationLimit: Sendable {
     package struct Limits: Sendable, Hashable {
         /// Accounts an hour from one address; 0: no limit.
         package var perAddress: Int
-        /// Accounts an hour from all together; 0: no limit.
+        /// Accounts an hour in total; 0: no limit.
         package var inTotal: Int
 
         package init(perAddress: Int = 60, inTotal: Int = 1000) {
@@ -30,10 +31,12 @@ package struct RegistrationLimit: Sendable {
         total = FailureTable(capacity: Double(max(1, limits.inTotal)), per: Self.period, maxEntries: 1)
     }
 
+    /// Charges a registration.
+    ///
     /// - Parameters:
-    ///   - address: as ``NetworkAddress/key(of:)`` made it; nil: a local caller, whom only the total concerns.
+    ///   - address: the key from ``NetworkAddress/key(of:)``; nil: a local caller, to which only the total applies.
     ///   - now: the uptime.
-    /// - Returns: how long until the next makes sense; nil: go on.
+    /// - Returns: the time until the next one makes sense; nil: allowed.
     package mutating func begin(address: String?, now: Duration) -> Duration? {
         if limits.inTotal > 0, let delay = total.wait(for: 0, now: now) { return delay }
         if limits.perAddress > 0, let address, let delay = addresses.wait(for: address, now: now) { return delay }
@@ -42,7 +45,7 @@ package struct RegistrationLimit: Sendable {
         return nil
     }
 
-    /// No account came of it.
+    /// Returns the charge of a registration that created no account.
     package mutating func takeBack(address: String?) {
         if limits.inTotal > 0 { total.refund(0) }
         if limits.perAddress > 0, let address { addresses.refund(address) }

@@ -4,7 +4,7 @@
 import Crypto
 import Foundation
 
-/// The SHA-256 of an access token, 32 bytes: all that is stored of it.
+/// The SHA-256 of an access token, 32 bytes; the token itself is not stored.
 package struct TokenHash: Sendable, Hashable {
     package let bytes: [UInt8]
 
@@ -12,7 +12,7 @@ package struct TokenHash: Sendable, Hashable {
 
     /// The hash of a token as a client sent it.
     ///
-    /// - Returns: nil for what cannot be a token, by its length.
+    /// - Returns: nil if the text's length cannot be a token's.
     package init?(ofToken text: String) {
         guard (1...AccessToken.maxBytes).contains(text.utf8.count) else { return nil }
         bytes = Array(SHA256.hash(data: Array(text.utf8)))
@@ -24,12 +24,12 @@ package struct AccessToken: Sendable {
     package let text: String
     package let hash: TokenHash
 
-    /// Longer texts are no tokens.
+    /// The longest text that is examined.
     package static let maxBytes = 128
     /// The length of a token's text.
     package static let bytes = 43
 
-    /// Makes a token from the system's secure random numbers.
+    /// Creates a token from the system's secure random numbers.
     package init() {
         text = Data(randomBytes(32)).base64EncodedString()
             .replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
@@ -37,7 +37,7 @@ package struct AccessToken: Sendable {
     }
 }
 
-/// A hashed password with the parameters it was hashed with.
+/// A password hash with its parameters.
 ///
 /// In the PHC string format (`$scrypt-sha256$ln=14,r=8,p=1$salt$hash`), so that parameters can be raised later.
 package struct PasswordHash: Sendable, Hashable {
@@ -60,7 +60,7 @@ func randomBytes(_ count: Int) -> [UInt8] {
     return bytes
 }
 
-/// Compares without telling by its time where the difference lies; the length is no secret.
+/// Compares in a time that does not depend on where the bytes differ; the length is not secret.
 func equalInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
     var difference: UInt8 = 0

@@ -11,7 +11,7 @@ package struct UserID: RawRepresentable, Hashable, Comparable, Sendable, CustomS
         self.rawValue = rawValue
     }
 
-    /// - Returns: nil for what is not in 1 … 2³¹−1.
+    /// - Returns: nil for values outside 1 … 2³¹−1.
     package init?(_ value: some BinaryInteger) {
         guard let rawValue = Int32(exactly: value) else { return nil }
         self.init(rawValue: rawValue)

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where an inbox entry comes from, for whom it counts.
+/// The source of an inbox entry, which decides whose share it counts for.
 package enum EntrySource: Hashable, Sendable {
-    /// Contacts' and groups' notices, marks, pushes.
+    /// The server: contact and group events, marks, pushes.
     case server
     /// A 1:1 message.
     case user(UserID)
@@ -18,7 +18,7 @@ package enum EntrySource: Hashable, Sendable {
             }
     }
 
-    /// As stores write it: users above 0, groups below.
+    /// The stored form: positive for users, negative for groups.
     package var number: Int64 {
         switch self {
         case .server: 0
@@ -28,10 +28,10 @@ package enum EntrySource: Hashable, Sendable {
     }
 }
 
-/// Entries that nobody has taken yet, and what they hold.
+/// Entries that are not taken yet, and their bytes.
 package struct InboxUse: Hashable, Sendable {
     package var entries: Int
-    /// Contents, and ``InboxBudget/entryBytes`` for each entry.
+    /// Contents, plus ``InboxBudget/entryBytes`` for each entry.
     package var bytes: Int
 
     package init(entries: Int = 0, bytes: Int = 0) {
@@ -50,13 +50,13 @@ package struct InboxUse: Hashable, Sendable {
     }
 }
 
-/// How much may wait in one inbox, and how much of it may come from one sender. The same for every store.
+/// The limits of one inbox, and of one sender's share of it. The same for every store.
 ///
-/// One sender, and one group, holds a quarter at most, so that none fills an inbox for everybody else. What is not a
-/// message has a reserve of a quarter beyond. Where a message to a group, or the sender's own copy, finds no room, its place
-/// in the inbox stays empty, which its devices are told as for an entry that expired.
+/// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. Entries other than
+/// messages have a reserve of a further quarter. A group message, or the sender's own copy, that finds no room leaves
+/// its place in the inbox empty; devices are told as for an expired entry.
 package struct InboxBudget: Hashable, Sendable {
-    /// What an entry takes beside its content, about.
+    /// The approximate size of an entry without its content.
     package static let entryBytes = 128
 
     package var maxEntries: Int
@@ -69,21 +69,21 @@ package struct InboxBudget: Hashable, Sendable {
 
     package static func weight(ofContent bytes: Int) -> Int { bytes + entryBytes }
 
-    /// Whether one sender's share has to be looked at: while less than a quarter waits, nobody holds more.
+    /// Whether the sender's share must be checked: below a quarter in all, no share can exceed a quarter.
     package func needsShare(_ inbox: InboxUse, adding bytes: Int) -> Bool {
         inbox.entries >= maxEntries / 4 || inbox.bytes + bytes > maxBytes / 4
     }
 
-    /// Whether a message finds room.
+    /// Whether a message has room.
     ///
-    /// - Parameter share: what waits of its source; only looked at where ``needsShare(_:adding:)`` says so.
+    /// - Parameter share: what waits from its source; used only if ``needsShare(_:adding:)`` is true.
     package func hasRoom(in inbox: InboxUse, share: InboxUse, adding bytes: Int) -> Bool {
         guard needsShare(inbox, adding: bytes) else { return true }
         return inbox.entries < maxEntries && inbox.bytes + bytes <= maxBytes
             && share.entries < maxEntries / 4 && share.bytes + bytes <= maxBytes / 4
     }
 
-    /// Whether something that is no message finds room.
+    /// Whether an entry other than a message has room.
     package func hasReserve(in inbox: InboxUse, adding bytes: Int) -> Bool {
         inbox.entries < maxEntries + maxEntries / 4 && inbox.bytes + bytes <= maxBytes + maxBytes / 4
     }

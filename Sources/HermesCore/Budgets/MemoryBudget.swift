@@ -3,15 +3,15 @@
 
 import Synchronization
 
-/// The bytes that wait in memory for clients, of all connections together: what is queued to them, what they have not
-/// acknowledged, the beginnings of their frames, and their requests in progress.
+/// The memory that waits for clients, over all connections: output queues, unacknowledged messages, incomplete frames,
+/// and requests in progress.
 ///
-/// Event loops sum up what their connections hold as plain numbers and report in steps, so that no delivery pays for it.
-/// What several connections share counts for each of them: the budget is never too generous.
+/// Event loops sum up plain numbers and report in steps, so that deliveries pay nothing. Memory that several
+/// connections share counts for each, so the budget never allows too much.
 ///
-/// State: a few atomics; the sum is exact but for what the loops have not reported yet.
+/// State: a few atomics; the sum lacks only what the loops have not reported yet.
 package final class MemoryBudget: Sendable {
-    /// The most that may be held.
+    /// The limit, in bytes.
     package let limit: Int
     private let held = Atomic(0)
     private let isReclaiming = Atomic(false)
@@ -20,41 +20,42 @@ package final class MemoryBudget: Sendable {
     /// - Parameter limit: in bytes; without one there is no bound.
     package init(limit: Int = .max) { self.limit = max(1, limit) }
 
-    /// What is held now, as far as it was reported, in bytes.
+    /// The reported memory, in bytes.
     package var used: Int { max(0, held.load(ordering: .relaxed)) }
 
-    /// What was taken from those who held the most, since the start, in bytes.
+    /// The memory taken back from the largest consumers since the start, in bytes.
     package var reclaimedBytes: Int { reclaimed.load(ordering: .relaxed) }
 
-    /// How much has to go so that some room is left: then not every further byte starts it all again.
+    /// The number of bytes to free, with some room to spare, so that the next byte does not start it again.
     package var excess: Int { max(0, used - (limit - limit / 8)) }
 
     /// Reports a change.
     ///
-    /// - Returns: whether the limit is exceeded, and the caller has to see to it that memory is given back; then
-    ///   ``reclaimEnded()`` has to follow. Only one caller at a time is told so.
+    /// - Returns: whether the limit is exceeded and the caller must free memory and then call ``reclaimEnded()``. Only
+    ///   one caller at a time gets true.
     package func change(by bytes: Int) -> Bool {
         guard held.add(bytes, ordering: .relaxed).newValue > limit else { return false }
         return !isReclaiming.exchange(true, ordering: .acquiringAndReleasing)
     }
 
-    /// Those who held the most have given it back, or are told to.
+    /// The largest consumers have freed memory, or were told to.
     package func reclaimEnded() { isReclaiming.store(false, ordering: .releasing) }
 
-    /// Somebody has given so many bytes back because it had to.
+    /// A consumer has freed this number of bytes because it had to.
     package func gaveBack(_ bytes: Int) { reclaimed.add(bytes, ordering: .relaxed) }
 }
 
-/// Who pays when too much memory is held.
+/// Decides who pays when too much memory is held.
 package enum MemoryReclaim {
-    /// Chooses what has to be given back, so that those who hold the most pay first, and nobody pays who holds less than
-    /// what is left to those.
+    /// Chooses the holdings to free, so that the largest consumers pay first and none pays that holds less than the
+    /// others keep.
     ///
-    /// Consumers are cut to one level, as high as possible; each gives up its largest holdings until it is not above it.
+    /// Consumers are cut to one level, as high as possible; each frees its largest holdings until it is at most at that
+    /// level.
     ///
     /// - Parameters:
-    ///   - holdings: who holds how many bytes; one consumer may have any number of them.
-    ///   - bytes: how much has to be given back.
+    ///   - holdings: the bytes of each holding and its consumer; a consumer may have any number of them.
+    ///   - bytes: the number of bytes to free.
     /// - Returns: indices of `holdings`.
     package static func victims<Consumer: Hashable>(
         of holdings: [(consumer: Consumer, bytes: Int)],
@@ -79,7 +80,7 @@ package enum MemoryReclaim {
         return victims
     }
 
-    /// The highest level such that what lies above it is enough.
+    /// The highest level above which there are enough bytes to free.
     private static func level(of totals: [Int], toFree bytes: Int) -> Int {
         let sorted = totals.sorted(by: >)
         var above = 0

@@ -1,18 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How many entries each account may still put into the inboxes of others who did not ask for them: so many an hour, as
-/// many as a burst. Pure; times are of a clock that never goes back.
+/// The allowance of each account for unrequested entries in others' inboxes: a number per hour, which may be used at
+/// once. Pure; times are of a clock that never goes back.
 ///
-/// What something costs may be known only once it is done, so an account can come into debt; then it waits until that is
-/// paid off.
+/// A cost may be known only afterwards, so an account can get into debt; it then waits until the debt is paid off.
 struct AccountAllowance {
     private struct Bucket {
         var left: Double
         var at: Duration
     }
 
-    /// Beyond so many accounts those that have everything again are forgotten.
+    /// The number of accounts beyond which those with a full allowance are forgotten.
     private static let remembered = 50_000
 
     private let perHour: Int
@@ -22,12 +21,12 @@ struct AccountAllowance {
     /// - Parameter perHour: at least 1.
     init(perHour: Int) { self.perHour = max(1, perHour) }
 
-    /// How many accounts are remembered.
+    /// The number of remembered accounts.
     var count: Int { buckets.count }
 
-    /// Takes from an account's allowance if anything is left of it.
+    /// Charges an account's allowance if any is left.
     ///
-    /// - Returns: nil if it was taken; else how long until something is left, and nothing was taken.
+    /// - Returns: nil if it was charged; otherwise the time until some is left, and nothing was charged.
     mutating func take(_ cost: Int, of user: UserID, now: Duration) -> Duration? {
         var bucket = refilled(user, now)
         guard bucket.left > 0 else {
@@ -39,7 +38,7 @@ struct AccountAllowance {
         return nil
     }
 
-    /// Takes what something that was allowed cost beyond what was taken for it.
+    /// Charges the rest of a cost that is known only afterwards.
     mutating func charge(_ cost: Int, to user: UserID, now: Duration) {
         var bucket = refilled(user, now)
         bucket.left -= Double(max(0, cost))

@@ -1,21 +1,21 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How one account stands to another, as the first one sees it.
+/// The relation of one account to another, as the first one sees it.
 package enum ContactState: Sendable, Hashable, CaseIterable {
     /// Both agreed.
     case accepted
-    /// This side asked.
+    /// This account asked.
     case requested
-    /// The other side asked.
+    /// The other account asked.
     case incoming
-    /// This side blocked the other.
+    /// This account blocked the other.
     case blocked
 }
 
-/// An entry of somebody's list of contacts.
+/// An entry of a contact list.
 package struct Contact: Sendable, Hashable {
-    /// The other.
+    /// The other account.
     package let account: Account
     package let state: ContactState
 
@@ -25,23 +25,23 @@ package struct Contact: Sendable, Hashable {
     }
 }
 
-/// What one account does about another.
+/// An action of one account towards another.
 package enum ContactCommand: Sendable, Hashable, CaseIterable {
-    /// Asks to be contacts.
+    /// Asks for contact.
     case request
-    /// Says yes to the other's request.
+    /// Accepts the other's request.
     case accept
-    /// Says no to the other's request.
+    /// Declines the other's request.
     case decline
-    /// Ends it for both, or takes back the own request.
+    /// Ends the contact for both, or withdraws the own request.
     case remove
-    /// Lets neither 1:1 messages nor requests of the other in any more.
+    /// Blocks the other: its 1:1 messages and requests are refused from now on.
     case block
-    /// The reverse of ``block``.
+    /// Ends a block.
     case unblock
 }
 
-/// What the other is told, as an entry of its inbox.
+/// An event for the other account's inbox.
 package struct ContactEvent: Sendable, Hashable {
     package enum Kind: UInt8, Sendable, Hashable {
         case requested = 1
@@ -51,14 +51,14 @@ package struct ContactEvent: Sendable, Hashable {
     }
 
     package let kind: Kind
-    /// Who did it.
+    /// The account that acted.
     package let user: UserID
-    /// Its name then.
+    /// Its name at that time.
     package let nickName: String
-    /// What it told, at most ``maxMessageBytes``.
+    /// Its text, at most ``maxMessageBytes``.
     package let message: String
 
-    /// The longest text that goes with a request or an answer, in bytes.
+    /// The longest text of a request or an answer, in bytes.
     package static let maxMessageBytes = 256
 
     package init(kind: Kind, user: UserID, nickName: String, message: String) {

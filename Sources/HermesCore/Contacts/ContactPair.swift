@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What one account wants of another: one stored row.
+/// One account's wishes about another: one stored row.
 package struct ContactRow: Sendable, Hashable {
-    /// Wants to be contacts: asked, or said yes.
+    /// Whether it wants the contact: it asked or accepted.
     package var wants: Bool
     package var blocks: Bool
 
@@ -13,14 +13,14 @@ package struct ContactRow: Sendable, Hashable {
     }
 }
 
-/// Two accounts and how they stand to each other: the rules of contacts. Pure; the stores apply it inside a commit.
+/// Two accounts and their relation: the rules of contacts. Pure; the stores apply it inside a commit.
 ///
-/// Everything follows from the two rows; a block clears both sides' ``ContactRow/wants``, so that nothing is left of
-/// what was before once it is lifted.
+/// Everything follows from the two rows. A block clears both sides' ``ContactRow/wants``, so that nothing of the
+/// relation returns when it ends.
 package struct ContactPair: Sendable, Hashable {
-    /// Of the one who acts.
+    /// The row of the acting account.
     package var own: ContactRow
-    /// Of the other.
+    /// The row of the other account.
     package var other: ContactRow
 
     package init(own: ContactRow = ContactRow(), other: ContactRow = ContactRow()) {
@@ -28,7 +28,7 @@ package struct ContactPair: Sendable, Hashable {
         self.other = other
     }
 
-    /// As the one who acts sees it; nil: they have nothing to do with each other, or only the other blocks.
+    /// The relation as the acting account sees it; nil if there is none, or only the other blocks.
     package var state: ContactState? {
         if own.blocks { return .blocked }
         switch (own.wants, other.wants) {
@@ -39,10 +39,11 @@ package struct ContactPair: Sendable, Hashable {
         }
     }
 
-    /// Applies what the one who acts does.
+    /// Applies an action of the acting account.
     ///
-    /// - Returns: what the other is to be told; nil if nothing changed for it.
-    /// - Throws: `.forbidden` (the other blocks, or one blocks the other oneself), `.notFound` (nothing to answer or end).
+    /// - Returns: the event for the other account; nil if nothing changed for it.
+    /// - Throws: `.forbidden` (the other blocks, or the acting account blocks the other), `.notFound` (nothing to
+    ///   answer or end).
     package mutating func apply(_ command: ContactCommand) throws(HermesError) -> ContactEvent.Kind? {
         switch command {
         case .request: try request()
@@ -105,7 +106,7 @@ package struct ContactPair: Sendable, Hashable {
         }
     }
 
-    /// What the other is to be told if the account of the one who acts is deleted; nil if it has nothing to do with it.
+    /// The event for the other account when the acting account is deleted; nil if they have no relation.
     package var farewell: ContactEvent.Kind? {
         switch state {
         case .accepted, .requested: .removed
@@ -131,9 +132,9 @@ package struct ContactPair: Sendable, Hashable {
         return nil
     }
 
-    /// Also what a blocked sender of a message is told.
+    /// Also the error for a blocked sender of a message.
     package static let blockedByOther = HermesError(.forbidden, "this account does not accept anything from you")
-    /// What a stranger is told where only contacts may write.
+    /// The error for a stranger where only contacts may write.
     package static let notAContact = HermesError(.forbidden, "only contacts can write to each other here; ask first")
     private static let noRequest = HermesError(.notFound, "this account has not asked to be a contact")
 }

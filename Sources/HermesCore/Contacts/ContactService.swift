@@ -3,9 +3,9 @@
 
 import Synchronization
 
-/// Requests, answers, blocks and lists of contacts. Safe to call from anywhere.
+/// Requests, answers, blocks and contact lists. Thread-safe.
 ///
-/// Changes go through the same committer as messages: what was acknowledged holds for every message that is sent after.
+/// Changes go through the same committer as messages: an acknowledged change applies to every message sent after it.
 ///
 /// State: a `Mutex` around the allowances; nothing is called under it.
 package final class ContactService: Sendable {
@@ -29,15 +29,15 @@ package final class ContactService: Sendable {
         allowance = Mutex(AccountAllowance(perHour: requestsPerHour))
     }
 
-    /// Does something about another account; the other is told where it concerns it.
+    /// Applies an action to another account, and tells that account if it is concerned.
     ///
     /// - Parameters:
-    ///   - command: what to do.
-    ///   - peer: the other.
-    ///   - message: goes with a request or an answer, at most ``ContactEvent/maxMessageBytes``.
-    ///   - principal: who does it.
-    /// - Throws: `.notFound` (no such account, nothing to answer or end), `.forbidden`, `.invalidArgument`, `.rateLimited`
-    ///   (too many requests), and what the store and the committer throw.
+    ///   - command: the action.
+    ///   - peer: the other account.
+    ///   - message: the text of a request or an answer, at most ``ContactEvent/maxMessageBytes``.
+    ///   - principal: the acting account.
+    /// - Throws: `.notFound` (no such account, nothing to answer or end), `.forbidden`, `.invalidArgument`,
+    ///   `.rateLimited` (too many requests), and the errors of the store and the committer.
     package func apply(
         _ command: ContactCommand,
         to peer: UserID,
@@ -63,7 +63,7 @@ package final class ContactService: Sendable {
         if command == .block { sessions.hide(principal.user, from: peer) }
     }
 
-    /// One's contacts and what may become some, ascending by id.
+    /// The contacts, requests and blocks of an account, ascending by id.
     package func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact] {
         try await store.contacts(of: user, after: after, limit: min(max(1, limit), StoreSettings.maxPageEntries))
     }
@@ -80,16 +80,16 @@ package final class ContactService: Sendable {
         return next.map { $0.account.id == peer && $0.state == .accepted } ?? false
     }
 
-    /// Those among `users` who are connected, as far as `viewer` may know: who blocks it never is.
+    /// The connected accounts among `users` that `viewer` may see: an account that blocks it never counts as connected.
     package func online(among users: [UserID], for viewer: UserID) async throws(HermesError) -> Set<UserID> {
         let online = Set(users.filter { sessions.isOnline($0) })
         guard !online.isEmpty else { return [] }
         return online.subtracting(try await store.blockers(of: viewer, among: Array(online)))
     }
 
-    /// From now on an attachment is told when these come and go, but for those who block its user.
+    /// Tells an attachment from now on when these accounts come and go, except for those that block its user.
     ///
-    /// - Returns: those of them who are connected, as far as it may know.
+    /// - Returns: the connected ones that it may see.
     package func watch(_ users: [UserID], by attachment: any Attachment) async throws(HermesError) -> Set<UserID> {
         let viewer = attachment.principal.user
         let blockers = try await store.blockers(of: viewer, among: users)
@@ -102,9 +102,9 @@ package final class ContactService: Sendable {
         return Set(online).subtracting(late)
     }
 
-    /// A page of those who both agreed, ascending by id.
+    /// A page of the contacts on which both agreed, ascending by id.
     ///
-    /// - Parameter skipped: how many to leave out at the start.
+    /// - Parameter skipped: the number to skip at the start.
     package func accepted(of user: UserID, skipped: Int, limit: Int) async throws(HermesError) -> [Contact] {
         var found: [Contact] = []
         var left = max(0, skipped)

@@ -2,20 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Messenger {
-    /// Tells the devices of `peer` something of `user`'s that matters only now; nobody is told who blocks `user`.
+    /// Sends an ephemeral event of `user` to the devices of `peer`, unless `peer` blocks `user`.
     ///
-    /// - Returns: how many devices were told.
+    /// - Returns: the number of devices that got it.
     /// - Throws: `.storageUnavailable`.
     package func tell(_ peer: UserID, _ event: EphemeralEvent, from user: UserID) async throws(HermesError) -> Int {
         try await contacts.isBlocked(user, by: peer) ? 0 : sessions.notify(peer, event)
     }
 
-    /// The same for what only contacts may tell each other, as signals are: they make telephones ring and hold addresses.
-    /// One's own other devices are told, too.
+    /// Sends an ephemeral event that only contacts may send, such as a signal: signals make telephones ring and contain
+    /// addresses. An account may
+    /// also send one to its own other devices.
     ///
-    /// - Returns: how many devices were told.
-    /// - Throws: `.forbidden` unless the two are contacts, which does not say whether `peer` blocks `user`, or is there;
-    ///   `.storageUnavailable`.
+    /// - Returns: the number of devices that got it.
+    /// - Throws: `.forbidden` unless the two are contacts; the error does not reveal whether `peer` blocks `user`, or
+    ///   exists; `.storageUnavailable`.
     package func tellContact(
         _ peer: UserID,
         _ event: EphemeralEvent,
@@ -25,7 +26,7 @@ extension Messenger {
         return sessions.notify(peer, event)
     }
 
-    /// - Throws: `.forbidden` unless the two are contacts or one and the same; `.storageUnavailable`.
+    /// - Throws: `.forbidden` unless the two are contacts or the same account; `.storageUnavailable`.
     package func checkLink(_ user: UserID, _ peer: UserID) async throws(HermesError) {
         if user == peer { return }
         guard try await contacts.areContacts(user, peer) else {

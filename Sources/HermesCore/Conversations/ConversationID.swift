@@ -11,26 +11,26 @@ package struct GroupID: RawRepresentable, Hashable, Sendable {
     }
 }
 
-/// What messages are addressed to and numbered within.
+/// The place that messages are addressed to and numbered in.
 package enum ConversationID: Hashable, Sendable {
-    /// 1:1; the lower id comes first, so that both sides name the same conversation. Made by ``direct(between:and:)``.
+    /// 1:1; the lower id comes first, so that both sides use the same value. Made by ``direct(between:and:)``.
     case direct(UserID, UserID)
     case group(GroupID)
 
-    /// The conversation of two users, in whichever order; of a user with itself if they are the same.
+    /// The conversation of two users in either order, or of a user with itself.
     package static func direct(between one: UserID, and other: UserID) -> ConversationID {
         one < other ? .direct(one, other) : .direct(other, one)
     }
 
-    /// The other side of a 1:1 conversation as `user` sees it; nil for groups and for strangers to it.
+    /// The other side of a 1:1 conversation as `user` sees it; nil for groups and for outsiders.
     package func peer(of user: UserID) -> UserID? {
         guard case .direct(let low, let high) = self else { return nil }
         if user == low { return high }
         return user == high ? low : nil
     }
 
-    /// Whom a reader's mark concerns beside the reader: the other of a 1:1 conversation; nil for a group and for a
-    /// conversation with oneself.
+    /// The account, beside the reader, that gets a read mark: the other side of a 1:1 conversation; nil for a group and
+    /// for a conversation with oneself.
     ///
     /// - Throws: `.forbidden` if the reader is neither of the two.
     package func reader(_ user: UserID) throws(HermesError) -> UserID? {

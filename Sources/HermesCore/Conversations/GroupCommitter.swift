@@ -3,21 +3,21 @@
 
 import Synchronization
 
-/// Groups what many connections want to have stored into one commit of the ``MessageStore``.
+/// Groups the write operations of many connections into one commit of the ``MessageStore``.
 ///
-/// One thread of its own takes everything that waits, commits it, completes the operations in order and delivers to the
-/// attachments, one call for each attachment and batch.
+/// One thread of its own takes all waiting operations, commits them, completes them in order and delivers to the
+/// attachments, with one call for each attachment and batch.
 ///
 /// State: a ``CommitQueue``.
 package final class GroupCommitter: Sendable {
-    /// Who is told what became of an operation. Called on the committer's thread, or on the caller's if refused at once.
+    /// The receiver of an operation's outcome. Called on the committer's thread, or on the caller's if refused at once.
     enum Completion: Sendable {
         case receipt(@Sendable (Result<SendReceipt, HermesError>) -> Void)
         case done(@Sendable (Result<Void, HermesError>) -> Void)
         case group(@Sendable (Result<Group, HermesError>) -> Void)
         case push(@Sendable (Result<PushOutcome, HermesError>) -> Void)
         case device(@Sendable (Result<Device, HermesError>) -> Void)
-        /// Whether the account is deleted for good.
+        /// Whether the account's deletion is complete.
         case deletion(@Sendable (Result<Bool, HermesError>) -> Void)
 
         func fail(_ error: HermesError) {
@@ -33,15 +33,15 @@ package final class GroupCommitter: Sendable {
     }
 
     package struct Limits: Sendable, Hashable {
-        /// How many operations may wait before `.overloaded`.
+        /// The number of waiting operations before `.overloaded`.
         package var maxWaiting: Int
-        /// How many bytes they may hold, all together.
+        /// The bytes of all waiting operations.
         package var maxWaitingBytes: Int
-        /// How many operations one commit holds at most.
+        /// The most operations in one commit.
         package var maxBatch: Int
-        /// How many bytes: what comes behind them waits for the next commit.
+        /// The most bytes in one commit; further operations wait for the next.
         package var maxBatchBytes: Int
-        /// How long acknowledgements wait for operations to ride along with.
+        /// How long acknowledgements wait for operations that they can share a commit with.
         package var acknowledgementDelay: Duration
 
         package init(
@@ -59,14 +59,14 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// What was done so far.
+    /// Counts since the start.
     package struct Statistics: Sendable, Hashable {
         package internal(set) var batches: UInt64 = 0
         package internal(set) var operations: UInt64 = 0
         package internal(set) var failedBatches: UInt64 = 0
-        /// How many operations wait or are being committed now.
+        /// The number of operations that wait or are being committed.
         package internal(set) var waiting = 0
-        /// The bytes that these hold, about.
+        /// Their approximate bytes.
         package internal(set) var waitingBytes = 0
     }
 
@@ -97,9 +97,9 @@ package final class GroupCommitter: Sendable {
     private let limits: Limits
     private let queue: Queue
     private let acknowledgementCounter = Atomic<UInt64>(0)
-    /// How many commits had acknowledgements in them.
+    /// The number of commits with acknowledgements.
     var acknowledgementCommits: UInt64 { acknowledgementCounter.load(ordering: .acquiring) }
-    /// Told of everything that is committed and acknowledged.
+    /// Observes everything that is committed and acknowledged.
     let watch = DeliveryWatch()
 
     /// Creates the committer and starts its thread, which ends with ``shutdown()``.
@@ -117,10 +117,10 @@ package final class GroupCommitter: Sendable {
         queue.start(named: "hermes-commit") { [self] batch, acknowledgements in commit(batch, acknowledgements) }
     }
 
-    /// What was done so far.
+    /// Counts since the start.
     package var statistics: Statistics { queue.statistics }
 
-    /// Has an operation committed; operations are committed and completed in the order of the calls.
+    /// Submits an operation; operations are committed and completed in the order of the calls.
     func submit(_ operation: WriteOperation, _ completion: Completion) {
         do throws(HermesError) {
             try queue.submit(Pending(operation: operation, completion: completion), bytes: Self.bytes(operation))
@@ -129,7 +129,7 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// What an operation holds in memory, about.
+    /// The approximate memory of an operation, in bytes.
     private static func bytes(_ operation: WriteOperation) -> Int {
         switch operation {
         case .append(let message): 512 + message.draft.content.bytes.count + 8 * message.recipients.count
@@ -138,7 +138,7 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// Notes how far a device has come; committed with what comes next, or after a short while.
+    /// Notes the cursor of a device; committed with the next operation, or after a short while.
     func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
         watch.acknowledged(user, device, upTo: seq)
         let key = DeviceKey(user: user, device: device)
@@ -154,14 +154,15 @@ package final class GroupCommitter: Sendable {
         }
     }
 
-    /// How far a device has come by what is not in the store yet; nil if all of it is there.
+    /// The cursor of a device that is not in the store yet; nil if there is none.
     func acknowledged(_ user: UserID, _ device: DeviceID) -> UInt64? {
         let key = DeviceKey(user: user, device: device)
         // The newer one is the higher one.
         return queue.withRiders { waiting, inProgress in waiting.seqs[key] ?? inProgress.seqs[key] }
     }
 
-    /// Commits everything that waits, then refuses what comes with `.shuttingDown`. Returns when the thread has ended.
+    /// Commits everything that waits, then refuses further operations with `.shuttingDown`. Returns when the thread has
+    /// ended.
     package func shutdown() async { await queue.shutdown() }
 
     // MARK: The thread
@@ -202,7 +203,7 @@ package final class GroupCommitter: Sendable {
         watch.committed(deliveries)
     }
 
-    /// Tells the caller; returns what is to be delivered.
+    /// Calls the completion; returns the deliveries.
     private static func complete(_ completion: Completion, _ outcome: WriteOutcome) -> [InboxDelivery] {
         switch (completion, outcome) {
         case (_, .refused(let error)):

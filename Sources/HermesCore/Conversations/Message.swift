@@ -1,21 +1,21 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a message says. Opaque to the core, which passes, limits and stores it: the bytes are the canonical encoding
-/// of the content (`hermes.v1.Content`), written and read by the gateways' translations.
+/// The content of a message. Opaque to the core, which passes, limits and stores it: the canonical encoding of
+/// `hermes.v1.Content`, written and read by the gateways' translations.
 package struct MessageContent: Sendable, Hashable {
     package var bytes: [UInt8]
 
     package init(bytes: [UInt8]) { self.bytes = bytes }
 }
 
-/// A message that is to be sent.
+/// A message to be sent.
 package struct MessageDraft: Sendable, Hashable {
     package var conversation: ConversationID
     /// Makes sending again safe: unique per sender, 1 to 64 bytes. Nil: every send is a new message.
     package var clientID: String?
     package var content: MessageContent
-    /// Not delivered any more after this; nil: the server's retention.
+    /// The time after which it is not delivered; nil: the server's retention.
     package var expiresAfter: Duration?
 
     package init(
@@ -39,10 +39,10 @@ package struct Message: Sendable, Hashable {
     package let conversationSeq: UInt64
     package let sender: UserID
     package let senderName: String
-    /// The device it was sent from; its own echo is not written back to that device.
+    /// The sending device, which does not get its own message back.
     package let senderDevice: DeviceID?
     package let clientID: String?
-    /// Empty once recalled.
+    /// The content; empty once recalled.
     package var content: MessageContent
     package let sentAt: Timestamp
     package let expiresAt: Timestamp
@@ -75,7 +75,7 @@ package struct Message: Sendable, Hashable {
     }
 }
 
-/// What the sender gets once its message is committed.
+/// The sender's result of a committed message.
 package struct SendReceipt: Sendable, Hashable {
     package let messageID: MessageID
     package let clientID: String?
@@ -83,9 +83,9 @@ package struct SendReceipt: Sendable, Hashable {
     /// The seq of the entry in the sender's own inbox.
     package let inboxSeq: UInt64
     package let sentAt: Timestamp
-    /// True if this client id had been committed before; nothing was sent a second time.
+    /// Whether this client id had been committed before, so that nothing was sent.
     package let isDuplicate: Bool
-    /// How many inboxes got it, as far as that is known: what the message cost.
+    /// The number of inboxes that got it, as far as known: the cost of the message.
     package var recipientCount = 1
 
     package init(

@@ -3,7 +3,7 @@
 
 /// The id of a message: 16 bytes, sortable by time and unguessable.
 ///
-/// 48 bits of milliseconds, then 80 random bits. As text: 26 characters of Crockford's base 32, as a ULID is written.
+/// 48 bits of milliseconds, then 80 random bits. As text: 26 characters of Crockford's base 32, like a ULID.
 package struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let high: UInt64
     package let low: UInt64
@@ -45,7 +45,7 @@ package struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertibl
         }
     }
 
-    /// When it was made, as far as the clock was right.
+    /// The time of its creation, if the clock was right.
     package var timestamp: Timestamp { Timestamp(rawValue: Int64(high >> 16)) }
 
     package var description: String {
@@ -71,14 +71,14 @@ package struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertibl
     }
 }
 
-/// Makes message ids that grow, also within one millisecond and when the clock goes back. Owner: whoever holds it.
+/// Generates growing message ids, even within one millisecond and when the clock goes back. Owner: its holder.
 package struct MessageIDGenerator: Sendable {
     private var last = MessageID(high: 0, low: 0)
     private var random = SystemRandomNumberGenerator()
 
     package init() {}
 
-    /// The next id.
+    /// Returns the next id.
     package mutating func next(now: Timestamp) -> MessageID {
         let milliseconds = UInt64(max(0, now.rawValue)) & 0xFFFF_FFFF_FFFF
         if milliseconds > last.high >> 16 {

@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// Sends, acknowledges and reads messages. Safe to call from anywhere.
+/// Sends, acknowledges and reads messages. Thread-safe.
 ///
-/// The hot calls take a completion instead of being `async`: thousands of them are grouped into one commit and
-/// completed together, without a task each. Completions run on the committer's thread (or at once, on the caller's, if the
-/// call is refused) and must not block; a gateway posts the result to its loop's mailbox. Operations of one caller are
+/// The hot calls take a completion instead of being `async`: thousands of them share one commit and are completed
+/// together, without a task each. Completions run on the committer's thread, or at once on the caller's if the call is
+/// refused. They must not block; a gateway posts the result to its loop's mailbox. Operations of one caller are
 /// committed and completed in the order of its calls.
 package final class MessageService: Sendable {
     /// The longest client id, in bytes.
@@ -19,7 +19,7 @@ package final class MessageService: Sendable {
     private let social: any SocialStore
     private let time: any TimeSource
     private let settings: MessageSettings
-    /// Also what contacts and groups change through, so that there is one order of everything.
+    /// The committer, which contacts and groups share, so that all changes have one order.
     let committer: GroupCommitter
     private let reads: ReadGate
     private let ids = Mutex(MessageIDGenerator())
@@ -40,10 +40,10 @@ package final class MessageService: Sendable {
         reads = ReadGate(maxRunning: settings.maxConcurrentReads, maxWaiting: settings.maxWaitingReads)
     }
 
-    /// Commits what waits and refuses what comes.
+    /// Commits waiting operations and refuses further ones.
     package func shutdown() async { await committer.shutdown() }
 
-    /// What the group commit did so far.
+    /// The committer's counts since the start.
     package var statistics: GroupCommitter.Statistics { committer.statistics }
 
     // MARK: Writing
@@ -51,8 +51,8 @@ package final class MessageService: Sendable {
     /// Validates the draft, commits it and delivers it to all attached devices of all recipients.
     ///
     /// - Parameters:
-    ///   - draft: what to send.
-    ///   - sender: who sends it.
+    ///   - draft: the message.
+    ///   - sender: the sender.
     ///   - completion: called exactly once. Success means committed. Errors: `.invalidArgument`, `.notFound`,
     ///     `.forbidden`, `.clientIDConflict`, `.tooLarge`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func send(
@@ -68,15 +68,15 @@ package final class MessageService: Sendable {
         }
     }
 
-    /// Moves the device's cursor. Lazily and coalesced: losing one costs a repetition, never a loss.
+    /// Moves the device's cursor. Lazy and coalesced: a lost one causes a repetition, never a loss.
     package func acknowledge(_ principal: Principal, upTo seq: UInt64) {
         guard seq > 0 else { return }
         committer.acknowledge(principal.user, principal.device, upTo: Self.storable(seq))
     }
 
-    /// Marks messages as read, for the peer of a 1:1 conversation and for the reader's own other devices. In a group the
-    /// others are not told: every member's marks in every member's inbox would outnumber the messages by far. Nor is one
-    /// who blocks the reader, or is blocked. A mark that is not ahead of the last one tells nobody anything.
+    /// Marks messages as read, for the peer of a 1:1 conversation and for the reader's own other devices. In a group
+    /// the other members are not told, because the marks would far outnumber the messages. A peer that blocks the
+    /// reader, or is blocked, is not told. A mark that is not ahead of the last one has no effect.
     package func markRead(
         _ conversation: ConversationID,
         upTo seq: UInt64,
@@ -92,7 +92,7 @@ package final class MessageService: Sendable {
         }
     }
 
-    /// Takes back a message of one's own.
+    /// Recalls one of the sender's own messages.
     package func recall(
         _ id: MessageID,
         in conversation: ConversationID,
@@ -108,7 +108,7 @@ package final class MessageService: Sendable {
         }
     }
 
-    /// How far a device has come by acknowledgements that are still on their way into the store; 0 if there are none.
+    /// A device's acknowledgement that is not in the store yet; 0 if there is none.
     func acknowledged(_ user: UserID, _ device: DeviceID) -> UInt64 { committer.acknowledged(user, device) ?? 0 }
 
     // MARK: Reading
@@ -138,7 +138,7 @@ package final class MessageService: Sendable {
         }
     }
 
-    /// Where a user's inbox stands.
+    /// The position of a user's inbox.
     package func position(of user: UserID) async throws(HermesError) -> InboxPosition {
         try await store.position(of: user)
     }
@@ -184,8 +184,8 @@ package final class MessageService: Sendable {
         )
     }
 
-    /// Who gets an entry, the one who asks first; also the check that it takes part. Empty for a group: who is in it is
-    /// decided when it is committed, in one order with the changes of its members.
+    /// The accounts that get an entry, the sender first; also checks that the sender takes part. Empty for a group: the
+    /// commit decides, in one order with the changes of members.
     private func recipients(of conversation: ConversationID, for user: UserID) throws(HermesError) -> [UserID] {
         switch conversation {
         case .group:
@@ -198,6 +198,6 @@ package final class MessageService: Sendable {
         }
     }
 
-    /// Stores count in signed 64 bits; no seq ever comes near.
+    /// Limits a seq to the signed 64 bits of stores; no real seq comes near.
     private static func storable(_ seq: UInt64) -> UInt64 { min(seq, UInt64(Int64.max)) }
 }

@@ -7,19 +7,19 @@ package struct MessageSettings: Sendable, Hashable {
     package var maxContentBytes: Int
     /// How long a message waits for devices that do not fetch it.
     package var retention: Duration
-    /// How long after it was sent a message can be recalled.
+    /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
-    /// Whether only contacts may write to each other; else strangers may, too.
+    /// Whether only contacts may write to each other; otherwise strangers may too.
     package var contactsOnly: Bool
-    /// How many accounts one account may ask to be contacts in an hour.
+    /// The number of contact requests of one account in an hour.
     package var contactRequestsPerHour: Int
-    /// How many entries one account may put into inboxes in an hour by creating and changing groups.
+    /// The number of inbox entries that one account may cause in an hour by creating and changing groups.
     package var groupEntriesPerHour: Int
     /// The limits of the group commit.
     package var commit: GroupCommitter.Limits
-    /// How many reads of the store run at once.
+    /// The number of store reads at once.
     package var maxConcurrentReads: Int
-    /// How many more may wait before `.overloaded`.
+    /// The number of waiting reads before `.overloaded`.
     package var maxWaitingReads: Int
 
     package init(

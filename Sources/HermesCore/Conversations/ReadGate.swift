@@ -22,7 +22,7 @@ final class ReadGate: Sendable {
         self.maxWaiting = max(0, maxWaiting)
     }
 
-    /// - Returns: false if too much waits already; then the read will not run.
+    /// - Returns: false if too many reads wait already; this one then does not run.
     func run(_ read: @escaping @Sendable () async -> Void) -> Bool {
         let (isAccepted, mustStart) = state.withLock { state in
             if state.running < maxRunning {

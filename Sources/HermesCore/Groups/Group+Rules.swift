@@ -3,16 +3,16 @@
 
 /// The rules of groups. Pure; the stores apply them inside a commit.
 extension Group {
-    /// What a command makes of a group.
+    /// The result of a command on a group.
     package struct Outcome: Sendable, Hashable {
-        /// After the change; without members once dissolved.
+        /// The group after the change; without members once dissolved.
         package let group: Group
         package let isDissolved: Bool
-        /// What to tell whom, in order.
+        /// The notices to deliver, in order.
         package let notices: [Notice]
     }
 
-    /// An event and whose inboxes it goes to.
+    /// An event and the accounts whose inboxes get it.
     package struct Notice: Sendable, Hashable {
         package let event: GroupEvent
         package let recipients: [UserID]
@@ -40,9 +40,9 @@ extension Group {
         )
     }
 
-    /// Who gets a message of `sender`: the sender first, then all others.
+    /// The recipients of a message of `sender`: the sender first, then all others.
     ///
-    /// - Throws: `.forbidden` for those who are not in it, or muted.
+    /// - Throws: `.forbidden` for a sender who is not a member, or is muted.
     package func recipients(ofMessageFrom sender: UserID, now: Timestamp) throws(HermesError) -> [UserID] {
         let member = try check(sender, is: .member)
         if member.role < .administrator {
@@ -150,8 +150,8 @@ extension Group {
         return outcome(group, [(.membersRemoved, [user], [user])], by: user)
     }
 
-    /// A member whose account is deleted goes without being asked. An owner's group goes to an administrator, or else to a
-    /// member, the one with the lowest number; a group without anybody else is dissolved.
+    /// Removes a member whose account is deleted. An owner's group goes to an administrator, or else to a member, the
+    /// one with the lowest number; without other members it is dissolved.
     package func abandoned(by user: UserID) -> Outcome {
         var group = self
         group.remove(user)
@@ -209,6 +209,6 @@ extension Group {
         throw HermesError(.tooLarge, "a group has at most \(maxMembers) members")
     }
 
-    /// The same for groups that do not exist: who is not in one learns nothing about it.
+    /// The same error as for a group that does not exist, so that outsiders learn nothing.
     package static let notAMember = HermesError(.forbidden, "you are not a member of this group")
 }

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a member of a group may do; each role may do what those below it may.
+/// The role of a member; each role includes the rights of those below it.
 package enum GroupRole: UInt8, Sendable, Hashable, Comparable, CaseIterable {
-    /// Talks.
+    /// May send messages.
     case member = 1
     /// Adds, removes and mutes members and changes the group.
     case administrator = 2
@@ -17,7 +17,7 @@ package enum GroupRole: UInt8, Sendable, Hashable, Comparable, CaseIterable {
 package struct GroupMember: Sendable, Hashable {
     package let user: UserID
     package var role: GroupRole
-    /// May not talk before this moment; 0: may talk.
+    /// The member may not send messages before this time; 0: not muted.
     package var mutedUntil: Timestamp
 
     package init(user: UserID, role: GroupRole = .member, mutedUntil: Timestamp = Timestamp(rawValue: 0)) {
@@ -34,7 +34,7 @@ package struct GroupSummary: Sendable, Hashable {
     package var name: String
     /// At most ``Account/maxAvatarURLBytes``.
     package var avatarURL: String
-    /// Nobody but the owner and administrators may talk.
+    /// Whether only the owner and administrators may send messages.
     package var isMuted: Bool
     package var memberCount: Int
     package let createdAt: Timestamp
@@ -56,14 +56,14 @@ package struct GroupSummary: Sendable, Hashable {
     }
 }
 
-/// A group with its members. What may be done to it: `Group+Rules.swift`.
+/// A group with its members. `Group+Rules.swift` holds the rules.
 package struct Group: Sendable, Hashable {
-    /// Without `memberCount`'s doubt: it is kept in step with ``members``.
+    /// The summary; its `memberCount` always matches ``members``.
     package private(set) var summary: GroupSummary
     /// Ascending by user, each once.
     package private(set) var members: [GroupMember]
 
-    /// A message to a group is one pointer in each member's inbox, hence the bound.
+    /// A message to a group takes one pointer in each member's inbox, hence the limit.
     package static let maxMembers = 500
     /// The longest name, in characters.
     package static let maxNameCharacters = 64
@@ -81,7 +81,7 @@ package struct Group: Sendable, Hashable {
     /// All members, ascending.
     package var users: [UserID] { members.map(\.user) }
 
-    /// The member's place; nil: not one.
+    /// The member's index; nil if not a member.
     package func index(of user: UserID) -> Int? {
         var low = 0
         var high = members.count
@@ -92,7 +92,7 @@ package struct Group: Sendable, Hashable {
         return low < members.count && members[low].user == user ? low : nil
     }
 
-    /// The member with this id; nil: not one.
+    /// The member with this id; nil if not a member.
     package func member(_ user: UserID) -> GroupMember? { index(of: user).map { members[$0] } }
 
     mutating func changeSummary(_ body: (inout GroupSummary) -> Void) { body(&summary) }

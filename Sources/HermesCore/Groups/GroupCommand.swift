@@ -1,16 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What somebody does with a group.
+/// An action on a group.
 package enum GroupCommand: Sendable, Hashable {
-    /// Creates one; the creator is its owner.
+    /// Creates a group, whose owner is the creator.
     case create(name: String, members: [UserID])
     case change(GroupID, GroupChange)
     case changeMembers(GroupID, MemberChanges)
     case leave(GroupID)
     case dissolve(GroupID)
 
-    /// Which group; nil: one that is not there yet.
+    /// The group; nil for one to be created.
     package var group: GroupID? {
         switch self {
         case .create: nil
@@ -18,7 +18,7 @@ package enum GroupCommand: Sendable, Hashable {
         }
     }
 
-    /// Who would come in.
+    /// The accounts to be added.
     package var added: [UserID] {
         switch self {
         case .create(_, let members): members
@@ -41,14 +41,14 @@ package struct GroupChange: Sendable, Hashable {
     }
 }
 
-/// Changes of a group's members, made together or not at all.
+/// Changes to a group's members, all or none.
 package struct MemberChanges: Sendable, Hashable {
-    /// Another role, or muting.
+    /// A change of role or mute.
     package struct Role: Sendable, Hashable {
         package let user: UserID
-        /// Nil: as it is.
+        /// The new role; nil: unchanged.
         package let role: GroupRole?
-        /// 0: may talk.
+        /// The new mute; 0: not muted.
         package let mutedUntil: Timestamp
 
         package init(user: UserID, role: GroupRole?, mutedUntil: Timestamp = Timestamp(rawValue: 0)) {
@@ -58,9 +58,9 @@ package struct MemberChanges: Sendable, Hashable {
         }
     }
 
-    /// Who comes in; who is in already stays as it is.
+    /// The accounts to add; existing members stay as they are.
     package var added: [UserID]
-    /// Who goes out; who is not in is passed over.
+    /// The members to remove; others are ignored.
     package var removed: [UserID]
     package var roles: [Role]
 
@@ -71,11 +71,11 @@ package struct MemberChanges: Sendable, Hashable {
     }
 }
 
-/// What members are told, as an entry of each one's inbox.
+/// A group event for each member's inbox.
 package struct GroupEvent: Sendable, Hashable {
     package enum Kind: UInt8, Sendable, Hashable {
         case created = 1
-        /// Name, picture or muting changed, or somebody's role.
+        /// The name, picture, muting or a member's role changed.
         case changed = 2
         case membersAdded = 3
         case membersRemoved = 4
@@ -83,11 +83,11 @@ package struct GroupEvent: Sendable, Hashable {
     }
 
     package let kind: Kind
-    /// As it is after the change.
+    /// The group after the change.
     package let group: GroupSummary
-    /// Who did it.
+    /// The account that made the change.
     package let by: UserID
-    /// Who was added or removed.
+    /// The added or removed accounts.
     package let users: [UserID]
 
     package init(kind: Kind, group: GroupSummary, by: UserID, users: [UserID] = []) {

@@ -3,9 +3,9 @@
 
 import Synchronization
 
-/// Creates, changes and lists groups. Safe to call from anywhere.
+/// Creates, changes and lists groups. Thread-safe.
 ///
-/// Changes go through the same committer as messages: who was removed cannot send once the removal was acknowledged.
+/// Changes go through the same committer as messages: a removed member cannot send once the removal was acknowledged.
 ///
 /// State: a `Mutex` around the allowances; nothing is called under it.
 package final class GroupService: Sendable {
@@ -21,12 +21,12 @@ package final class GroupService: Sendable {
         allowance = Mutex(AccountAllowance(perHour: entriesPerHour))
     }
 
-    /// Does something with a group; its members are told.
+    /// Applies an action to a group, and tells its members.
     ///
-    /// - Returns: the group after it, without members if it is gone.
+    /// - Returns: the group after it, without members if it is dissolved.
     /// - Throws: `.invalidArgument`, `.notFound` (no such account), `.forbidden` (not a member, the role does not allow
-    ///   it, or somebody who is to be added blocks the one who adds), `.tooLarge`, `.rateLimited`, and what the committer
-    ///   throws.
+    ///   it, or an account to be added blocks the adding one), `.tooLarge`, `.rateLimited`, and the errors of the
+    ///   committer.
     @discardableResult
     package func apply(_ command: GroupCommand, by principal: Principal) async throws(HermesError) -> Group {
         try Self.check(command)
@@ -45,7 +45,7 @@ package final class GroupService: Sendable {
         return group
     }
 
-    /// A group that `reader` is a member of, and its members' names.
+    /// A group that `reader` is a member of, with its members' names.
     ///
     /// - Throws: `.forbidden`, `.storageUnavailable`.
     package func group(
@@ -56,13 +56,13 @@ package final class GroupService: Sendable {
         return (group, try await store.names(of: group.users))
     }
 
-    /// The others in a group, for what is told to those who are connected alone.
+    /// The other members of a group, for ephemeral events.
     package func others(in id: GroupID, than user: UserID) async throws(HermesError) -> [UserID] {
         guard let group = try await store.group(id), group.member(user) != nil else { throw Group.notAMember }
         return group.users.filter { $0 != user }
     }
 
-    /// The groups that a user is in, ascending by id.
+    /// The groups of a user, ascending by id.
     package func groups(of user: UserID, after id: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary] {
         try await store.groups(of: user, after: id, limit: min(max(1, limit), StoreSettings.maxPageEntries))
     }

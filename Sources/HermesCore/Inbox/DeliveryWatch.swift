@@ -3,22 +3,22 @@
 
 import Synchronization
 
-/// Learns of everything that is committed to inboxes and of what devices take out of them.
+/// Observes everything that is committed to inboxes, and what devices acknowledge.
 package protocol DeliveryObserver: Sendable {
     /// Entries were committed, ascending for each user. Called on the committer's thread; must not block.
     func committed(_ entries: [UserID: [InboxEntry]])
 
-    /// A device has everything up to `seq`. Called on event loops; must not block.
+    /// A device has acknowledged everything up to `seq`. Called on event loops; must not block.
     func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64)
 }
 
-/// The place where one observer stands; costs a lock for each batch while there is none.
+/// Holds one observer; without one it costs a lock per batch.
 ///
 /// State: a `Mutex`; the observer is called outside of it.
 package final class DeliveryWatch: Sendable {
     private let observer = Mutex<(any DeliveryObserver)?>(nil)
 
-    /// Lets an observer stand here from now on, in the place of any other.
+    /// Sets the observer; it replaces an earlier one.
     package func install(_ observer: any DeliveryObserver) { self.observer.withLock { $0 = observer } }
 
     func committed(_ entries: [UserID: [InboxEntry]]) {

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// One entry of a user's inbox. Seqs are contiguous per user from 1, so that gaps and duplicates show by arithmetic.
+/// One entry of a user's inbox. Seqs are contiguous per user from 1, so gaps and duplicates are visible in them.
 package struct InboxEntry: Sendable, Hashable {
     package let seq: UInt64
     package let committedAt: Timestamp
@@ -13,37 +13,37 @@ package struct InboxEntry: Sendable, Hashable {
         self.event = event
     }
 
-    /// The last seq that the entry stands for: its own, or the end of a hole.
+    /// The last seq that the entry covers: its own, or the end of a hole.
     package var lastSeq: UInt64 {
         guard case .expired(let through) = event else { return seq }
         return max(seq, through)
     }
 }
 
-/// What can stand in an inbox.
+/// The content of an inbox entry.
 package enum InboxEvent: Sendable, Hashable {
-    /// To the user, or by the user itself (for its other devices).
+    /// A message to the user, or from the user (for its other devices).
     case message(Message)
     /// `by` has read all messages of the conversation up to this conversation seq.
     case readMark(ConversationID, by: UserID, upTo: UInt64)
     case recalled(ConversationID, MessageID, conversationSeq: UInt64, by: UserID)
-    /// Somebody asked, answered or ended being a contact.
+    /// A contact request, its answer or its end.
     case contact(ContactEvent)
     /// A group changed.
     case group(GroupEvent)
-    /// A back end posted a notification.
+    /// A push from a back end.
     case push(Push)
-    /// This entry and all up to `through` are no longer stored: nothing to fetch. Its `committedAt` is 0: unknown.
+    /// This entry and all up to `through` are no longer stored. Its `committedAt` is 0: unknown.
     case expired(through: UInt64)
 }
 
-/// Where an inbox stands.
+/// The position of an inbox.
 package struct InboxPosition: Sendable, Hashable {
-    /// Changes only if the store was lost: seqs of another epoch mean nothing.
+    /// Changes only if the store was lost: seqs of another epoch are meaningless.
     package let epoch: UInt64
-    /// The newest seq; 0 if there never was an entry.
+    /// The newest seq; 0 before the first entry.
     package let head: UInt64
-    /// The oldest seq that is still stored; `head + 1` if none is.
+    /// The oldest stored seq; `head + 1` if none is stored.
     package let oldest: UInt64
 
     package init(epoch: UInt64, head: UInt64, oldest: UInt64) {
@@ -53,7 +53,7 @@ package struct InboxPosition: Sendable, Hashable {
     }
 }
 
-/// A run of entries, and where the inbox stood when they were read.
+/// A run of entries, and the position of the inbox when they were read.
 package struct InboxPage: Sendable, Hashable {
     /// Contiguous and ascending; a hole in the store (expired entries) is one ``InboxEvent/expired(through:)`` entry.
     package let entries: [InboxEntry]
@@ -66,15 +66,15 @@ package struct InboxPage: Sendable, Hashable {
 }
 
 extension InboxEntry {
-    /// Up to where nothing is stored, if the entry says that.
+    /// The end of the hole that the entry stands for; nil for other entries.
     fileprivate var hole: UInt64? {
         if case .expired(let through) = event { through } else { nil }
     }
 }
 
 extension InboxPage {
-    /// The page without messages and pushes whose time is up: they are not delivered any more, even if the store has not yet
-    /// purged them. Each run of them is one ``InboxEvent/expired(through:)`` entry.
+    /// The page without expired messages and pushes, which are not delivered even if the purge has not deleted them
+    /// yet. Each run of them is one ``InboxEvent/expired(through:)`` entry.
     package func withoutExpired(at now: Timestamp) -> InboxPage {
         func isOver(_ entry: InboxEntry) -> Bool {
             switch entry.event {

@@ -1,45 +1,45 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What one connection is to write of its user's inbox: the arithmetic of its cursor. Pure; owner: the connection's
-/// handler, on its loop.
+/// Decides which entries of its user's inbox a connection writes: the arithmetic of its cursor. Pure; owner: the
+/// connection's handler, on its loop.
 ///
 /// Guarantees: entries are written in order, each once per connection, without a gap (a live entry that is not the next
-/// one makes it load); at most one load is outstanding; at most `window` entries are written and not acknowledged, beyond
-/// that they stay in the store until acknowledgements come. What the own device sent over this connection is not
-/// written back, but counted.
+/// one causes a load). At most one load is outstanding. At most `window` entries are written and not acknowledged;
+/// further ones stay in the store until acknowledgements arrive. Messages that the device sent over this connection are
+/// counted but not written back.
 ///
-/// How to use it: attach to the ``SessionRegistry`` first, then report ``Event/opened(after:head:)`` with what the login
-/// said, which always loads a first page (perhaps an empty one).
-/// Do what each action says; after ``Action/write(_:)`` report ``Event/writable`` or ``Event/unwritable``, which asks for
-/// what comes next; then ask ``takeAcknowledgement()`` and pass the answer to the ``MessageService``.
+/// Usage: attach to the ``SessionRegistry`` first. Then report ``Event/opened(after:head:)`` with the result of the
+/// login, which always loads a first page (perhaps an empty one). Carry out each action. After ``Action/write(_:)``
+/// report ``Event/writable`` or ``Event/unwritable``, which requests the next step. Then call ``takeAcknowledgement()``
+/// and pass the result to the ``MessageService``.
 package struct InboxFeed: Sendable {
     package enum Event: Sendable {
-        /// The device continues behind `after`; the inbox stands at `head`.
+        /// The device continues behind `after`; the inbox's head is `head`.
         case opened(after: UInt64, head: UInt64)
-        /// The load is done.
+        /// The load succeeded.
         case pageLoaded(InboxPage)
         /// The load failed. Report ``retryDue`` after a while.
         case pageFailed
-        /// The time to load again after a failure has come.
+        /// It is time to retry the load.
         case retryDue
         /// ``Attachment/inboxAdvanced(_:)``.
         case entriesCommitted([InboxEntry])
-        /// The connection's outbound queue is over its high-water mark.
+        /// The connection's outbound queue is above its high-water mark.
         case unwritable
         /// The queue is below the mark again.
         case writable
-        /// Of the last ``Action/write(_:)`` only the entries up to this one were written: the queue is too full for the
-        /// rest, which is to be handed out again once it is ``writable``.
+        /// Of the last ``Action/write(_:)`` only the entries up to this one were written, because the queue is full.
+        /// The rest is handed out again once it is ``writable``.
         case cutShort(after: UInt64)
-        /// The entries up to this one have left for the peer.
+        /// The entries up to this one have been sent.
         case written(upTo: UInt64)
-        /// The peer said that it has everything up to this seq. One that was never committed counts for nothing: it is of
-        /// an inbox that the store has lost.
+        /// The peer has acknowledged everything up to this seq. A seq that was never committed has no effect: it
+        /// belongs to an inbox that the store has lost.
         case acknowledged(upTo: UInt64)
-        /// A frame arrived from a peer that never acknowledges (IMPB): it counts as having what was written before.
+        /// A peer that never acknowledges (IMPB) sent a frame, which acknowledges everything written before.
         case peerSpoke
-        /// The peer wants everything behind this seq again.
+        /// The peer asks for everything behind this seq again.
         case synchronizeRequested(after: UInt64)
     }
 
@@ -58,35 +58,35 @@ package struct InboxFeed: Sendable {
     private var isOpen = false
     private var isWritable = true
     private var isLoading = false
-    /// The page on its way answers an older question.
+    /// Whether the page under way answers an outdated request.
     private var isPageStale = false
     private var mustWaitForRetry = false
     /// The newest seq known to be committed.
     package private(set) var head: UInt64 = 0
-    /// The inbox stood here when the connection opened: later entries of the own device were sent by this connection.
+    /// The head when the connection opened: this connection sent the device's later entries.
     private var headAtOpen: UInt64 = 0
-    /// Everything up to here was handed out in ``Action/write(_:)``, or skipped.
+    /// The last seq that was handed out in ``Action/write(_:)``, or skipped.
     package private(set) var written: UInt64 = 0
-    /// The newest one that was really written, not skipped.
+    /// The last seq that was written, not skipped.
     private var lastVisible: UInt64 = 0
-    /// Everything up to here has left for the peer.
+    /// The last seq that has been sent.
     private var completed: UInt64 = 0
-    /// The peer has everything up to here.
+    /// The last seq that the peer has.
     package private(set) var acknowledged: UInt64 = 0
     private var reported: UInt64 = 0
-    /// The peer acknowledged up to here, beyond what is known to be committed.
+    /// An acknowledgement beyond the known head.
     private var claimed: UInt64?
-    /// Whether the page on its way was asked for after that.
+    /// Whether the page under way was requested after that.
     private var isClaimAsked = false
-    /// The peer acknowledged what was never committed: it is not asked about again.
+    /// Whether the peer acknowledged a seq that was never committed; such a claim is not checked again.
     private var isClaimFalse = false
 
     /// Creates the feed of a connection.
     ///
     /// - Parameters:
-    ///   - principal: who the connection acts as.
-    ///   - window: how many entries may be written and not acknowledged.
-    ///   - pageSize: how many entries one load asks for at most.
+    ///   - principal: the connection's principal.
+    ///   - window: the number of entries that may be written and not acknowledged.
+    ///   - pageSize: the most entries of one load.
     package init(principal: Principal, window: Int = 1024, pageSize: Int = 256) {
         self.principal = principal
         self.window = UInt64(max(1, window))
@@ -96,7 +96,7 @@ package struct InboxFeed: Sendable {
     /// Whether everything that is committed was written.
     package var isLive: Bool { isOpen && !isLoading && written >= head }
 
-    /// What to do about an event.
+    /// Returns the action for an event.
     package mutating func handle(_ event: Event) -> Action {
         switch event {
         case .opened(let after, let head): open(after: after, head: head)
@@ -114,17 +114,17 @@ package struct InboxFeed: Sendable {
         }
     }
 
-    /// The seq to acknowledge for the device, if it has moved since this was asked last.
+    /// Returns the seq to acknowledge for the device, if it has moved since the last call.
     package mutating func takeAcknowledgement() -> UInt64? {
         guard isOpen, acknowledged > reported else { return nil }
         reported = acknowledged
         return acknowledged
     }
 
-    /// Of the last ``Action/write(_:)`` the entries behind this one were not written and never will be: the peer cannot
-    /// take them. They count as acknowledged once everything before them is. To be told after
-    /// ``Event/cutShort(after:)``, if that is to be told, and before ``Event/writable`` or ``Event/unwritable``; asks for
-    /// nothing by itself.
+    /// Of the last ``Action/write(_:)`` the entries behind this one were not written and never will be, because the
+    /// peer cannot take them. They count as acknowledged once everything before them is. Report this after
+    /// ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``; it causes no action
+    /// by itself.
     package mutating func leftOut(behind seq: UInt64) {
         lastVisible = min(lastVisible, max(seq, acknowledged))
         settleSkipped()
@@ -244,7 +244,8 @@ package struct InboxFeed: Sendable {
         settleSkipped()
     }
 
-    /// A page came: it says how far the inbox goes. What is committed may be with the peer before this hears of it.
+    /// Checks the claim against a page, which has the inbox's head. A peer may have a committed entry before this feed
+    /// hears of it.
     private mutating func settleClaim() {
         guard let seq = claimed else { return }
         if seq <= head {
@@ -288,7 +289,7 @@ package struct InboxFeed: Sendable {
         return visible.isEmpty ? next() : .write(visible)
     }
 
-    /// What was skipped counts as acknowledged once everything before it is.
+    /// Skipped entries count as acknowledged once everything before them is.
     private mutating func settleSkipped() {
         if acknowledged >= lastVisible { acknowledged = max(acknowledged, written) }
     }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Builds an ``InboxPage`` out of what a store finds, ascending: names the holes, keeps to the limits.
+/// Builds an ``InboxPage`` from a store's entries in ascending order: names the holes, keeps to the limits.
 package struct InboxPageBuilder {
     private var entries: [InboxEntry] = []
     private var last: UInt64
@@ -9,16 +9,16 @@ package struct InboxPageBuilder {
     private var bytes = 0
     private var isCut = false
 
-    /// - Parameter limit: as the caller asked; at most ``StoreSettings/maxPageEntries`` counts.
+    /// - Parameter limit: the caller's limit; at most ``StoreSettings/maxPageEntries``.
     package init(after seq: UInt64, limit: Int) {
         last = seq
         self.limit = min(max(limit, 0), StoreSettings.maxPageEntries)
     }
 
-    /// How many stored entries a page can hold at most.
+    /// The most stored entries that a page can hold.
     package var capacity: Int { limit }
 
-    /// Whether an entry of this seq still fits. Names the hole before it; from the first false on the page is full.
+    /// Whether an entry with this seq fits. Names the hole before it; after the first false the page is full.
     package mutating func hasRoom(before seq: UInt64) -> Bool {
         guard !isCut, seq > last, entries.count < limit, bytes < StoreSettings.maxPageBytes else {
             isCut = true
@@ -31,14 +31,14 @@ package struct InboxPageBuilder {
         return !isCut
     }
 
-    /// Appends an entry that ``hasRoom(before:)`` was true for.
+    /// Appends an entry for which ``hasRoom(before:)`` was true.
     package mutating func append(_ entry: InboxEntry, bytes: Int) {
         entries.append(entry)
         last = entry.seq
         self.bytes += bytes
     }
 
-    /// The page, once everything that is stored was offered or did not fit.
+    /// Returns the page, once every stored entry was offered or one did not fit.
     package consuming func finish(_ position: InboxPosition) -> InboxPage {
         if !isCut, entries.count < limit, last < position.head {
             appendHole(through: position.head)

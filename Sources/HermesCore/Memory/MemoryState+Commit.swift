@@ -104,9 +104,9 @@ extension MemoryState {
         return .appended(receipt(for: stored, isDuplicate: false, senderSeq: senderSeq), deliveries: deliveries)
     }
 
-    /// Who of the recipients has room for a message.
+    /// The recipients that have room for a message.
     ///
-    /// - Throws: `.inboxFull` if the one it is for has none, `.tooMuchUnread`.
+    /// - Throws: `.inboxFull` if the direct recipient has none, `.tooMuchUnread`.
     private func roomy(
         _ recipients: [UserID],
         for append: MessageAppend,
@@ -265,14 +265,14 @@ extension MemoryState {
         return seq
     }
 
-    /// A place in the inbox that stays empty.
+    /// Leaves a place in the inbox empty.
     mutating func skip(of user: UserID) -> UInt64 {
         let seq = (records[user]?.inbox.head ?? 0) + 1
         records[user]?.inbox.head = seq
         return seq
     }
 
-    /// An entry goes from an inbox.
+    /// Removes an entry's use from the counts.
     mutating func uncount(_ entry: Entry, of user: UserID) {
         records[user]?.inbox.uncount(entry)
         guard case .user(let sender) = entry.source, sender != user else { return }

@@ -5,7 +5,7 @@ import DequeModule
 
 /// Deleting accounts.
 extension MemoryState {
-    /// - Returns: what groups and contacts are told.
+    /// - Returns: the deliveries to groups and contacts.
     mutating func deleteAccount(_ user: UserID, now: Timestamp) throws(HermesError) -> [InboxDelivery] {
         guard let record = records[user] else { throw Self.noSuchAccount }
         let name = record.stored.account.nickName

@@ -46,7 +46,7 @@ extension MemoryState {
         return deleted
     }
 
-    /// An inbox does not hold the message any more.
+    /// An inbox no longer holds the message.
     mutating func release(_ id: MessageID, now: Timestamp) {
         messages[id]?.references -= 1
         if let stored = messages[id], stored.references == 0, stored.contentKeptUntil <= now {

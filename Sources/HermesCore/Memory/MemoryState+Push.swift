@@ -3,25 +3,25 @@
 
 import DequeModule
 
-/// Whose claim, under which key.
+/// The owner and the key of a claim.
 struct PushClaimKey: Hashable {
     let owner: String
     let key: String
 }
 
-/// A claim that was taken.
+/// A recorded claim.
 struct StoredPushClaim {
     let claim: PushClaim
     let expiresAt: Timestamp
     var isOpen = false
 }
 
-/// A push for many, and how far it has come.
+/// A push to many accounts, and its progress.
 struct StoredPushJob {
     let job: PushJob
-    /// Those of "everyone": accounts that came later do not get it.
+    /// The last account of "everyone": later accounts do not get it.
     let lastUser: Int32
-    /// How many of the users named were looked at, or the last account that was.
+    /// The number of named users done, or the last account done.
     var cursor = 0
 }
 
@@ -51,7 +51,7 @@ extension MemoryState {
         }
     }
 
-    /// - Returns: the answer of the one who took it before.
+    /// - Returns: the earlier answer for the same claim.
     private mutating func take(_ claim: PushClaim?, now: Timestamp) throws(HermesError) -> [UInt8]? {
         guard let claim else { return nil }
         let key = PushClaimKey(owner: claim.owner, key: claim.key)
@@ -103,7 +103,7 @@ extension MemoryState {
         }
     }
 
-    /// Takes out the entry that the push stands in place of.
+    /// Removes the entry that the push replaces.
     private mutating func collapse(_ push: Push, of user: UserID) {
         guard !push.content.collapseKey.isEmpty, let old = records[user]?.collapsible[push.collapseName],
             let inbox = records[user]?.inbox
@@ -121,6 +121,6 @@ extension MemoryState {
 }
 
 extension Push {
-    /// What pushes are collapsed by: the key, for each device apart.
+    /// The name for collapsing: the key, separate for each device.
     package var collapseName: String { (device?.rawValue ?? "") + " " + content.collapseKey }
 }

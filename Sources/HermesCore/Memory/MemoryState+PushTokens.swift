@@ -100,7 +100,7 @@ extension MemoryState {
         return page(users, after: user, limit: limit)
     }
 
-    /// Tokens that are revoked take the pushes to their devices with them.
+    /// A revoked login ends the pushes to its device.
     mutating func forgetPushToken(_ device: DeviceID, of user: UserID) { pushRows[user]?[device] = nil }
 
     // MARK: Webhooks

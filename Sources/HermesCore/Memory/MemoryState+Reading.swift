@@ -48,7 +48,7 @@ extension MemoryState {
         return messages.reversed()
     }
 
-    /// A message as it is given out today: its sender may have another name by now, or none.
+    /// A message as it is returned today: its sender may have a new name, or none.
     private func current(_ id: MessageID) -> Message? {
         guard let message = messages[id]?.message else { return nil }
         return Message(

@@ -3,7 +3,7 @@
 
 import DequeModule
 
-/// What ``MemoryStore`` guards: accounts with their inboxes, conversations, and the messages both refer to.
+/// The state of ``MemoryStore``: accounts with their inboxes, conversations, and their messages.
 struct MemoryState {
     /// An account and everything that belongs to it alone.
     struct Record {
@@ -15,11 +15,11 @@ struct MemoryState {
         var collapsible: [String: UInt64] = [:]
     }
 
-    /// An inbox: what is left of seqs 1 … head, ascending.
+    /// An inbox: the remaining entries of seqs 1 … head, ascending.
     struct Inbox {
         var head: UInt64 = 0
         var entries = Deque<Entry>()
-        /// What ``entries`` hold, in all and by where they come from.
+        /// The use of ``entries``, in total and by source.
         private(set) var use = InboxUse()
         private(set) var shares: [EntrySource: InboxUse] = [:]
 
@@ -36,7 +36,7 @@ struct MemoryState {
 
         var oldest: UInt64 { entries.first?.seq ?? head + 1 }
 
-        /// Without holes an entry stands where its seq says; holes only bring it nearer to the front.
+        /// Without holes an entry's index follows from its seq; holes only move it towards the front.
         func firstIndex(after seq: UInt64) -> Int {
             guard seq >= oldest else { return 0 }
             var index = Int(min(seq - oldest + 1, UInt64(entries.count)))
@@ -50,7 +50,7 @@ struct MemoryState {
         let committedAt: Timestamp
         let item: Item
         var source = EntrySource.server
-        /// What it counts for (``InboxBudget``).
+        /// The size that it counts for (``InboxBudget``).
         var bytes = 0
     }
 
@@ -59,25 +59,25 @@ struct MemoryState {
         case event(InboxEvent, expiresAt: Timestamp)
     }
 
-    /// A message, what still refers to it, and how long what is left of it must stay.
+    /// A message, its references, and how long its parts must stay.
     struct StoredMessage {
         var message: Message
-        /// Remains when the content goes, to recognise a repetition.
+        /// Outlives the content, to recognize a repetition.
         let contentHash: Int
         var hasContent = true
-        /// Which entry it is in whose inbox; entries that were purged are still named.
+        /// The inbox entries that hold it; purged ones included.
         let deliveries: [(user: UserID, seq: UInt64)]
-        /// How many inboxes still hold their entry.
+        /// The number of inboxes that still hold their entry.
         var references: Int
-        /// Content stays until then although no inbox refers to it.
+        /// The content stays until this time even without references.
         let contentKeptUntil: Timestamp
-        /// The record stays until then at least.
+        /// The record stays at least until this time.
         let recordKeptUntil: Timestamp
     }
 
     struct Token {
         let owner: TokenOwner
-        /// The newer, the higher.
+        /// The larger, the newer.
         let number: UInt64
     }
 
@@ -96,16 +96,16 @@ struct MemoryState {
     var tokens: [TokenHash: Token] = [:]
     var lastToken: UInt64 = 0
     var messages: [MessageID: StoredMessage] = [:]
-    /// The ids of a conversation's messages that are still known, by conversation seq; and the newest seq ever.
+    /// The known message ids of a conversation by conversation seq, and its newest seq ever.
     var conversations: [ConversationID: (lastSeq: UInt64, messages: [UInt64: MessageID])] = [:]
     var clientIDs: [ClientKey: MessageID] = [:]
-    /// How far each account has read which conversation.
+    /// The read marks of each account.
     var readMarks: [UserID: [ConversationID: UInt64]] = [:]
-    /// What each account wants of others.
+    /// The contact rows of each account.
     var contacts: [UserID: [UserID: ContactRow]] = [:]
     var groups: [GroupID: Group] = [:]
     var lastGroup: Int32 = 0
-    /// Pushes for many, in the order they came.
+    /// Pushes to many accounts, in order of arrival.
     var pushJobs: [StoredPushJob] = []
     var apiKeys: [(hash: TokenHash, key: APIKey)] = []
     var lastAPIKey: Int64 = 0
@@ -118,7 +118,7 @@ struct MemoryState {
     var retained: [TopicName: StoredPublication] = [:]
     var pushRows: [UserID: [DeviceID: PushRow]] = [:]
     var webhooks = WebhookQueue()
-    /// What waits of each account's 1:1 messages in the inboxes of others, in bytes.
+    /// The bytes of each account's unread 1:1 messages in others' inboxes.
     var unread: [UserID: Int] = [:]
 
     init(epoch: UInt64, settings: StoreSettings) {

@@ -5,17 +5,17 @@ import Synchronization
 
 /// All stores in memory: the executable specification of the ports, and the store of tests.
 ///
-/// State: one `Mutex` around ``MemoryState``; every call is one critical section. Nothing survives the process.
+/// State: one `Mutex` around ``MemoryState``; every call is one critical section. Nothing outlives the process.
 package final class MemoryStore: Sendable {
     private let state: Mutex<MemoryState>
 
-    /// An empty store of a new epoch.
+    /// Creates an empty store with a new epoch.
     package init(settings: StoreSettings = StoreSettings()) {
         state = Mutex(MemoryState(epoch: UInt64.random(in: 1...UInt64(Int64.max)), settings: settings))
     }
 
-    /// Lets writes fail with `.storageUnavailable` once the stored contents would exceed so many bytes, as a full disk
-    /// does. Nil: no bound.
+    /// Makes writes fail with `.storageUnavailable` once the stored contents would exceed this number of bytes, like a
+    /// full disk. Nil: no limit.
     package func setCapacity(bytes: Int?) {
         state.withLock { $0.capacityBytes = bytes }
     }

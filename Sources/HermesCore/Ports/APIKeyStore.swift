@@ -11,10 +11,10 @@ package protocol APIKeyStore: Sendable {
     /// All keys, oldest first.
     func apiKeys() async throws(HermesError) -> [APIKey]
 
-    /// The key with this secret; nil if there is none, or none any more.
+    /// The key with this secret; nil if there is none, or it was revoked.
     func apiKey(_ hash: TokenHash) async throws(HermesError) -> APIKey?
 
-    /// Notes when a key was used; one that is gone meanwhile is nobody's.
+    /// Records the use of a key; ignored if the key is gone.
     func used(_ key: APIKey, at now: Timestamp) async throws(HermesError)
 
     /// - Throws: `.notFound`, `.storageUnavailable`.

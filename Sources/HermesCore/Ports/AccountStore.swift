@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores accounts, their devices and tokens. Rare compared with messages, so one call is one change; each is durable
-/// when it returns.
+/// Stores accounts, their devices and tokens. Changes are rare, so each call is one change, and durable when it
+/// returns.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `AccountStoreConformance` of HermesTestKit.
 package protocol AccountStore: InvitationStore {
-    /// Creates an account; ids are handed out ascending from 1. Its invitation is used up in the same commit.
+    /// Creates an account; ids ascend from 1. The same commit uses up its invitation.
     /// - Throws: `.nameTaken`, `.invitationRequired`, `.storageUnavailable`.
     func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account
 
@@ -16,43 +16,43 @@ package protocol AccountStore: InvitationStore {
     /// Accounts with an id above `id` (nil: from the first), ascending.
     func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account]
 
-    /// Changes what is not nil.
+    /// Changes the fields that are not nil.
     /// - Throws: `.notFound`, `.nameTaken`, `.storageUnavailable`.
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
 
-    /// Does what ``WriteOperation/openDevice(_:)`` does, in a commit of its own.
+    /// Performs ``WriteOperation/openDevice(_:)`` in a commit of its own.
     /// - Throws: `.notFound`, `.deviceLimitReached`, `.forbidden`, `.storageUnavailable`.
     func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device
 
-    /// What there is to know for a login, in one look; nil if there is no such account, or the token is unknown or revoked.
+    /// Reads everything for a login at once; nil if there is no such account, or the token is unknown or revoked.
     ///
     /// - Parameters:
-    ///   - key: whose login it is.
-    ///   - device: the device that logs in; nil: the one that the token was given to.
-    ///   - address: where from, as ``NetworkAddress/key(of:)`` made it; nil: locally.
+    ///   - key: the account or token.
+    ///   - device: the device that logs in; nil: the token's own device.
+    ///   - address: the key from ``NetworkAddress/key(of:)``; nil: a local caller.
     func standing(
         _ key: LoginKey,
         device: DeviceID?,
         address: String?
     ) async throws(HermesError) -> LoginStanding?
 
-    /// Notes when devices were seen, and where accounts logged in from (the newest of each account,
-    /// ``StoreSettings/maxNetworksPerAccount``). What is gone meanwhile is left out.
+    /// Records when devices were seen, and where accounts logged in from (the newest
+    /// ``StoreSettings/maxNetworksPerAccount`` of each account). Ignores what is gone meanwhile.
     func note(_ traces: [LoginTrace]) async throws(HermesError)
 
     /// The devices of an account, oldest first.
     func devices(of user: UserID) async throws(HermesError) -> [Device]
 
-    /// Whose token this is; nil if unknown or revoked.
+    /// The owner of a token; nil if unknown or revoked.
     func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner?
 
-    /// Revokes tokens, and removes the device where that is asked. A device whose token is revoked is not pushed to any
-    /// more (``PushTokenStore``), for whoever holds it has logged out or was locked out.
+    /// Revokes tokens, and removes the device if asked to. A device whose token is revoked gets no more pushes
+    /// (``PushTokenStore``), because its holder has logged out or was locked out.
     func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError)
 }
 
 extension AccountStore {
-    /// Opens a device that proved itself, without a bound on their number.
+    /// Opens a device that proved itself, without a limit on their number.
     package func open(
         _ device: DeviceDescription,
         of user: UserID,
@@ -63,14 +63,14 @@ extension AccountStore {
     }
 }
 
-/// A device that is to be opened.
+/// A device to be opened.
 package struct DeviceOpening: Sendable, Hashable {
     package let user: UserID
     package let device: DeviceDescription
-    /// A token that is to be stored for it.
+    /// A token to be stored for it.
     package let token: TokenHash?
     package let proof: DeviceProof
-    /// A new device is refused if the account has so many.
+    /// The limit above which a new device is refused.
     package let maxDevices: Int
 
     package init(
@@ -87,11 +87,11 @@ package struct DeviceOpening: Sendable, Hashable {
         self.maxDevices = maxDevices
     }
 
-    /// Whether it may be: a new device needs room, a known one as strong a proof as it showed before.
+    /// Checks the opening: a new device needs room, a known one a proof as strong as before.
     ///
     /// - Parameters:
-    ///   - known: the device as it is stored; nil if it is new.
-    ///   - count: how many the account has.
+    ///   - known: the stored proof; nil if the device is new.
+    ///   - count: the number of the account's devices.
     package func check(known: DeviceProof?, count: Int) throws(HermesError) {
         guard let known else {
             guard count < maxDevices else {
@@ -109,20 +109,20 @@ package struct DeviceOpening: Sendable, Hashable {
     }
 }
 
-/// Whose login it is.
+/// The account or token of a login.
 package enum LoginKey: Sendable, Hashable {
     case account(AccountKey)
     case token(TokenHash)
 }
 
-/// What the store knows of a login.
+/// The store's knowledge about a login.
 package struct LoginStanding: Sendable {
     package let stored: StoredAccount
-    /// Whom the token was given to; nil without one.
+    /// The owner of the token; nil without one.
     package let owner: TokenOwner?
     /// Nil if the account has no such device.
     package let device: Device?
-    /// When the account last logged in from there, about a day exact; nil: never.
+    /// The last login of the account from this network, accurate to about a day; nil: never.
     package let networkSeenAt: Timestamp?
     package let position: InboxPosition
 
@@ -141,25 +141,25 @@ package struct LoginStanding: Sendable {
     }
 }
 
-/// What a login leaves behind.
+/// A trace of a login.
 package enum LoginTrace: Sendable, Hashable {
-    /// The device as it describes itself now.
+    /// The device's present description.
     case device(DeviceDescription, of: UserID, at: Timestamp)
     case network(NetworkMark, of: UserID, at: Timestamp)
 }
 
-/// How an account is looked up.
+/// The key for looking up an account.
 package enum AccountKey: Sendable, Hashable {
     case id(UserID)
-    /// By ``NickName/key``, that is, without regard to case.
+    /// By ``NickName/key``: case is ignored.
     case nickName(NickName)
 }
 
-/// An account that is to be created.
+/// An account to be created.
 package struct NewAccount: Sendable {
     package let nickName: NickName
     package let password: PasswordHash
-    /// The invitation that it is made with.
+    /// The invitation that it uses.
     package let invitation: TokenHash?
 
     package init(nickName: NickName, password: PasswordHash, invitation: TokenHash? = nil) {
@@ -169,7 +169,7 @@ package struct NewAccount: Sendable {
     }
 }
 
-/// An account with what is needed to check its password.
+/// An account with its password hash.
 package struct StoredAccount: Sendable {
     package let account: Account
     package let password: PasswordHash
@@ -182,7 +182,7 @@ package struct StoredAccount: Sendable {
 
 /// A change of an account; nil leaves a field as it is.
 package struct AccountChange: Sendable {
-    /// The password is changed only if the stored one is this still.
+    /// Changes the password only if the stored one is still this.
     package var expectedPassword: PasswordHash?
     package var nickName: NickName?
     package var avatarURL: String?
@@ -202,7 +202,7 @@ package struct AccountChange: Sendable {
     }
 }
 
-/// The account and device that a token was given to.
+/// The account and device of a token.
 package struct TokenOwner: Sendable, Hashable {
     package let user: UserID
     package let device: DeviceID
@@ -213,10 +213,10 @@ package struct TokenOwner: Sendable, Hashable {
     }
 }
 
-/// Which tokens to revoke.
+/// The tokens to revoke.
 package enum RevocationScope: Sendable, Hashable {
     case token(TokenHash)
     case allTokens(of: UserID, except: TokenHash?)
-    /// Also removes the device: its cursor no longer keeps entries.
+    /// The tokens of a device, which is also removed: its cursor no longer keeps entries.
     case device(DeviceID, of: UserID)
 }

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores invitations. Each change is durable when it returns. They are used up by ``AccountStore/create(_:now:)``, in the commit
-/// that creates the account.
+/// Stores invitations. Each change is durable when it returns. ``AccountStore/create(_:now:)`` uses them up, in the
+/// commit that creates the account.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `InvitationStoreConformance` of HermesTestKit.
 package protocol InvitationStore: Sendable {
@@ -12,7 +12,7 @@ package protocol InvitationStore: Sendable {
     /// All invitations, oldest first.
     func invitations() async throws(HermesError) -> [Invitation]
 
-    /// The invitation with this code; nil if there is none, or none any more.
+    /// The invitation with this code; nil if there is none, or it was revoked.
     func invitation(_ hash: TokenHash) async throws(HermesError) -> Invitation?
 
     /// - Throws: `.notFound`, `.storageUnavailable`.
@@ -20,7 +20,7 @@ package protocol InvitationStore: Sendable {
 }
 
 extension InvitationStore {
-    /// Why an invitation is of no use.
+    /// The error for an unusable invitation.
     package static var noSuchInvitation: HermesError {
         HermesError(.invitationRequired, "the invitation is unknown, used up or expired; ask for another")
     }

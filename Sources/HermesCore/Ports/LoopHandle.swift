@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How the core reaches an event loop without knowing what one is; made by the assembly from a real loop.
+/// An event loop for the core, which does not know NIO; the assembly makes it from a real loop.
 package struct LoopHandle: Sendable {
-    /// Runs work on the loop after what the loop is doing now, in the order of the calls.
+    /// Runs work on the loop after its present work, in the order of the calls.
     package let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Whether the caller runs on this loop.
     package let isCurrent: @Sendable () -> Bool
@@ -19,8 +19,8 @@ package struct LoopHandle: Sendable {
 
 /// A value that belongs to one event loop and is touched there only.
 ///
-/// The one place where the topic plane leaves the compiler's checking: the value is not Sendable, this box is, and
-/// ``value`` refuses (in release builds too) to hand the value out on any thread but the loop's.
+/// The only place where the topic plane leaves the compiler's checks: the value is not Sendable, this box is. ``value``
+/// stops the process, in release builds too, if any thread but the loop's asks for it.
 package final class LoopConfined<Value>: @unchecked Sendable {  // Safe because `value` checks the loop on each access.
     package let loop: LoopHandle
     private let confined: Value
@@ -30,7 +30,7 @@ package final class LoopConfined<Value>: @unchecked Sendable {  // Safe because 
         self.loop = loop
     }
 
-    /// The value; a programming error to ask for on another thread.
+    /// The value; asking for it on another thread is a programming error.
     package var value: Value {
         precondition(loop.isCurrent(), "touched off its event loop")
         return confined

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores inboxes, conversations and cursors. Batch-shaped: the core groups what many connections ask for into one
-/// commit (``GroupCommitter``), so that a commit's cost is shared.
+/// Stores inboxes, conversations and cursors. Works in batches: the core groups the operations of many connections into
+/// one commit (``GroupCommitter``) to share its cost.
 ///
 /// Implementations: `Memory/MemoryStore` (the executable specification) and HermesSQLite. Both pass
 /// `MessageStoreConformance` of HermesTestKit.
@@ -17,42 +17,42 @@ package protocol MessageStore: Sendable {
     /// Reads up to `limit` entries behind `seq`. Sees everything committed before the call.
     ///
     /// A page may be shorter than `limit` (``StoreSettings/maxPageEntries``, ``StoreSettings/maxPageBytes``): the inbox
-    /// ends where its last entry reaches ``InboxPosition/head``. The store has no clock: what has expired is given
-    /// until ``purge(now:limit:)`` removes it. Names of senders are today's.
+    /// ends where its last entry reaches ``InboxPosition/head``. The store has no clock: it returns expired entries
+    /// until ``purge(now:limit:)`` deletes them. Names of senders are the present ones.
     func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage
 
-    /// Where the inbox stands.
+    /// The position of the inbox.
     func position(of user: UserID) async throws(HermesError) -> InboxPosition
 
     /// Reads stored messages of a conversation with a conversation seq below `before` (nil: the newest), ascending.
-    /// Only what history keeps (``StoreSettings/historyPeriod``): nothing while it is off, what waits for a device comes
-    /// through the inbox. Recalled messages are among them, empty.
+    /// Returns only what history keeps (``StoreSettings/historyPeriod``); nothing while history is off, because waiting
+    /// messages arrive through the inbox. Recalled messages are included, empty.
     func history(
         of conversation: ConversationID,
         before seq: UInt64?,
         limit: Int
     ) async throws(HermesError) -> [Message]
 
-    /// The pushes for many that are accepted and not with all of them yet, in the order they came.
+    /// The accepted pushes to many accounts that are not complete, in order of arrival.
     func pushJobs() async throws(HermesError) -> [MessageID]
 
-    /// The accounts whose deletion has begun and is not done (``WriteOperation/deleteAccount(_:)``).
+    /// The accounts whose deletion has begun and is not complete (``WriteOperation/deleteAccount(_:)``).
     func deletions() async throws(HermesError) -> [UserID]
 
-    /// Deletes entries that every registered device has acknowledged or that have expired, the content of messages
-    /// that no inbox refers to and history does not keep, and in the end the records of such messages
-    /// (``StoreSettings/recordPeriod``), and claims of pushes whose time is over; a bounded amount per call. An account without devices keeps its entries until
-    /// they expire.
-    /// - Returns: how many rows were dealt with; 0 when there is nothing left to do.
+    /// Deletes a bounded amount per call: entries that every registered device has acknowledged or that have expired;
+    /// the content of messages that no inbox refers to and history does not keep; finally the records of such messages
+    /// (``StoreSettings/recordPeriod``); and expired claims of pushes. An account without devices keeps its entries
+    /// until they expire.
+    /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
-    /// Has deleted content leave the files, and gives free space back: a bounded amount per call. To be called about once a
+    /// Removes deleted content from the files and returns free space, a bounded amount per call. Called about once a
     /// second.
     /// - Parameter uptime: of a clock that never jumps.
     func maintain(uptime: Duration) async throws(HermesError)
 
-    /// Writes a consistent copy of the whole store to a new file at `path` while work goes on.
-    /// - Throws: `.invalidArgument` if there is a file already, `.unsupported` if the store has no files,
+    /// Writes a consistent copy of the whole store to a new file at `path` while work continues.
+    /// - Throws: `.invalidArgument` if the file exists, `.unsupported` if the store has no files,
     ///   `.storageUnavailable`.
     func backup(to path: String) async throws(HermesError)
 }
@@ -67,51 +67,55 @@ extension MessageStore {
 
 /// One change in a commit.
 package enum WriteOperation: Sendable {
-    /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender among them).
-    /// Refused (`.forbidden`) where the 1:1 receiver blocks the sender, or the sender may not talk in the group.
+    /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender included). Refused
+    /// (`.forbidden`) if the 1:1 receiver blocks the sender, or the sender may not write in the group.
     case append(MessageAppend)
-    /// Notes how far somebody has read a conversation, and appends ``InboxEvent/readMark(_:by:upTo:)`` (`.eventAppended`) to
-    /// its own inbox and, in a 1:1 conversation, to the other's, unless one of the two blocks the other.
+    /// Records a read mark, and appends ``InboxEvent/readMark(_:by:upTo:)`` (`.eventAppended`) to the reader's own
+    /// inbox and, in a 1:1 conversation, to the other's, unless one of the two blocks the other.
     ///
-    /// A mark beyond the conversation's last message is one at that; one that is not ahead of the reader's last appends
-    /// nothing (`.eventAppended([])`): there are never more marks than messages. Refused (`.forbidden`) if the reader takes
-    /// no part.
+    /// A mark beyond the conversation's last message is reduced to it. A mark that is not ahead of the reader's last
+    /// appends nothing (`.eventAppended([])`), so there are never more marks than messages. Refused (`.forbidden`) if
+    /// the reader takes no part.
     case markRead(ConversationID, by: UserID, upTo: UInt64)
-    /// Moves a device's cursor forward; a seq that is not ahead of it, or beyond the head, is clamped.
+    /// Moves a device's cursor forward; a seq that is not ahead of it, or is beyond the head, is clamped.
     case acknowledge(UserID, DeviceID, upTo: UInt64)
-    /// Empties a message that `by` sent not before `notBefore`, and appends ``InboxEvent/recalled(_:_:conversationSeq:by:)``
-    /// to all its recipients. Of a message that is recalled already, it changes nothing (`.eventAppended([])`).
-    /// In a group, `by` must be a member still.
+    /// Empties a message that `by` sent not before `notBefore`, and appends
+    /// ``InboxEvent/recalled(_:_:conversationSeq:by:)`` to all its recipients. Changes nothing if the message is
+    /// recalled already (`.eventAppended([])`). In a group, `by` must still be a member.
     case recall(MessageID, ConversationID, by: UserID, notBefore: Timestamp)
-    /// Applies ``ContactPair`` and appends the event to the peer's inbox where there is one (`.eventAppended`).
+    /// Applies ``ContactPair`` and appends its event, if any, to the peer's inbox (`.eventAppended`).
     case contact(ContactCommand, by: Principal, peer: UserID, message: String)
-    /// Applies the rules of ``Group`` and appends its notices (`.groupChanged`). Somebody who blocks `by` cannot be added.
+    /// Applies the rules of ``Group`` and appends its notices (`.groupChanged`). An account that blocks `by` cannot be
+    /// added.
     case group(GroupCommand, by: UserID)
     /// Appends pushes (`.pushed`).
     case push(PushOperation)
-    /// Deletes an account and all that is its own: devices, tokens, push tokens, inbox, contacts, memberships, MQTT sessions
-    /// under its name. Groups and contacts are told. Its name is free then, its number never is; what others have of its
-    /// messages stays. Refused (`.notFound`) where there is none.
+    /// Deletes an account and everything that belongs to it alone: devices, tokens, push tokens, inbox, contacts,
+    /// memberships, MQTT sessions under its name. Tells groups and contacts. Afterwards its name is free; its number is
+    /// never reused, and its messages to others stay. Refused (`.notFound`) if there is no such account.
     ///
-    /// One commit does a bounded amount (`.deleted`); the same operation again goes on. From the first on nobody finds the
-    /// account, and it gets nothing more; its name is not free before the last. See ``MessageStore/deletions()``.
+    /// One commit deletes a bounded amount (`.deleted`); repeat the operation to continue. After the first one nobody
+    /// finds the account and it gets no more entries; its name is free after the last. See
+    /// ``MessageStore/deletions()``.
     case deleteAccount(UserID)
-    /// Registers the device if it is new (its cursor starts before the account's oldest stored entry), else renews its
-    /// description and `lastSeenAt`; and stores a token for it if one is given (`.deviceOpened`). Of a device's tokens only the
-    /// newest are kept (``StoreSettings/maxTokensPerDevice``). Refused as ``DeviceOpening/check(known:count:)`` says.
+    /// Registers the device if it is new (its cursor starts before the account's oldest stored entry), otherwise renews
+    /// its description and `lastSeenAt`. Stores a token for it if one is given (`.deviceOpened`); only the newest
+    /// tokens of a device are kept (``StoreSettings/maxTokensPerDevice``). Refused as in
+    /// ``DeviceOpening/check(known:count:)``.
     case openDevice(DeviceOpening)
 }
 
-/// A message that is to be appended: a draft, completed by the core.
+/// A message to be appended: a draft, completed by the core.
 package struct MessageAppend: Sendable {
     package let id: MessageID
     package let draft: MessageDraft
     package let sender: Principal
     package let sentAt: Timestamp
     package let expiresAt: Timestamp
-    /// Whose inboxes get an entry: each once, the sender first. Empty for a group: those who are members at the commit.
+    /// The accounts whose inboxes get an entry, each once, the sender first. Empty for a group: its members at the
+    /// commit.
     package let recipients: [UserID]
-    /// Refused unless the 1:1 receiver is a contact.
+    /// Whether it is refused unless the 1:1 receiver is a contact.
     package let requiresContact: Bool
 
     package init(
@@ -133,11 +137,11 @@ package struct MessageAppend: Sendable {
     }
 }
 
-/// What became of one operation.
+/// The outcome of one operation.
 package enum WriteOutcome: Sendable {
-    /// Appended. Deliveries: the entry as it stands in each recipient's inbox.
+    /// Appended. Deliveries: the entry in each recipient's inbox.
     case appended(SendReceipt, deliveries: [InboxDelivery])
-    /// The sender had sent this client id with this content before: the first receipt, marked as duplicate.
+    /// The sender had sent this client id with this content before: the first receipt, marked as a duplicate.
     case duplicate(SendReceipt)
     /// An event was appended.
     case eventAppended([InboxDelivery])
@@ -145,7 +149,7 @@ package enum WriteOutcome: Sendable {
     case groupChanged(Group, deliveries: [InboxDelivery])
     /// Pushes were appended, or had been before.
     case pushed(PushOutcome)
-    /// An account is deleted, or (not done) a part of what is its own.
+    /// An account is deleted or, if not done, a part of it.
     case deleted([InboxDelivery], isDone: Bool)
     /// The cursor after an acknowledgement.
     case acknowledged(UInt64)
@@ -156,7 +160,7 @@ package enum WriteOutcome: Sendable {
     case refused(HermesError)
 }
 
-/// An entry and whose it is.
+/// An entry and its recipient.
 package struct InboxDelivery: Sendable {
     package let user: UserID
     package let entry: InboxEntry

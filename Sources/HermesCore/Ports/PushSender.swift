@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Hands notifications to push services (APNs, FCM, Web Push).
+/// Sends notifications to push services (APNs, FCM, Web Push).
 ///
 /// Implementation: HermesPush.
 package protocol PushSender: Sendable {
     /// Sends all of them, several at once; returns when each has an answer.
     ///
-    /// - Returns: what became of each, in the order of `deliveries`.
+    /// - Returns: the outcomes, in the order of `deliveries`.
     func send(_ deliveries: [PushDelivery]) async -> [PushSendOutcome]
 }

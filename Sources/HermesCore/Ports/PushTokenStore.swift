@@ -1,15 +1,15 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores where devices can be pushed to, and how far each has been. Together with the devices' cursors that is all that
-/// has to be known after a restart: what is behind both is still to be pushed.
+/// Stores the push tokens of devices, and the last entry pushed to each. After a restart this and the devices' cursors
+/// are enough: entries behind both are due.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `PushTokenStoreConformance` of HermesTestKit.
 package protocol PushTokenStore: Sendable {
-    /// Stores the token of a device in the place of its last one, or (nil) takes it away.
+    /// Stores the token of a device in place of its last one; nil removes it.
     ///
-    /// A token is of one device: whoever had it before loses it. Nothing that is in the inbox by now is pushed to it. The
-    /// same token again changes nothing but the time.
+    /// A token belongs to one device: an earlier owner loses it. Entries that are in the inbox by now are not pushed.
+    /// The same token again changes only the time.
     /// - Throws: `.notFound` if there is no such device, `.storageUnavailable`.
     func setPushToken(
         _ token: PushToken?,
@@ -21,14 +21,14 @@ package protocol PushTokenStore: Sendable {
     /// The devices of a user that have a token; none while the account is disabled.
     func pushTargets(of user: UserID) async throws(HermesError) -> [PushTarget]
 
-    /// Notes what was pushed and forgets tokens, in one commit. What is of no device any more is left out.
+    /// Records pushed entries and deletes tokens, in one commit. Ignores devices that are gone.
     func settlePushes(_ settlements: [PushSettlement]) async throws(HermesError)
 
-    /// Devices with a token, in the order of user and device id, behind `owner`.
+    /// Devices with a token behind `owner`, ordered by user and device id.
     func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner]
 
-    /// Users with an id above `user`, ascending, for whom something waits that is behind both
-    /// the cursor and ``PushTarget/pushedUpTo`` of a device with a token.
+    /// Users with an id above `user`, ascending, that have an entry behind both the cursor and
+    /// ``PushTarget/pushedUpTo`` of a device with a token.
     func usersToPush(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }
 
@@ -37,9 +37,9 @@ package struct PushTarget: Sendable, Hashable {
     package let device: DeviceID
     package let token: PushToken
     package let setAt: Timestamp
-    /// The device has taken its inbox up to here.
+    /// The last entry that the device has taken.
     package let cursor: UInt64
-    /// What is up to here was pushed, or was there before the token.
+    /// The last entry that was pushed, or was there before the token.
     package let pushedUpTo: UInt64
 
     package init(device: DeviceID, token: PushToken, setAt: Timestamp, cursor: UInt64, pushedUpTo: UInt64) {
