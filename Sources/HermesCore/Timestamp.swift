@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A moment of the wall clock, in milliseconds since 1970-01-01 UTC. For storing and showing, never for intervals.
+/// A time of the wall clock, in milliseconds since 1970-01-01 UTC. For storing and showing, never for intervals.
 package struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
     package var rawValue: Int64
 
@@ -9,7 +9,7 @@ package struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
 
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-    /// The moment that lies `duration` later; saturates instead of overflowing.
+    /// Returns the time `duration` later; saturates instead of overflowing.
     package func advanced(by duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components
         let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1000)

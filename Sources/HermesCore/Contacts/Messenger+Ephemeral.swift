@@ -11,8 +11,7 @@ extension Messenger {
     }
 
     /// Sends an ephemeral event that only contacts may send, such as a signal: signals make telephones ring and contain
-    /// addresses. An account may
-    /// also send one to its own other devices.
+    /// addresses. An account may also send one to its own other devices.
     ///
     /// - Returns: the number of devices that got it.
     /// - Throws: `.forbidden` unless the two are contacts; the error does not reveal whether `peer` blocks `user`, or

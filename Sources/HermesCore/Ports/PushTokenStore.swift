@@ -51,10 +51,10 @@ package struct PushTarget: Sendable, Hashable {
     }
 }
 
-/// What is noted after a push.
+/// The result of a push that is recorded.
 package enum PushSettlement: Sendable, Hashable {
     /// Moves ``PushTarget/pushedUpTo`` forward.
     case pushed(UserID, DeviceID, upTo: UInt64)
-    /// Forgets a token, unless the device has another by now, or gave it again after `since`.
+    /// Deletes a token, unless the device has another by now, or registered it again after `since`.
     case gone(UserID, DeviceID, PushToken, since: Timestamp?)
 }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores durable sessions, what waits for them, and retained publications. Batch-shaped as ``MessageStore``.
+/// Stores durable sessions, their queues, and retained publications. Works in batches like ``MessageStore``.
 ///
 /// Implementations: `Memory/MemoryStore` (the executable specification) and HermesSQLite. Both pass
 /// `SessionStoreConformance` of HermesTestKit.
@@ -16,10 +16,10 @@ package protocol SessionStore: Sendable {
     /// All sessions, with their subscriptions, without ``StoredSession/released`` and ``StoredSession/received``.
     func sessions() async throws(HermesError) -> [StoredSession]
 
-    /// Reads what waits in a session's queue behind `seq`, ascending; without what is released.
+    /// Reads a session's queue behind `seq`, ascending, without released publications.
     ///
-    /// A page may be shorter than `limit` where its payloads reach `maxBytes`; it is empty only if nothing is there. The
-    /// store has no clock: what has expired is given until ``purgeSessions(now:limit:)`` removes it.
+    /// A page may be shorter than `limit` if its payloads reach `maxBytes`; it is empty only if nothing is queued. The
+    /// store has no clock: it returns expired publications until ``purgeSessions(now:limit:)`` deletes them.
     func queued(
         of session: DurableSessionID,
         after seq: UInt64,
@@ -27,7 +27,8 @@ package protocol SessionStore: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication]
 
-    /// As ``queued(of:after:limit:maxBytes:)``, of what came by shared subscriptions alone (``QueuedPublication/share``).
+    /// Reads as ``queued(of:after:limit:maxBytes:)`` does, but only publications that came by shared subscriptions
+    /// (``QueuedPublication/share``).
     func shared(
         of session: DurableSessionID,
         after seq: UInt64,
@@ -35,13 +36,12 @@ package protocol SessionStore: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication]
 
-    /// All retained publications, in no order.
+    /// All retained publications, in any order.
     func retained() async throws(HermesError) -> [StoredPublication]
 
-    /// Deletes what is left of removed sessions, and publications that have expired and that no session was sent yet; a
-    /// bounded amount per call.
-    /// Sessions themselves end by ``SessionOperation/remove(_:)`` alone.
-    /// - Returns: how many rows were dealt with; 0 when there is nothing left to do.
+    /// Deletes a bounded amount per call: remains of removed sessions, and expired publications that were not sent to
+    /// any session. Sessions themselves end only with ``SessionOperation/remove(_:)``.
+    /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 }
 
@@ -49,33 +49,33 @@ package protocol SessionStore: Sendable {
 package enum SessionOperation: Sendable {
     /// Finds the session or creates it, and marks it online (`.opened`).
     ///
-    /// - clean: removes the session there is first.
-    /// - expiry: how long it will stay without a connection; nil: for ever.
+    /// - clean: first removes an existing session.
+    /// - expiry: how long it stays without a connection; nil: forever.
     case open(SessionKey, clean: Bool, expiry: Duration?)
     /// The session has no connection from now on. `sentUpTo` only ever grows.
     case close(DurableSessionID, sentUpTo: UInt64, expiresAt: Timestamp?)
-    /// The session ends, with all it has.
+    /// Removes the session and everything that belongs to it.
     case remove(DurableSessionID)
     /// Adds subscriptions; one with the same filter is replaced.
     case subscribe(DurableSessionID, [DurableSubscription])
-    /// Takes subscriptions back, by their filters.
+    /// Removes subscriptions, by their filters.
     case unsubscribe(DurableSessionID, [String])
-    /// Queues a publication for each target (`.published`); notes the packet id a session published it with (QoS 2);
-    /// and keeps it for its topic if it retains: all or nothing.
+    /// Queues a publication for each target (`.published`), records the packet identifier with which a session
+    /// published it (QoS 2), and retains it if it asks for that: all or nothing.
     case publish(StoredPublication, targets: [PublicationTarget], received: ReceivedPacket?, retains: Bool)
-    /// Takes publications out of a session's queue, for others' (`.moved`).
+    /// Moves publications from a session's queue to others (`.moved`).
     case move(QueueMove)
-    /// Keeps a publication for its topic, instead of the one before; an empty payload only removes that.
+    /// Retains a publication for its topic in place of the one before; an empty payload only removes that one.
     case retain(StoredPublication)
-    /// The client has taken these, to the end: gone, released or not.
+    /// The client has acknowledged these for good: gone, released or not.
     case completed(DurableSessionID, [UInt64])
-    /// The client has received this one (QoS 2): its content goes, the seq stays until it is completed.
+    /// The client has received this one (QoS 2): its content is deleted, the seq stays until it is completed.
     case released(DurableSessionID, UInt64)
-    /// The client has released a packet id it had published with.
+    /// The client has released a packet identifier of its own publication.
     case receivedReleased(DurableSessionID, UInt16)
 }
 
-/// A packet id that a durable session published with, QoS 2.
+/// The packet identifier of a QoS 2 publication by a durable session.
 package struct ReceivedPacket: Sendable, Hashable {
     package let session: DurableSessionID
     package let packetID: UInt16
@@ -86,11 +86,11 @@ package struct ReceivedPacket: Sendable, Hashable {
     }
 }
 
-/// Publications that leave a session's queue: what came by a shared subscription goes to others that have it.
+/// Publications that leave a session's queue: those that came by a shared subscription go to its other members.
 package struct QueueMove: Sendable {
     package struct Item: Sendable {
         package let queued: QueuedPublication
-        /// In whose queue it goes; nil: to somebody who has none.
+        /// The queue that it goes to; nil: a member without a queue.
         package let target: PublicationTarget?
 
         package init(_ queued: QueuedPublication, to target: PublicationTarget?) {
@@ -99,7 +99,7 @@ package struct QueueMove: Sendable {
         }
     }
 
-    /// When nothing is to be moved.
+    /// The condition under which nothing is moved.
     package enum Condition: Sendable {
         case none
         /// The session has a connection.
@@ -109,8 +109,8 @@ package struct QueueMove: Sendable {
     package let session: DurableSessionID
     package let items: [Item]
     package let condition: Condition
-    /// Ends the session, with all that is left: if all items are moved or not there any more, and nothing that came by a
-    /// shared subscription waits behind this seq. Nil: it stays.
+    /// Ends the session with everything left, if all items are moved or gone and nothing from a shared subscription
+    /// waits behind this seq. Nil: the session stays.
     package let endsBehind: UInt64?
 
     package init(
@@ -125,26 +125,26 @@ package struct QueueMove: Sendable {
         self.endsBehind = endsBehind
     }
 
-    /// What became of one item.
+    /// The outcome of one item.
     package enum Outcome: Sendable, Hashable {
-        /// In the queue of its target.
+        /// Queued for its target.
         case queued(UInt64)
-        /// In no queue any more.
+        /// Removed from the queue.
         case takenOut
-        /// Its target is gone or has no room.
+        /// Left in the queue: its target is gone or full.
         case stays
-        /// It was not there any more.
+        /// No longer in the queue.
         case gone
     }
 }
 
-/// What became of one operation.
+/// The outcome of one operation.
 package enum SessionOutcome: Sendable {
     case opened(StoredSession)
-    /// The seq in each target's queue; 0 where the session is gone or its queue full
+    /// The seq in each target's queue; 0 if the session is gone or its queue is full
     /// (``StoreSettings/maxQueuedMessages``, ``StoreSettings/maxQueuedBytes``).
     case published([UInt64])
-    /// For each item what became of it; and whether the session has ended.
+    /// The outcome of each item, and whether the session has ended.
     case moved([QueueMove.Outcome], hasEnded: Bool)
     case done
     /// Nothing was changed: `.notFound` (no such session).

@@ -1,15 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads contacts and groups. They change through ``MessageStore/commit(_:now:)`` alone (``WriteOperation/contact(_:by:peer:message:)``,
-/// ``WriteOperation/group(_:by:)``), in one order with the messages whose permission depends on them.
+/// Reads contacts and groups. They change only through ``MessageStore/commit(_:now:)``
+/// (``WriteOperation/contact(_:by:peer:message:)``, ``WriteOperation/group(_:by:)``), in one order with the messages
+/// that depend on them.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `SocialStoreConformance` of HermesTestKit.
 package protocol SocialStore: Sendable {
-    /// Those who have a ``ContactState`` for `user`, with an id above `after` (nil: from the first), ascending.
+    /// The accounts with a ``ContactState`` for `user` and an id above `after` (nil: from the first), ascending.
     func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact]
 
-    /// Those among `users` who block `user`.
+    /// The accounts among `users` that block `user`.
     func blockers(of user: UserID, among users: [UserID]) async throws(HermesError) -> Set<UserID>
 
     /// A group with its members; nil if there is none.
@@ -21,6 +22,6 @@ package protocol SocialStore: Sendable {
     /// Whether `user` is a member.
     func isMember(_ user: UserID, of group: GroupID) async throws(HermesError) -> Bool
 
-    /// Today's names; accounts that do not exist are left out.
+    /// The present names; accounts that do not exist are left out.
     func names(of users: [UserID]) async throws(HermesError) -> [UserID: String]
 }

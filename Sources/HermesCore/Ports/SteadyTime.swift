@@ -3,31 +3,31 @@
 
 import Synchronization
 
-/// Which wall clock may be believed, where believing a wrong one destroys what is not expired yet. Pure.
+/// Decides whether a wall clock can be trusted where a wrong one would delete entries too early. Pure.
 ///
-/// A wall clock that agrees with the monotonic one is right, as far as anybody can tell. One that has jumped ahead is
-/// believed once it has agreed with the monotonic clock for ``confirmation``; until then time goes on from where it was.
-/// One that has gone back is believed at once: too early destroys nothing.
+/// A wall clock that agrees with the monotonic one is trusted. One that has jumped ahead is trusted once it has agreed
+/// with the monotonic clock for ``confirmation``; until then time continues from before the jump. One that has gone
+/// back is trusted at once: a time too early deletes nothing.
 package struct SteadyClock: Sendable {
-    /// By how much the two clocks may drift apart from one look to the next.
+    /// The drift of the two clocks that is allowed between two checks.
     package static let tolerance = Duration.seconds(2)
-    /// How long a clock that has jumped ahead must agree with the monotonic one: a wrong one is set right before, and
-    /// nobody minds what goes ten minutes late.
+    /// How long a clock that has jumped ahead must agree with the monotonic one. A wrong clock is usually corrected
+    /// sooner, and ten minutes of delay do no harm.
     package static let confirmation = Duration.seconds(600)
 
-    /// The wall clock less the monotonic one.
+    /// The wall clock minus the monotonic one.
     package private(set) var offset: Duration
     private var candidate: (offset: Duration, since: Duration)?
 
-    /// - Parameter offset: of the wall clock at the start, which is believed.
+    /// - Parameter offset: of the wall clock at the start, which is trusted.
     package init(offset: Duration) { self.offset = offset }
 
-    /// What may be believed if the clocks stand like this.
+    /// The offset that can be trusted when the clocks differ by this one.
     package func believed(_ offset: Duration) -> Duration {
         offset <= self.offset + Self.tolerance ? offset : self.offset
     }
 
-    /// Looks at the clocks; to be called about once a second.
+    /// Checks the clocks; called about once a second.
     package mutating func look(offset: Duration, uptime: Duration) {
         guard offset > self.offset + Self.tolerance else {
             self.offset = offset
@@ -50,17 +50,17 @@ package struct SteadyClock: Sendable {
     private func abs(_ duration: Duration) -> Duration { duration < .zero ? .zero - duration : duration }
 }
 
-/// A source of time whose wall clock does not jump ahead; see ``SteadyClock``. Costs no lock.
+/// A source of time whose wall clock does not jump ahead; see ``SteadyClock``. Takes no lock when read.
 ///
-/// State: a `Mutex` for the looks, and what came of the last one, for all who ask meanwhile.
+/// State: a `Mutex` for the checks, and the result of the last one.
 package final class SteadyTime: TimeSource {
     private let base: any TimeSource
     private let clock: Mutex<SteadyClock>
-    /// Of the clock, in milliseconds.
+    /// The clock's offset, in milliseconds.
     private let offset: Atomic<Int64>
     private let start: Duration
 
-    /// Believes the clock of `base` as it stands now.
+    /// Trusts the present clock of `base`.
     package init(_ base: any TimeSource) {
         self.base = base
         start = base.uptime()
@@ -79,7 +79,7 @@ package final class SteadyTime: TimeSource {
 
     package func uptime() -> Duration { base.uptime() }
 
-    /// Looks at the clocks; to be called about once a second.
+    /// Checks the clocks; called about once a second.
     package func look() {
         let uptime = base.uptime()
         let offset = Self.offset(base.now(), uptime)
@@ -90,8 +90,8 @@ package final class SteadyTime: TimeSource {
         self.offset.store(Self.milliseconds(believed), ordering: .relaxed)
     }
 
-    /// Whether the clock has been looked at for long enough to believe it in what was stored by an earlier process: a
-    /// machine may start with a wrong one.
+    /// Whether the clock was checked long enough to be trusted with entries of an earlier process: a machine may start
+    /// with a wrong clock.
     package var isConfirmed: Bool { base.uptime() - start >= SteadyClock.confirmation }
 
     private static func offset(_ now: Timestamp, _ uptime: Duration) -> Duration {

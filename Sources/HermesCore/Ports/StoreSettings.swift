@@ -1,28 +1,27 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long stores keep what nobody waits for any more. The same for every store.
+/// How long stores keep what nothing refers to. The same for every store.
 package struct StoreSettings: Sendable, Hashable {
     /// How long the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after it was sent,
-    /// delivered or not. Zero: history is off, content goes once no inbox refers to it. Takes effect for messages
-    /// sent from then on. A message that was sent with an expiry of its own goes at that, too.
+    /// delivered or not. Zero: history is off, and content is deleted once no inbox refers to it. Applies to messages
+    /// sent from then on. A message with its own expiry is deleted then.
     package var historyPeriod: Duration
-    /// How long at least a message is remembered without its content, so that sending it again is recognised as a
-    /// repetition, and so that it can be recalled. The time runs from when it was sent.
+    /// The minimum time for which a message's record outlives its content, so that a repetition is recognized and the
+    /// message can be recalled. Counted from when it was sent.
     package var recordPeriod: Duration
-    /// How long entries that are not messages stay for devices that do not fetch them.
+    /// How long entries other than messages wait for devices that do not fetch them.
     package var eventPeriod: Duration
-    /// How many publications wait for one durable session at most, those that are not acknowledged among them. Further
-    /// ones are dropped.
+    /// The most publications that wait for one durable session, unacknowledged ones included. Further ones are dropped.
     package var maxQueuedMessages: Int
-    /// How many bytes wait for one durable session at most (``StoredPublication/weight``).
+    /// The most bytes that wait for one durable session (``StoredPublication/weight``).
     package var maxQueuedBytes: Int
-    /// How much waits in one inbox at most.
+    /// The limits of one inbox.
     package var inbox: InboxBudget
-    /// How many bytes of one account's 1:1 messages wait at most, in the inboxes of others together.
+    /// The most bytes of one account's unread 1:1 messages in all inboxes together.
     package var maxUnreadBytes: Int
 
-    /// In how many groups one account may be; nobody can be added to more.
+    /// The most groups that one account may be in.
     package var maxGroups: Int
 
     package init(
@@ -45,21 +44,21 @@ package struct StoreSettings: Sendable, Hashable {
         self.maxGroups = max(1, maxGroups)
     }
 
-    /// How many tokens one device has at most; a new one revokes the oldest.
+    /// The most tokens of one device; a new one revokes the oldest.
     package static let maxTokensPerDevice = 5
-    /// How many networks that an account logged in from are remembered.
+    /// The number of an account's networks that are remembered.
     package static let maxNetworksPerAccount = 32
-    /// For how long, since it last did.
+    /// How long a network is remembered after its last login.
     package static let networkPeriod = Duration.seconds(90 * 86_400)
 
     /// The most entries or messages of one page, whatever the caller asks for.
     package static let maxPageEntries = 1000
-    /// A page ends behind the entry whose content takes it past this many bytes.
+    /// A page ends with the entry whose content exceeds this number of bytes.
     package static let maxPageBytes = 4 * 1024 * 1024
 }
 
 extension StoreSettings {
-    /// Refuses one more group for somebody who is in `count` already.
+    /// Refuses another group for an account that is in `count` groups.
     package func checkGroups(_ count: Int, isOwn: Bool) throws(HermesError) {
         guard count >= maxGroups else { return }
         throw HermesError(
@@ -72,7 +71,7 @@ extension StoreSettings {
 }
 
 extension MessageAppend {
-    /// Until when the content must stay although no inbox refers to it.
+    /// The time until which the content must stay even without references.
     package func contentKept(by settings: StoreSettings) -> Timestamp {
         guard settings.historyPeriod > .zero else { return Timestamp(rawValue: 0) }
         let end = sentAt.advanced(by: settings.historyPeriod)

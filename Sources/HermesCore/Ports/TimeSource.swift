@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Tells the time. The core never asks the system itself, so that tests decide what time it is.
+/// Tells the time. The core never asks the system itself, so that tests control the time.
 package protocol TimeSource: Sendable {
     /// The wall clock, for stamps that are stored and shown.
     func now() -> Timestamp

@@ -1,22 +1,22 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Checks tokens that somebody else has issued (JWT).
+/// Verifies tokens of other issuers (JWT).
 package protocol TokenVerifier: Sendable {
-    /// Whether a password is such a token at all, by its form; else it is taken for a password.
+    /// Whether a password has the form of such a token.
     func isToken(_ text: String) -> Bool
 
     /// Checks signature, times, audience and issuer.
     ///
-    /// - Throws: `.invalidToken`; the message does not tell an attacker what would have been right.
+    /// - Throws: `.invalidToken`; the message does not reveal the expected values.
     func verify(_ text: String, now: Timestamp) async throws(HermesError) -> VerifiedToken
 }
 
-/// What a valid token says.
+/// The contents of a valid token.
 package struct VerifiedToken: Sendable, Hashable {
-    /// Who it was issued for.
+    /// The token's subject.
     package var subject: String
-    /// The topics it allows; nil: it says nothing about them.
+    /// The topics that it allows; nil: it does not restrict them.
     package var claims: TopicClaims?
     package var expiresAt: Timestamp?
 

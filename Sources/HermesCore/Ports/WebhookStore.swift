@@ -5,46 +5,49 @@
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `WebhookStoreConformance` of HermesTestKit.
 package protocol WebhookStore: Sendable {
-    /// Appends events, and notes in the same commit up to where undelivered messages were reported.
+    /// Appends events, and in the same commit records the last inbox seq up to which undelivered messages were
+    /// reported.
     ///
     /// - Parameters:
-    ///   - limit: how many may wait; the oldest beyond that are dropped.
-    ///   - marks: up to which inbox seq of each user; a mark only moves forward.
-    /// - Returns: how many were dropped.
+    ///   - limit: the number of events that may wait; older ones beyond it are dropped.
+    ///   - marks: that seq for each user; a mark only moves forward.
+    /// - Returns: the number of dropped events.
     func appendWebhooks(
         _ events: [WebhookEvent],
         marks: [UserID: UInt64],
         limit: Int
     ) async throws(HermesError) -> Int
 
-    /// Events that are due, those that have been for longest first among many, in the order in which they were appended. One that waits behind an earlier event of the
-    /// same user is left out, unless that one has failed ``WebhookEvent/attemptsInOrder`` times already.
+    /// Returns due events in the order in which they were appended; of many, those that have been due longest. Leaves
+    /// out an event behind an earlier one of the same user, unless that one has failed ``WebhookEvent/attemptsInOrder``
+    /// times.
     func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook]
 
-    /// Notes what became of events, in one commit.
+    /// Records the outcomes of events, in one commit.
     func settleWebhooks(_ settlements: [WebhookSettlement]) async throws(HermesError)
 
-    /// How many wait, and when the next is due; nil: none waits.
+    /// The number of waiting events, and when the next is due; nil: none waits.
     func webhookQueue() async throws(HermesError) -> (count: Int, nextDue: Timestamp?)
 
-    /// Up to which inbox seq of a user undelivered messages were reported; 0: never.
+    /// The last inbox seq of a user up to which undelivered messages were reported; 0: none.
     func undeliveredMark(of user: UserID) async throws(HermesError) -> UInt64
 
-    /// Users with an id above `user`, ascending, whose inbox goes on behind the mark and behind the cursors of all devices.
+    /// Users with an id above `user`, ascending, that have an entry behind the mark and behind the cursors of all
+    /// devices.
     func usersWithUndelivered(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }
 
-/// Something that happened, as it is posted to the operator's back end.
+/// An event for the operator's back end.
 package struct WebhookEvent: Sendable, Hashable {
-    /// After so many failures an event no longer holds up the later ones of its user.
+    /// The number of failures after which an event no longer holds up its user's later ones.
     package static let attemptsInOrder = 4
 
-    /// For the receiver to recognise a repetition: 26 characters, sortable by time.
+    /// The id by which the receiver recognizes a repetition: 26 characters, sortable by time.
     package let id: String
-    /// Whose order it has to keep; nil: nobody's.
+    /// The user within whose events it keeps its order; nil: none.
     package let user: UserID?
     package let createdAt: Timestamp
-    /// The JSON object that is posted.
+    /// The JSON object.
     package let body: [UInt8]
 
     package init(id: String, user: UserID?, createdAt: Timestamp, body: [UInt8]) {
@@ -60,7 +63,7 @@ package struct StoredWebhook: Sendable, Hashable {
     /// Its place in the queue.
     package let number: Int64
     package let event: WebhookEvent
-    /// How often it was posted in vain.
+    /// The number of failed attempts.
     package let attempts: Int
 
     package init(number: Int64, event: WebhookEvent, attempts: Int) {
@@ -70,10 +73,10 @@ package struct StoredWebhook: Sendable, Hashable {
     }
 }
 
-/// What became of an event in the queue.
+/// The outcome of an event in the queue.
 package enum WebhookSettlement: Sendable, Hashable {
-    /// Taken by the receiver, or given up: it leaves the queue.
+    /// Accepted by the receiver, or given up: it leaves the queue.
     case done(Int64)
-    /// Not taken: again at `due`.
+    /// Failed: tried again at `due`.
     case again(Int64, attempts: Int, due: Timestamp)
 }

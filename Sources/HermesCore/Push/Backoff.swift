@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long to wait before trying again: twice as long each time, within bounds, spread at random so that many who failed
-/// together do not come back together.
+/// The wait before a retry: doubled each time, within bounds, and random, so that clients that failed together do not
+/// return together.
 package struct Backoff: Sendable, Hashable {
     package var base: Duration
     package var limit: Duration
@@ -12,10 +12,10 @@ package struct Backoff: Sendable, Hashable {
         self.limit = limit
     }
 
-    /// The wait after so many failures in a row (from 1): between half of the step and the whole.
+    /// The wait after a number of failures in a row (from 1): between half of the step and the whole.
     ///
     /// - Parameters:
-    ///   - asked: what the other side asked for; it is waited for at least so long, up to `limit` and a little more.
+    ///   - asked: the other side's wish; the wait is at least this long, up to `limit` and a little more.
     ///   - random: 0 … 1.
     package func delay(failures: Int, asked: Duration? = nil, random: Double = .random(in: 0...1)) -> Duration {
         let step = min(base * (1 << min(max(0, failures - 1), 20)), limit)
@@ -25,7 +25,7 @@ package struct Backoff: Sendable, Hashable {
     }
 }
 
-/// Whether a push service is left alone for a while. Pure; owner: ``PushHandOff``.
+/// Tracks which push services are paused. Pure; owner: ``PushHandOff``.
 package struct ServiceHealth: Sendable {
     private struct Pause: Sendable {
         var failures = 0
@@ -37,17 +37,17 @@ package struct ServiceHealth: Sendable {
 
     package init(backoff: Backoff = Backoff(base: .seconds(1), limit: .seconds(600))) { self.backoff = backoff }
 
-    /// Until when nothing should be sent to a service; nil: now is fine.
+    /// The end of a service's pause; nil: not paused.
     package func pausedUntil(_ service: PushToken.Service, now: Duration) -> Duration? {
         guard let pause = pauses[service], pause.until > now else { return nil }
         return pause.until
     }
 
-    /// Notes that a service works.
+    /// Records that a service works.
     package mutating func succeeded(_ service: PushToken.Service) { pauses[service] = nil }
 
-    /// Notes that a service does not work now. Many failures at once count as one: those that come while it is paused
-    /// already only lengthen the pause if the service asks for it.
+    /// Records that a service fails. Many failures at once count as one: failures during a pause lengthen it only if
+    /// the service asks for it.
     package mutating func failed(
         _ service: PushToken.Service,
         asked: Duration?,

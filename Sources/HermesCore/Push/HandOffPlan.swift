@@ -4,36 +4,36 @@
 import Crypto
 import Foundation
 
-/// What is to be pushed to one device, out of what waits for it. Pure.
+/// Decides which notifications a device gets for its waiting entries. Pure.
 ///
-/// Push-worthy is a message to the user by somebody else that was neither recalled nor read on another device, and a
-/// back end's push. There is one notification for each conversation, or for each collapse key: the newest entry's.
+/// Push-worthy are messages to the user from somebody else that were neither recalled nor read on another device, and
+/// pushes of back ends. Each conversation and each collapse key gets one notification, for its newest entry.
 package struct HandOffPlan: Sendable {
-    /// A notification and what it stands for.
+    /// A notification and the entries that it stands for.
     package struct Item: Sendable, Hashable {
         package var notification: PushNotification
-        /// The oldest entry that it stands for.
+        /// The oldest of these entries.
         package let firstSeq: UInt64
         package let lastSeq: UInt64
     }
 
-    /// The most notifications of one round; those with the newest entries. The badge counts all.
+    /// The most notifications of one round, those with the newest entries. The badge counts all.
     package static let maxItems = 20
 
     /// In the order of their newest entries.
     package let items: [Item]
-    /// All entries up to here were considered.
+    /// The last entry that was considered.
     package let upTo: UInt64
 
-    /// Makes the plan.
+    /// Creates the plan.
     ///
     /// - Parameters:
-    ///   - user: whose inbox it is.
-    ///   - device: who is to be pushed to.
-    ///   - entries: what the device has not acknowledged, ascending; without what has expired.
-    ///   - seq: what is up to here was pushed; it still counts for the badge.
-    ///   - unread: for the badge; nil: all push-worthy entries.
-    ///   - text: what a message says to people, for the notification.
+    ///   - user: the inbox's user.
+    ///   - device: the device to notify.
+    ///   - entries: the entries that the device has not acknowledged, ascending, without expired ones.
+    ///   - seq: the last entry that was pushed; earlier ones count only for the badge.
+    ///   - unread: the badge; nil: all push-worthy entries.
+    ///   - text: the text of a message for its notification.
     package init(
         for user: UserID,
         _ device: DeviceID,
@@ -62,7 +62,7 @@ package struct HandOffPlan: Sendable {
         }
     }
 
-    /// Those of the entries that are worth waking a device.
+    /// The entries that are worth waking a device.
     ///
     /// - Parameter device: nil: any device of the user.
     package static func pushWorthy(_ entries: [InboxEntry], for user: UserID, _ device: DeviceID?) -> [InboxEntry] {
@@ -97,7 +97,7 @@ package struct HandOffPlan: Sendable {
         }
     }
 
-    /// How a user's app and back end name a conversation: `direct/<the other's uid>` or `group/<id>`.
+    /// A conversation's name for a user's app and back end: `direct/<the other's uid>` or `group/<id>`.
     static func name(of conversation: ConversationID, for user: UserID) -> String {
         switch conversation {
         case .direct(let low, _): "direct/\((conversation.peer(of: user) ?? low).rawValue)"
@@ -155,7 +155,8 @@ package struct HandOffPlan: Sendable {
         }
     }
 
-    /// The same for the same entry and device: a UUID of version 8 (RFC 9562, section 5.8) out of a hash.
+    /// The notification's id, always the same for an entry and device: a UUID of version 8 (RFC 9562, section 5.8) from
+    /// a hash.
     static func id(of seq: UInt64, _ user: UserID, _ device: DeviceID) -> String {
         var bytes = Array(SHA256.hash(data: Data("\(user.rawValue) \(device.rawValue) \(seq)".utf8)).prefix(16))
         bytes[6] = bytes[6] & 0x0F | 0x80
@@ -165,7 +166,7 @@ package struct HandOffPlan: Sendable {
     }
 }
 
-/// What a notification of a message says.
+/// The texts of a notification for a message.
 package struct PushText: Sendable, Hashable {
     package var title: String
     package var body: String

@@ -3,10 +3,10 @@
 
 import HeapModule
 
-/// Whose entries may have to be handed off.
+/// A device or user whose entries may be due.
 package struct HandOffKey: Sendable, Hashable {
     package let user: UserID
-    /// A device that can be pushed to; nil: the user as a whole, for "message undelivered".
+    /// A device with a push token; nil: the user as a whole, for "message undelivered".
     package let device: DeviceID?
 
     package init(_ user: UserID, _ device: DeviceID?) {
@@ -15,23 +15,23 @@ package struct HandOffKey: Sendable, Hashable {
     }
 }
 
-/// When to look at whose inbox. Pure; owner: ``PushHandOff``.
+/// Decides when to check whose inbox. Pure; owner: ``PushHandOff``.
 ///
-/// It remembers little on purpose: that something was committed for a key, and when to look. What is to be pushed then is
-/// read from the store, and everything here can be derived from the store again.
+/// It remembers only that something was committed for a key, and when to check. The entries to push are then read from
+/// the store, and the whole schedule can be derived from the store again.
 package struct HandOffSchedule: Sendable {
     private struct Item: Sendable {
-        /// Of the oldest entry that waits.
+        /// When the oldest waiting entry is due.
         var due: Duration
-        /// Of the newest.
+        /// The newest waiting entry.
         var lastSeq: UInt64
-        /// How often it failed so far.
+        /// The number of failures so far.
         var attempts = 0
-        /// Which entry of the heap is this one's.
+        /// The valid heap entry of this item.
         var ticket: UInt64 = 0
-        /// Somebody looks at it now.
+        /// Whether it is being checked now.
         var isTaken = false
-        /// Something came while somebody looked.
+        /// Whether an entry was committed during the check.
         var isAgain = false
     }
 
@@ -48,19 +48,19 @@ package struct HandOffSchedule: Sendable {
     private var items: [HandOffKey: Item] = [:]
     private var heap = Heap<Ticket>()
     private var lastTicket: UInt64 = 0
-    /// Something was not taken in because there was no room: everything has to be derived from the store again.
+    /// Whether a key was left out for lack of room: everything must be derived from the store again.
     package private(set) var hasOverflowed = false
 
-    /// - Parameter capacity: how many keys may wait.
+    /// - Parameter capacity: the number of waiting keys.
     package init(capacity: Int = 200_000) { self.capacity = max(1, capacity) }
 
-    /// How many keys wait or are looked at.
+    /// The number of keys that wait or are being checked.
     package var count: Int { items.count }
 
-    /// When the next is due; nil: none waits. May be earlier than it needs to be, never later.
+    /// When the next key is due; nil: none waits. Never too late, but perhaps too early.
     package var nextDue: Duration? { heap.min?.due }
 
-    /// Entries up to `seq` were committed for a key; if they are not acknowledged by `due` it is to be looked at.
+    /// Entries up to `seq` were committed for a key, which is checked if they are not acknowledged by `due`.
     package mutating func committed(_ key: HandOffKey, upTo seq: UInt64, due: Duration) {
         guard var item = items[key] else {
             guard items.count < capacity else {
@@ -79,7 +79,7 @@ package struct HandOffSchedule: Sendable {
         if isEarlier { enqueue(key) }
     }
 
-    /// A device has everything up to `seq`: what waits for it, or for its user as a whole, need not be looked at.
+    /// A device has acknowledged everything up to `seq`: neither it nor its user needs a check for these.
     package mutating func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
         for key in [HandOffKey(user, device), HandOffKey(user, nil)] {
             guard let item = items[key], item.lastSeq <= seq, !item.isTaken else { continue }
@@ -87,7 +87,7 @@ package struct HandOffSchedule: Sendable {
         }
     }
 
-    /// Hands out the keys that are due, at most `limit`. For each, ``settled(_:retryAt:)`` has to follow.
+    /// Returns at most `limit` due keys. ``settled(_:retryAt:)`` must follow for each.
     package mutating func takeDue(now: Duration, limit: Int) -> [HandOffKey] {
         var taken: [HandOffKey] = []
         while taken.count < limit, let ticket = heap.min, ticket.due <= now {
@@ -99,11 +99,11 @@ package struct HandOffSchedule: Sendable {
         return taken
     }
 
-    /// A key was looked at.
+    /// A key was checked.
     ///
     /// - Parameters:
-    ///   - now: when to look again if something came meanwhile.
-    ///   - retryAt: when to look again because not all went through; nil: all did.
+    ///   - now: the time of the next check if entries were committed meanwhile.
+    ///   - retryAt: the time of the next check if something failed; nil: nothing did.
     package mutating func settled(_ key: HandOffKey, now: Duration, retryAt: Duration?) {
         guard var item = items[key], item.isTaken else { return }
         item.isTaken = false
@@ -122,10 +122,10 @@ package struct HandOffSchedule: Sendable {
         enqueue(key)
     }
 
-    /// How often a key failed so far.
+    /// The number of a key's failures so far.
     package func attempts(of key: HandOffKey) -> Int { items[key]?.attempts ?? 0 }
 
-    /// Begins to derive everything again.
+    /// Starts to derive everything from the store again.
     package mutating func clearOverflow() { hasOverflowed = false }
 
     private mutating func enqueue(_ key: HandOffKey) {

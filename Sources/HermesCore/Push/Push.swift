@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A notification that a back end posted: an entry of an inbox that is no message and has no sender.
+/// A push from a back end: an inbox entry that is no message and has no sender.
 package struct Push: Sendable, Hashable {
-    /// How soon a device that sleeps is to be woken; a device that is connected gets every push at once.
+    /// How soon a sleeping device is woken; a connected device gets every push at once.
     package enum Priority: UInt8, Sendable, Hashable, CaseIterable {
         /// When it suits the device's battery.
         case normal = 0
@@ -12,12 +12,13 @@ package struct Push: Sendable, Hashable {
     }
 
     package let id: MessageID
-    /// What it says.
+    /// The content.
     package let content: PushContent
     package let priority: Priority
-    /// Not delivered any more from then on.
+    /// The time after which it is not delivered.
     package let expiresAt: Timestamp
-    /// The only device that shows it; nil: all devices of the account. For the others the entry counts, and shows nothing.
+    /// The only device that shows it; nil: all devices of the account. On the others the entry has a seq and shows
+    /// nothing.
     package let device: DeviceID?
 
     package init(
@@ -34,13 +35,13 @@ package struct Push: Sendable, Hashable {
         self.device = device
     }
 
-    /// Whether this device is to show it.
+    /// Whether this device shows it.
     package func isFor(_ device: DeviceID) -> Bool { self.device.map { $0 == device } ?? true }
 
-    /// What it holds, in bytes, about.
+    /// Its approximate size, in bytes.
     package var weight: Int { content.weight &+ 64 }
 
-    /// The same push under another id.
+    /// The same push with another id.
     package init(_ push: Push, id: MessageID) {
         self.init(
             id: id,
@@ -52,7 +53,7 @@ package struct Push: Sendable, Hashable {
     }
 }
 
-/// What a push says.
+/// The content of a push.
 package struct PushContent: Sendable, Hashable {
     /// The longest title, in characters (Unicode scalars).
     package static let maxTitleCharacters = 256
@@ -60,14 +61,14 @@ package struct PushContent: Sendable, Hashable {
     package static let maxBodyCharacters = 4_096
     /// The longest data, in bytes.
     package static let maxDataBytes = 16_384
-    /// The longest collapse key, in bytes: what Apple's service takes.
+    /// The longest collapse key, in bytes: the limit of Apple's service.
     package static let maxCollapseKeyBytes = 64
 
     package var title: String
     package var body: String
     /// The application's own JSON object; empty: none.
     package var dataJSON: String
-    /// A newer push with the same key takes the place of one that is not delivered yet. Empty: it stands for itself.
+    /// A newer push with the same key replaces one that is not delivered yet. Empty: none.
     package var collapseKey: String
 
     package init(title: String = "", body: String = "", dataJSON: String = "", collapseKey: String = "") {
@@ -104,7 +105,7 @@ package struct PushContent: Sendable, Hashable {
 }
 
 extension InboxEvent {
-    /// What an event counts for where pages are limited by bytes, beside messages; 0 for what is always small.
+    /// The size that an event adds to a page; 0 for events that are always small.
     package var bytes: Int {
         switch self {
         case .push(let push): push.weight

@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension PushHandOff {
-    /// A device that something may have to be pushed to.
+    /// A device that may be due for a push.
     struct Candidate: Sendable {
         let key: HandOffKey
         let target: PushTarget
         let plan: HandOffPlan
-        /// More waits behind what was read.
+        /// Whether more entries wait behind those read.
         let hasMore: Bool
     }
 
-    /// Reads what waits for a device; nil: nothing, or it has no token any more.
+    /// Reads the waiting entries of a device; nil: none, or it has no token any more.
     func candidate(_ user: UserID, _ device: DeviceID) async throws(HermesError) -> Candidate? {
         let targets = try await tokens.store.pushTargets(of: user)
         guard let target = targets.first(where: { $0.device == device }) else { return nil }
@@ -44,7 +44,7 @@ extension PushHandOff {
         )
     }
 
-    /// Tells the webhook about messages that no device of the user has acknowledged.
+    /// Reports messages that no device of the user has acknowledged to the webhook.
     ///
     /// - Returns: whether there are more.
     func reportUndelivered(of user: UserID) async throws(HermesError) -> Bool {

@@ -3,25 +3,25 @@
 
 import Synchronization
 
-/// Hands what a device does not acknowledge in time to its push service. Safe to call from anywhere; works while
-/// ``run()`` does.
+/// Sends entries that a device does not acknowledge in time to its push service. Thread-safe; works while ``run()``
+/// runs.
 ///
-/// What has to be pushed is never kept here alone: it is what the inbox has behind a device's cursor and behind what was
-/// pushed to it (``PushTarget``), so a killed server goes on where it was. Here is only when to look
-/// (``HandOffSchedule``) and which service rests (``ServiceHealth``).
+/// The entries to push are always derived from the store: those behind a device's cursor and behind the last pushed
+/// entry (``PushTarget``). So a restarted server continues where it was. In memory are only the times of the next
+/// checks (``HandOffSchedule``) and the paused services (``ServiceHealth``).
 ///
 /// State: one `Mutex` around ``State``; nothing is called under it.
 package final class PushHandOff: DeliveryObserver {
     package struct Settings: Sendable, Hashable {
-        /// How long a connected device has for its acknowledgement.
+        /// The time that a connected device has to acknowledge.
         package var deadline: Duration
-        /// How many devices are looked at together; their notifications go out together.
+        /// The number of devices in one batch, whose notifications are sent together.
         package var batch: Int
-        /// How many such batches run at once.
+        /// The number of batches at once.
         package var lanes: Int
-        /// How long to wait before something that did not go through is tried again.
+        /// The wait before a retry.
         package var backoff: Backoff
-        /// Messages older than this are not reported as undelivered any more.
+        /// Older messages are no longer reported as undelivered.
         package var reportedAge: Duration
 
         package init(
@@ -51,7 +51,7 @@ package final class PushHandOff: DeliveryObserver {
     let accounts: any AccountStore
     let acknowledged: @Sendable (UserID, DeviceID) -> UInt64
     let sessions: SessionRegistry
-    /// Nil: nobody is pushed to, only webhooks are told.
+    /// Nil: there are no pushes, only webhooks.
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
     let time: any TimeSource
@@ -60,23 +60,23 @@ package final class PushHandOff: DeliveryObserver {
     private let state = Mutex(State())
     private let wakeUp = WakeUp()
 
-    /// What happened, for metrics and logs.
+    /// An event for metrics and logs.
     package enum Report: Sendable {
         case sent(PushToken.Service, PushSendOutcome)
-        /// The store did not answer; tried again.
+        /// The store failed; tried again.
         case failed(HermesError)
     }
 
-    /// Creates it; nothing happens before it is installed at ``Messenger/watch`` and ``run()`` runs.
+    /// Creates the service; it works once it is installed at ``Messenger/watch`` and ``run()`` runs.
     ///
     /// - Parameters:
-    ///   - messenger: whose inboxes and sessions.
-    ///   - store: where the inboxes are; the messenger's.
-    ///   - accounts: where the devices are; the messenger's.
+    ///   - messenger: the inboxes and sessions.
+    ///   - store: the messenger's message store.
+    ///   - accounts: the messenger's account store.
     ///   - sender: the push services; nil: none is configured.
-    ///   - webhooks: who is told about undelivered messages and results.
-    ///   - text: what a notification of a message says.
-    ///   - report: gets what happened; called on any thread.
+    ///   - webhooks: gets undelivered messages and results.
+    ///   - text: the text of a message for its notification.
+    ///   - report: gets events; called on any thread.
     package init(
         _ messenger: Messenger,
         store: any MessageStore,
@@ -102,7 +102,7 @@ package final class PushHandOff: DeliveryObserver {
 
     private var reportsUndelivered: Bool { webhooks?.wants(.messageUndelivered) == true }
 
-    /// How many devices and users wait to be looked at.
+    /// The number of devices and users that wait for a check.
     package var waiting: Int { state.withLock { $0.schedule.count } }
 
     // MARK: What comes in
@@ -134,8 +134,8 @@ package final class PushHandOff: DeliveryObserver {
         state.withLock { $0.schedule.acknowledged(user, device, upTo: seq) }
     }
 
-    /// Derives from the store whose inboxes have to be looked at: after a start, and when there was no room for all.
-    /// Devices get the time of one deadline to come back by themselves.
+    /// Derives the due keys from the store, after a start or an overflow. Devices get one deadline to return by
+    /// themselves.
     package func recover() async throws(HermesError) {
         state.withLock { $0.schedule.clearOverflow() }
         if sender != nil {
@@ -172,7 +172,7 @@ package final class PushHandOff: DeliveryObserver {
 
     // MARK: Working
 
-    /// Works until the task is cancelled.
+    /// Runs until the task is cancelled.
     package func run() async {
         await recoverReporting()
         await withDiscardingTaskGroup { group in
@@ -197,7 +197,7 @@ package final class PushHandOff: DeliveryObserver {
         }
     }
 
-    /// Looks at everything that is due now, once; for tests.
+    /// Checks everything that is due now, once; for tests.
     package func runDue() async {
         while true {
             let batch = takeBatch()
@@ -241,7 +241,7 @@ package final class PushHandOff: DeliveryObserver {
         await send(candidates)
     }
 
-    /// Sends what the candidates wait for, and settles all of them in one commit.
+    /// Sends the candidates' notifications, and settles all of them in one commit.
     private func send(_ candidates: [Candidate]) async {
         let now = time.uptime()
         var deliveries: [PushDelivery] = []
@@ -278,7 +278,7 @@ package final class PushHandOff: DeliveryObserver {
         }
     }
 
-    /// What follows from the answers for one device.
+    /// Draws the consequences of the answers for one device.
     private func note(
         _ outcomes: [PushSendOutcome],
         for candidate: Candidate

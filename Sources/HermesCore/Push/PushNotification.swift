@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a push service is to show on a device.
+/// A notification for a device.
 package struct PushNotification: Sendable, Hashable {
-    /// How soon.
+    /// How soon it is delivered.
     package enum Priority: Sendable, Hashable {
         /// At once, waking the device.
         case high
@@ -11,9 +11,9 @@ package struct PushNotification: Sendable, Hashable {
         case normal
     }
 
-    /// The inbox entry it stands for, so that the app can fetch exactly that.
+    /// The inbox entry of the notification, so that the app can fetch it.
     package struct Reference: Sendable, Hashable {
-        /// `direct/<the other's uid>` or `group/<id>`; nil where the entry belongs to none.
+        /// `direct/<the other's uid>` or `group/<id>`; nil if the entry belongs to no conversation.
         package var conversation: String?
         package var inboxSeq: UInt64
         package var messageID: String?
@@ -25,19 +25,19 @@ package struct PushNotification: Sendable, Hashable {
         }
     }
 
-    /// A UUID in lower case; stays the same when the notification is sent again.
+    /// A lower-case UUID; the same when the notification is sent again.
     package var id: String
     package var title: String
     package var body: String
-    /// What the app's icon shows; nil leaves it.
+    /// The number on the app's icon; nil leaves it.
     package var badge: Int?
     package var hasSound: Bool
     package var reference: Reference
-    /// A JSON object for the app, from the back end that pushed; nil: none.
+    /// The back end's JSON object for the app; nil: none.
     package var data: String?
-    /// Notifications with the same one take each other's place, on the way and on the screen.
+    /// Notifications with the same key replace each other, on the way and on the screen.
     package var collapseKey: String
-    /// Not to be shown after this.
+    /// The time after which it is not shown.
     package var expiresAt: Timestamp
     package var priority: Priority
 
@@ -77,14 +77,15 @@ package struct PushDelivery: Sendable, Hashable {
     }
 }
 
-/// What a push service said.
+/// The answer of a push service.
 package enum PushSendOutcome: Sendable, Hashable {
-    /// Taken; the service's id for it.
+    /// Accepted, with the service's id.
     case delivered(id: String)
-    /// The token is no longer one, since `since` if the service says: forget it, unless it was given again after that.
+    /// The token is invalid, since `since` if the service says so: delete it, unless it was registered again after
+    /// that.
     case tokenGone(since: Timestamp?)
-    /// Not now. `isService`: nobody's notifications go through; else only this one's.
+    /// Not now. `isService`: the whole service fails; otherwise only this notification.
     case retry(after: Duration?, isService: Bool, reason: String)
-    /// Never: trying the same again would not help. For logs.
+    /// Refused for good: a retry would not help. For logs.
     case refused(reason: String)
 }

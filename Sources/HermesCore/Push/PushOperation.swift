@@ -1,22 +1,22 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What ``MessageStore/commit(_:now:)`` does about pushes.
+/// A push operation for ``MessageStore/commit(_:now:)``.
 package enum PushOperation: Sendable {
-    /// Appends a push to the inboxes of a few, each named once; accounts that do not exist are left out.
+    /// Appends a push to the inboxes of a few distinct recipients; accounts that do not exist are left out.
     case append(Push, recipients: [UserID], claim: PushClaim?)
-    /// Keeps a push for many, to be appended with ``fanOut(_:limit:)``.
+    /// Stores a push to many, to be appended with ``fanOut(_:limit:)``.
     case accept(PushJob, claim: PushClaim?)
-    /// Appends a kept push to the inboxes of the next `limit` recipients and moves the job's cursor behind them; the job
-    /// goes with the last of them. Does nothing if there is no such job, and ends it if its push has expired.
+    /// Appends a stored push to the inboxes of the next `limit` recipients and moves the job's cursor behind them; the
+    /// last step removes the job. Does nothing if there is no such job, and ends it if its push has expired.
     case fanOut(MessageID, limit: Int)
-    /// Only takes the claim, for what is not stored, and leaves it open: until it is settled, whoever takes it again finds
-    /// ``PushOutcome/openAnswer``.
+    /// Only takes the claim, for a push that is not stored, and leaves it open: until it is settled, taking it again
+    /// yields ``PushOutcome/openAnswer``.
     case claim(PushClaim)
-    /// What an open claim was taken for is done.
+    /// Settles an open claim: its push is done.
     case settle(PushClaim)
 
-    /// What the operation holds in memory, in bytes, about.
+    /// The operation's approximate memory, in bytes.
     package var weight: Int {
         switch self {
         case .append(let push, let recipients, _): push.weight &+ 8 &* recipients.count
@@ -27,13 +27,13 @@ package enum PushOperation: Sendable {
     }
 }
 
-/// A push for many that is accepted and not with all of them yet.
+/// An accepted push to many that is not complete.
 package struct PushJob: Sendable, Hashable {
-    /// Who gets it.
+    /// The recipients.
     package enum Target: Sendable, Hashable {
-        /// These, each named once; those that do not exist are left out.
+        /// These distinct users; those that do not exist are left out.
         case users([UserID])
-        /// Every account there is at the commit, but for those that are disabled.
+        /// Every account at the commit, except disabled ones.
         case everyone
 
         var weight: Int {
@@ -53,17 +53,17 @@ package struct PushJob: Sendable, Hashable {
     }
 }
 
-/// Makes posting again safe: who posts the same under the same key gets the first answer, and nothing is sent again.
+/// Makes posting again safe: a repeated post under the same key gets the first answer and sends nothing.
 package struct PushClaim: Sendable, Hashable {
     /// How long a key is remembered.
     package static let period = Duration.seconds(24 * 3600)
 
-    /// Whose key it is; keys of different owners have nothing to do with each other.
+    /// The key's owner; keys of different owners are unrelated.
     package let owner: String
     package let key: String
-    /// Of what was posted, to tell a repetition from a mistake.
+    /// A hash of the post, to distinguish a repetition from a mistake.
     package let contentHash: [UInt8]
-    /// What was answered; opaque to the core.
+    /// The answer; opaque to the core.
     package let answer: [UInt8]
 
     package init(owner: String, key: String, contentHash: [UInt8], answer: [UInt8]) {
@@ -79,15 +79,15 @@ package struct PushClaim: Sendable, Hashable {
     )
 }
 
-/// What became of a ``PushOperation``.
+/// The outcome of a ``PushOperation``.
 package struct PushOutcome: Sendable {
-    /// The entry as it stands in each recipient's inbox.
+    /// The entry in each recipient's inbox.
     package var deliveries: [InboxDelivery]
-    /// The answer to the first push with this key; nil if this was the first. Then nothing was changed.
+    /// The answer to the first push with this key; nil if this was the first. If set, nothing was changed.
     package var firstAnswer: [UInt8]?
-    /// The answer to the first push with this key, of which nobody knows whether it was done.
+    /// The answer to the first push with this key, if its completion is unknown.
     package var openAnswer: [UInt8]?
-    /// Whether nothing is left to do of a fan-out.
+    /// Whether the fan-out is complete.
     package var isDone: Bool
 
     package init(deliveries: [InboxDelivery] = [], firstAnswer: [UInt8]? = nil, isDone: Bool = true) {

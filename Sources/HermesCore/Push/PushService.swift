@@ -3,19 +3,19 @@
 
 import Synchronization
 
-/// Takes pushes of back ends and brings them into the inboxes of users. Safe to call from anywhere.
+/// Accepts pushes of back ends and delivers them to the inboxes of users. Thread-safe.
 ///
-/// A push for a few is committed before the call returns. A push for many is committed as a job, and brought to its
-/// recipients in batches afterwards; the job's cursor moves in the same transaction as the entries, so that a killed
-/// server neither loses nor repeats any.
+/// A push to a few is committed before the call returns. A push to many is committed as a job and delivered in batches
+/// afterwards. The job's cursor moves in the same transaction as the entries, so that a killed server neither loses nor
+/// repeats any.
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class PushService: Sendable {
-    /// So many recipients are reached in the commit that accepts the push.
+    /// The number of recipients that the accepting commit reaches.
     package static let directRecipients = 64
-    /// The most recipients that one call names.
+    /// The most recipients named in one call.
     package static let maxRecipients = 10_000
-    /// How many recipients one step of a fan-out reaches; between two steps others get their turn.
+    /// The number of recipients of one fan-out step; other operations get their turn between two steps.
     static let batch = 500
 
     private struct State {
@@ -49,11 +49,11 @@ package final class PushService: Sendable {
         self.retention = retention
     }
 
-    /// A push that is to be sent.
+    /// Creates a push.
     ///
     /// - Parameters:
-    ///   - content: what it says.
-    ///   - expiresAfter: how long it is worth delivering; nil: as long as messages wait at most.
+    ///   - content: the content.
+    ///   - expiresAfter: how long it is worth delivering; nil: as long as messages wait.
     ///   - device: the only device that shows it.
     /// - Throws: `.invalidArgument`, `.tooLarge`.
     package func make(
@@ -76,14 +76,15 @@ package final class PushService: Sendable {
         )
     }
 
-    /// Those of `users` who have an account, in one read.
+    /// The accounts among `users` that exist, in one read.
     package func existing(_ users: [UserID]) async throws(HermesError) -> Set<UserID> {
         Set(try await social.names(of: users).keys)
     }
 
-    /// Commits a push, and starts to bring it to those whom it is for.
+    /// Commits a push, and begins to deliver it.
     ///
-    /// - Returns: the first answer if the claim was taken before with the same content, and nothing was done; else nil.
+    /// - Returns: the first answer if the claim was taken before with the same content, and nothing was done; otherwise
+    ///   nil.
     /// - Throws: `.clientIDConflict` if it was taken with other content; `.invalidArgument`, `.overloaded`,
     ///   `.storageUnavailable`, `.shuttingDown`.
     package func send(
@@ -103,17 +104,17 @@ package final class PushService: Sendable {
         return try await submit(.append(push, recipients: users, claim: claim)).firstAnswer
     }
 
-    /// What taking a claim came to.
+    /// The result of taking a claim.
     package enum Claimed: Sendable, Hashable {
-        /// It was done before: this is the answer to it.
+        /// It was done before, with this answer.
         case before([UInt8])
-        /// It is to be done now, with this answer: the claim's own, or that of an attempt whose end nobody knows.
+        /// Do it now, with this answer: the claim's own, or that of an earlier attempt whose completion is unknown.
         case now([UInt8])
     }
 
-    /// Takes a claim for something that is not stored, which ``end(_:isDone:)`` must follow after ``Claimed/now(_:)``.
+    /// Takes a claim for a push that is not stored. After ``Claimed/now(_:)``, ``end(_:isDone:)`` must follow.
     ///
-    /// - Throws: `.clientIDConflict` if it was taken with other content, or is being done at this moment; `.overloaded`,
+    /// - Throws: `.clientIDConflict` if it was taken with other content, or is under way; `.overloaded`,
     ///   `.storageUnavailable`, `.shuttingDown`.
     package func begin(_ claim: PushClaim) async throws(HermesError) -> Claimed {
         let key = PushClaimKey(owner: claim.owner, key: claim.key)
@@ -129,7 +130,7 @@ package final class PushService: Sendable {
         }
     }
 
-    /// What a claim was taken for is done, or was not: then it may be claimed again.
+    /// Ends a claim. If its push was not done, it can be claimed again.
     package func end(_ claim: PushClaim, isDone: Bool) async {
         // Done is done: that the store cannot note it costs a repetition if somebody asks again.
         if isDone { _ = try? await submit(.settle(claim)) }
@@ -142,12 +143,12 @@ package final class PushService: Sendable {
         retryAfter: .seconds(1)
     )
 
-    /// Goes on with jobs that an earlier process left behind; to be called once, at the start.
+    /// Continues the jobs of an earlier process; called once, at the start.
     func load() async throws(HermesError) {
         for job in try await store.pushJobs() { start(job) }
     }
 
-    /// Tries again where the store could not write; to be called every now and then.
+    /// Retries where the store could not write; called periodically.
     func resume() {
         let stalled = state.withLock { state in
             defer { state.stalled = [] }

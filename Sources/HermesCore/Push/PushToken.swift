@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where a push service reaches one device, as that service gave it to the app.
+/// A device's push token, as the service gave it to the app.
 package struct PushToken: Sendable, Hashable {
-    /// Who delivers. The numbers are stored and are those of `hermes.v1.PushToken.Service`.
+    /// The push service. The numbers are stored, and equal those of `hermes.v1.PushToken.Service`.
     package enum Service: UInt8, Sendable, CaseIterable {
         /// Apple's, production.
         case apns = 1
@@ -21,20 +21,20 @@ package struct PushToken: Sendable, Hashable {
     package static let maxAppIDBytes = 128
 
     package let service: Service
-    /// Of Apple: hexadecimal. Of Web Push: the subscription as JSON.
+    /// For Apple in hexadecimal; for Web Push the subscription as JSON.
     package let text: String
     /// The app's bundle or package identifier; empty: the one of the configuration.
     package let appID: String
 
-    /// A token as it was stored.
+    /// A token from the store.
     package init(stored service: Service, text: String, appID: String) {
         self.service = service
         self.text = text
         self.appID = appID
     }
 
-    /// Checks a token that a client gives: its length, its alphabet, and for Web Push that the subscription is whole and
-    /// leads to a public host.
+    /// Checks a client's token: its length, its alphabet, and for Web Push that the subscription is complete and leads
+    /// to a public host.
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge`.
     package init(_ service: Service, text: String, appID: String) throws(HermesError) {
@@ -81,7 +81,7 @@ extension UInt8 {
 }
 
 extension PushToken.Service {
-    /// For metrics and webhooks.
+    /// The name for metrics and webhooks.
     package var name: String {
         switch self {
         case .apns: "apns"

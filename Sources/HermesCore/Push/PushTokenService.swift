@@ -3,9 +3,9 @@
 
 import Synchronization
 
-/// Where devices can be pushed to: stores what they say, and knows at once whose devices have said something.
+/// Stores the push tokens of devices, and knows without a read which devices have one.
 ///
-/// State: a `Mutex` around the devices with tokens. It may name devices whose tokens are gone; the store decides.
+/// State: a `Mutex` around the devices with tokens. It may contain devices whose tokens are gone; the store decides.
 package final class PushTokenService: Sendable {
     let store: any PushTokenStore
     private let time: any TimeSource
@@ -16,7 +16,7 @@ package final class PushTokenService: Sendable {
         self.time = time
     }
 
-    /// Stores the token of a device, or (nil) takes it away.
+    /// Stores the token of a device; nil removes it.
     ///
     /// - Throws: `.notFound`, `.storageUnavailable`.
     package func set(_ token: PushToken?, of principal: Principal) async throws(HermesError) {
@@ -29,7 +29,7 @@ package final class PushTokenService: Sendable {
         }
     }
 
-    /// The account is deleted, with its tokens.
+    /// Forgets a deleted account.
     func forget(_ user: UserID) { devices.withLock { $0[user] = nil } }
 
     /// Reads which devices have tokens.
@@ -47,7 +47,7 @@ package final class PushTokenService: Sendable {
         }
     }
 
-    /// The devices with tokens of each of these users; users without are left out.
+    /// The devices with tokens of these users; users without any are left out.
     func devices(of users: some Sequence<UserID>) -> [UserID: [DeviceID]] {
         devices.withLock { devices in
             var found: [UserID: [DeviceID]] = [:]

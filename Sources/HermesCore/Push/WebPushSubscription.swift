@@ -3,13 +3,13 @@
 
 package import Foundation
 
-/// A browser's push subscription (`PushSubscription.toJSON()`), taken apart.
+/// A browser's push subscription (`PushSubscription.toJSON()`), parsed.
 package struct WebPushSubscription: Sendable, Hashable {
-    /// Where to post: https, at a host by name.
+    /// The URL to post to: https, at a host name.
     package let endpoint: String
     /// In lower case.
     package let host: String
-    /// `https://host[:port]`, which the signed token is for (RFC 8292, section 2).
+    /// `https://host[:port]`, the audience of the signed token (RFC 8292, section 2).
     package let origin: String
     /// The browser's P-256 key: 65 bytes, uncompressed.
     package let publicKey: Data
@@ -26,7 +26,7 @@ package struct WebPushSubscription: Sendable, Hashable {
         let keys: Keys
     }
 
-    /// Reads what a client gave. Its endpoint is what the server will connect to, so it must be https and must not name
+    /// Parses a client's subscription. The server will connect to its endpoint, which must use https and must not name
     /// an address or a host of the server's own network.
     ///
     /// - Throws: `.invalidArgument`.
@@ -55,7 +55,7 @@ package struct WebPushSubscription: Sendable, Hashable {
         self.secret = secret
     }
 
-    /// A name with a dot that is no address and no name of a local network.
+    /// Whether it is a name with a dot, neither an address nor local.
     private static func isPublicName(_ host: String) -> Bool {
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count > 1, host.utf8.count <= 253, let last = labels.last else { return false }

@@ -10,7 +10,7 @@ package struct RoomName: Hashable, Sendable, CustomStringConvertible {
 
     /// Checks a name.
     ///
-    /// - Returns: nil for what is empty, too long or has other characters.
+    /// - Returns: nil for text that is empty, too long or has other characters.
     package init?(_ rawValue: String) {
         let bytes = rawValue.utf8
         guard (1...Self.maxBytes).contains(bytes.count), bytes.allSatisfy(Self.isAllowed) else { return nil }

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Which devices of a user an end concerns.
+/// The devices of a user that an end concerns.
 package enum EndedDevices: Sendable, Hashable {
     case all
     case only(DeviceID)
@@ -17,7 +17,7 @@ package enum EndedDevices: Sendable, Hashable {
         }
     }
 
-    /// As ``contains(_:)``, for a client whose id may be no device's.
+    /// As ``contains(_:)``, for a client id that need not be a device's.
     func contains(clientID: String) -> Bool {
         switch self {
         case .all: true
@@ -27,10 +27,10 @@ package enum EndedDevices: Sendable, Hashable {
     }
 }
 
-/// The ends of the last while, for logins that began before an end and attach after it; by user, or by the name that MQTT
-/// sessions are kept under.
+/// Recent ends, for logins that began before an end and attach after it; by user, or by the name that owns MQTT
+/// sessions.
 ///
-/// State: a `Mutex` around a bounded list; a login that is older than the list remembers is ended to be safe.
+/// State: a `Mutex` around a bounded list; a login older than the list is ended to be safe.
 final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
     private struct End: Sendable {
         let stamp: UInt64
@@ -63,11 +63,11 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Why a login that has just attached must end; nil: it may stay.
+    /// The reason why a newly attached login must end; nil: it may stay.
     ///
     /// - Parameters:
-    ///   - subject: whose.
-    ///   - stamp: of its beginning.
+    ///   - subject: the login's user or name.
+    ///   - stamp: the stamp of its beginning.
     ///   - isMeant: whether the login is of these devices.
     func reason(toEnd subject: Subject, since stamp: UInt64, where isMeant: (EndedDevices) -> Bool) -> SessionEnd? {
         state.withLock { state in

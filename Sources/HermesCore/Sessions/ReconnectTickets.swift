@@ -4,14 +4,15 @@
 import Crypto
 import Foundation
 
-/// Makes and checks the tickets that a server gives to those whom it sends away, so that it knows them when they come back.
+/// Creates and checks the tickets that a stopping server gives to its clients, so that it recognizes them when they
+/// return.
 ///
-/// A ticket says until when it is good and whose it is, and carries an HMAC-SHA-256 of that, cut to 16 bytes. Nothing is
-/// stored: a server with the same key, the same one after its restart or another node, can check it.
+/// A ticket contains its expiry and its account, and an HMAC-SHA-256 of these, cut to 16 bytes. Nothing is stored: any
+/// server with the same key can check it, be it the same one after a restart or another node.
 package struct ReconnectTickets: Sendable {
     /// How a key is made that is not given: all tickets end with the process.
     package static let keyBytes = 32
-    /// How long a ticket is good.
+    /// How long a ticket is valid.
     package static let lifetime = Duration.seconds(3600)
     /// Its size in bytes.
     package static let bytes = 8 + 4 + 16
@@ -23,14 +24,14 @@ package struct ReconnectTickets: Sendable {
         self.key = key.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
     }
 
-    /// A ticket for an account.
+    /// Creates a ticket for an account.
     package func issue(to user: UserID, now: Timestamp) -> [UInt8] {
         let end = UInt64(clamping: now.advanced(by: Self.lifetime).rawValue)
         let claims = Self.bytes(of: end) + Self.bytes(of: UInt32(user.rawValue))
         return claims + Array(HMAC<SHA256>.authenticationCode(for: claims, using: key)).prefix(16)
     }
 
-    /// Whether a server with this key gave the ticket to this account, not long ago.
+    /// Whether a server with this key recently gave the ticket to this account.
     package func isValid(_ ticket: [UInt8], of user: UserID, now: Timestamp) -> Bool {
         guard ticket.count == Self.bytes else { return false }
         let claims = Array(ticket[..<12])

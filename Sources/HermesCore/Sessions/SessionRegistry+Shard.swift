@@ -15,11 +15,11 @@ extension SessionRegistry {
         private struct Record: Sendable {
             var attachments: [any Attachment] = []
             var watchers: [any Attachment] = []
-            /// Devices whose apps are not in front of their users, as they said over their present connection.
+            /// Devices whose apps are not in the foreground, as reported over their present connection.
             var resting: Set<DeviceID> = []
-            /// Of the last change between online and offline.
+            /// The version of the last change between online and offline.
             var version: UInt64 = 0
-            /// How often watchers were told since then.
+            /// The number of notices to watchers since then.
             var told = 0
             var toldSince = Timestamp(rawValue: 0)
 
@@ -28,10 +28,10 @@ extension SessionRegistry {
 
         private struct State: Sendable {
             var records: [UserID: Record] = [:]
-            /// Whom the attachments of this shard's users watch.
+            /// The users that the attachments of this shard's users watch.
             var watched: [ObjectIdentifier: Set<UserID>] = [:]
             var lastVersion: UInt64 = 0
-            /// Whose watchers are to be told later.
+            /// The users whose watchers are told later.
             var late: Set<UserID> = []
 
             mutating func changePresence(of user: UserID) {
@@ -148,7 +148,7 @@ extension SessionRegistry {
             }
         }
 
-        /// Whether watchers are told of a change at once; if not, they are with ``takeLate()``.
+        /// Whether watchers are told of a change at once; if not, ``takeLate()`` returns it.
         func mayTell(of user: UserID, now: Timestamp) -> Bool {
             state.withLock { state in
                 guard let record = state.records[user], !record.watchers.isEmpty else { return true }
@@ -177,7 +177,7 @@ extension SessionRegistry {
 
         // MARK: Watching
 
-        /// - Returns: the users that are watched now and were not before.
+        /// - Returns: the newly watched users.
         func addWatched(
             _ users: [UserID],
             by attachment: any Attachment,

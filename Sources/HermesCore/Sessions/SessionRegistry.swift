@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// Who is connected: the attachments of each user, by device. Also presence, which follows from it.
+/// The connected devices: the attachments of each user, by device. Presence follows from them.
 ///
-/// State: ``Shard``s by user, each a `Mutex` around a struct. No attachment is called under a lock, and no lock is taken
-/// inside another.
+/// State: ``Shard``s by user, each a `Mutex` around a struct. No attachment is called under a lock, and no lock is
+/// taken inside another.
 package final class SessionRegistry: Sendable {
     /// The most users that one attachment can watch.
     package static let maxWatchedUsers = 1000
-    /// How many changes of one user's presence watchers are told within a second; then of the last.
+    /// The number of changes of one user's presence that watchers hear within a second; then only the last.
     package static let maxToldPerSecond = 4
 
     private let shards: [Shard]
@@ -21,8 +21,8 @@ package final class SessionRegistry: Sendable {
     /// Creates an empty registry.
     ///
     /// - Parameters:
-    ///   - time: stamps the moment somebody was last seen.
-    ///   - shardCount: how many locks the users are spread over.
+    ///   - time: for the time a user was last seen.
+    ///   - shardCount: the number of locks over which users are spread.
     package init(time: any TimeSource, shardCount: Int = 64) {
         self.time = time
         shards = (0..<max(1, shardCount)).map { _ in Shard() }
@@ -34,8 +34,8 @@ package final class SessionRegistry: Sendable {
 
     /// Adds an attachment. One with the same user and device is ended with ``SessionEnd/replaced``.
     ///
-    /// Watchers of the user's presence are told if it was offline. An attachment whose login began before its account
-    /// was disabled, its device removed and so on is not added but ended for that reason.
+    /// Watchers are told if the user was offline. If the account was disabled, the device removed or the like after the
+    /// login began, the attachment is ended for that reason instead.
     package func attach(_ attachment: any Attachment) {
         let principal = attachment.principal
         let shard = shard(of: principal.user)
@@ -66,29 +66,29 @@ package final class SessionRegistry: Sendable {
     /// The devices of the user that are connected.
     package func attachedDevices(of user: UserID) -> [DeviceID] { attachments(of: user).map(\.principal.device) }
 
-    /// Notes whether the app behind an attachment is in front of its user; it is until it says otherwise.
+    /// Records whether the app behind an attachment is in the foreground; initially it is.
     package func setResting(_ isResting: Bool, _ attachment: any Attachment) {
         let principal = attachment.principal
         shard(of: principal.user).setResting(isResting, attachment, principal)
     }
 
-    /// The devices of the user that are connected and whose apps are in front of the user.
+    /// The connected devices of the user whose apps are in the foreground.
     package func awakeDevices(of user: UserID) -> [DeviceID] { shard(of: user).awakeDevices(of: user) }
 
     /// All connections of the user.
     package func attachments(of user: UserID) -> [any Attachment] { shard(of: user).attachments(of: user) }
 
-    /// How many connections there are in total.
+    /// The total number of connections.
     package var count: Int { shards.reduce(0) { $0 + $1.count } }
 
-    /// From now on `observer` learns when somebody comes online (true) or goes offline; it must not block.
+    /// Sets an observer for users that come online (true) or go offline; it must not block.
     package func observePresence(_ observer: @escaping @Sendable (UserID, Bool) -> Void) {
         self.observer.withLock { $0 = observer }
     }
 
     // MARK: Ending
 
-    /// Ends sessions of a user: those for which `matching` holds.
+    /// Ends the sessions of a user for which `matching` is true.
     package func end(_ user: UserID, _ reason: SessionEnd, where matching: (Principal) -> Bool = { _ in true }) {
         let (ended, isOffline) = shard(of: user).remove(user, where: matching)
         for attachment in ended {
@@ -98,7 +98,7 @@ package final class SessionRegistry: Sendable {
         if isOffline { tellPresence(of: user) }
     }
 
-    /// Ends sessions of a user, and those whose login is under way at this moment.
+    /// Ends sessions of a user, including logins under way.
     func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) {
         ends.record(user, reason, devices)
         end(user, reason) { devices.contains($0.device) }
@@ -122,7 +122,7 @@ package final class SessionRegistry: Sendable {
     // MARK: Events that matter only now
 
     /// Passes an ephemeral event to all attachments of a user.
-    /// - Returns: how many there were.
+    /// - Returns: their number.
     @discardableResult
     package func notify(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let attachments = attachments(of: user)
@@ -130,9 +130,9 @@ package final class SessionRegistry: Sendable {
         return attachments.count
     }
 
-    /// From now on the attachment gets presence events of these users; at most 1,000 per attachment.
+    /// Sends the attachment presence events of these users from now on; at most 1,000 per attachment.
     ///
-    /// What is beyond that is left out. How the users stand now is not told: ask ``isOnline(_:)`` afterwards.
+    /// Further users are left out. The present states are not sent: call ``isOnline(_:)`` afterwards.
     package func watch(_ users: [UserID], by attachment: any Attachment) {
         let own = attachment.principal.user
         let added = shard(of: own).addWatched(users, by: attachment, own, limit: Self.maxWatchedUsers)
@@ -144,13 +144,13 @@ package final class SessionRegistry: Sendable {
         }
     }
 
-    /// No more presence events of these users.
+    /// Ends the presence events of these users.
     package func unwatch(_ users: [UserID], by attachment: any Attachment) {
         shard(of: attachment.principal.user).removeWatched(users, by: attachment)
         for user in users { shard(of: user).removeWatcher(attachment, of: user) }
     }
 
-    /// Another is not told of the user's presence any more; what it saw last is that the user went.
+    /// Hides the user's presence from another user, who last sees the user go offline.
     package func hide(_ user: UserID, from viewer: UserID) {
         for attachment in attachments(of: viewer) where shard(of: viewer).watches(user, attachment) {
             unwatch([user], by: attachment)
@@ -164,15 +164,14 @@ package final class SessionRegistry: Sendable {
         }
     }
 
-    /// Tells watchers of those who came and went too often for them to be told each time; to be called about once a
-    /// second.
+    /// Tells watchers about users whose state changed too often to report each change; called about once a second.
     package func tellLate() {
         for shard in shards {
             for user in shard.takeLate() { tellPresence(of: user, isLate: true) }
         }
     }
 
-    /// Tells watchers how the user stands; again if that changed meanwhile, so that the last they hear is right.
+    /// Tells watchers the user's state, and again if it changed meanwhile, so that their last notice is right.
     private func tellPresence(of user: UserID, isLate: Bool = false) {
         let shard = shard(of: user)
         // Each change goes to up to all who watch: of many within a second only the last matters to them.

@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// Lets through as many typing signs of one sender in one conversation as anybody can see: the first, then one for each
-/// interval, and an end only after a beginning. What is held back is not told later: a client repeats it while it holds.
+/// Limits typing signals of one sender in one conversation: passes the first, then one for each interval, and a stop
+/// only after a start. A suppressed signal is not sent later: the client repeats it.
 ///
 /// State: a `Mutex` around a table, bounded by ``maxEntries``.
 package final class TypingGate: Sendable {
-    /// Between two signs that the same user types in the same 1:1 conversation.
+    /// The interval between two typing signals of one user in one 1:1 conversation.
     package static let directInterval = Duration.seconds(1)
-    /// The same in a group, where each sign goes to many.
+    /// The same in a group, where each signal goes to many.
     package static let groupInterval = Duration.seconds(3)
     static let maxEntries = 65_536
 
@@ -28,14 +28,14 @@ package final class TypingGate: Sendable {
 
     package init() {}
 
-    /// How many signs are remembered.
+    /// The number of remembered signals.
     package var count: Int { signs.withLock { $0.count } }
 
-    /// Whether a sign is to be passed on.
+    /// Whether a signal is passed on.
     ///
     /// - Parameters:
     ///   - isStopped: whether the user stopped typing.
-    ///   - now: the wall clock; one that went back lets the sign through.
+    ///   - now: the wall clock; after it went back, the signal passes.
     package func admits(
         _ conversation: ConversationID,
         by user: UserID,
@@ -60,13 +60,13 @@ package final class TypingGate: Sendable {
         }
     }
 
-    /// A sign that was let through was refused after all.
+    /// A signal that passed was refused afterwards.
     package func forget(_ conversation: ConversationID, by user: UserID) {
         let key = Key(user: user, conversation: conversation)
         signs.withLock { $0[key] = nil }
     }
 
-    /// Forgets what holds nothing back any more; if that is not enough, everything: a sign too many is no harm.
+    /// Forgets signals that suppress nothing; if that is not enough, all: an extra signal does no harm.
     private static func makeRoom(in signs: inout [Key: Sign], now: Timestamp) {
         guard signs.count >= maxEntries else { return }
         let end = now.advanced(by: .zero - groupInterval)

@@ -1,16 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a client counted since its last report, checked.
+/// A client's counts since its last report, checked.
 package struct ClientReport: Hashable, Sendable {
     /// The counts of one network.
     package struct Network: Hashable, Sendable {
-        /// What the client calls the kind of network, for example "wifi"; empty: it does not tell.
+        /// The client's name for the kind of network, for example "wifi"; empty: none.
         package var label: String
         package var counts: DeliveryCounts
-        /// The heartbeat interval that was in use last.
+        /// The last heartbeat interval.
         package var heartbeat: Duration
-        /// Whether the client's search for the interval had come to an end.
+        /// Whether the client's search for the interval had ended.
         package var isHeartbeatStable: Bool
 
         /// Checks a label.
@@ -29,11 +29,11 @@ package struct ClientReport: Hashable, Sendable {
         }
     }
 
-    /// The app's version; empty: it does not tell.
+    /// The app's version; empty: none.
     package var appVersion: String
     package var networks: [Network]
 
-    /// As many networks as a report may hold.
+    /// The most networks in a report.
     package static let maxNetworks = 16
 
     /// Checks a report.
@@ -47,10 +47,10 @@ package struct ClientReport: Hashable, Sendable {
         self.networks = networks
     }
 
-    /// All networks together.
+    /// The sum over all networks.
     package var counts: DeliveryCounts { networks.reduce(into: DeliveryCounts()) { $0.add($1.counts) } }
 
-    /// A name that may become a label of a metric.
+    /// Checks a name that may become a label of a metric.
     package static func name(_ text: String, atMost bytes: Int, _ what: String) throws(HermesError) -> String {
         guard text.utf8.count <= bytes, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
             throw HermesError(.invalidArgument, "\(what): at most \(bytes) bytes of printable ASCII")
@@ -59,13 +59,13 @@ package struct ClientReport: Hashable, Sendable {
     }
 }
 
-/// How deliveries went: counts of inbox entries, and of ends of connections by cause.
+/// Counts of inbox entries by delivery, and of ends of connections by cause.
 package struct DeliveryCounts: Hashable, Sendable {
-    /// Entries that arrived, duplicates not counted.
+    /// Entries that arrived, without duplicates.
     package var received: UInt64 = 0
     /// Entries that arrived again.
     package var duplicates: UInt64 = 0
-    /// Missing seqs that were noticed; each is repaired or lost in the end.
+    /// Missing seqs that were noticed; each is finally repaired or lost.
     package var gaps: UInt64 = 0
     package var repaired: UInt64 = 0
     /// Never delivered.
@@ -86,7 +86,7 @@ package struct DeliveryCounts: Hashable, Sendable {
 
     package init() {}
 
-    /// A client may say anything: of each count, so much is believed.
+    /// The largest believed count, because a client may report anything.
     static let most: UInt64 = 1_000_000
 
     private static let all: [any WritableKeyPath<Self, UInt64> & Sendable] = [

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// What clients report about their connections and deliveries.
+/// The clients' reports about connections and deliveries.
 ///
 /// ```swift
 /// for version in messenger.clientStatistics.delivery(now: messenger.time.now()) {
@@ -22,10 +22,10 @@ package final class ClientStatistics: Sendable {
 
     package init() {}
 
-    /// A client has reported.
+    /// Adds a client's report.
     ///
-    /// - Parameter learnsHeartbeats: whether its settled heartbeat intervals are for other clients, too.
-    /// - Returns: the name of the app's version under which the report is counted.
+    /// - Parameter learnsHeartbeats: whether its settled heartbeat intervals are used for other clients.
+    /// - Returns: the app version under which the report is counted.
     package func add(_ report: ClientReport, learnsHeartbeats: Bool, now: Timestamp) -> String {
         state.withLock { state in
             if learnsHeartbeats {
@@ -37,11 +37,11 @@ package final class ClientStatistics: Sendable {
         }
     }
 
-    /// What was reported in the last 24 hours, per version of the app.
+    /// The reports of the last 24 hours, per app version.
     package func delivery(now: Timestamp) -> [DeliveryStatistics.Version] {
         state.withLock { $0.delivery.versions(now: now) }
     }
 
-    /// A good first heartbeat interval in a network; nil if too little is known.
+    /// A good first heartbeat interval for a network; nil if too little is known.
     package func heartbeat(in label: String) -> Duration? { state.withLock { $0.priors.interval(in: label) } }
 }

@@ -1,17 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How deliveries went in the last 24 hours, by the clients' own reports, per version of the app. Pure; time is passed in.
+/// The deliveries of the last 24 hours as clients report them, per app version. Pure; time is passed in.
 ///
-/// The window slides by slots of an hour: what is told covers the present hour and the 23 before. So many versions are
-/// told apart as fit; the others are counted together under ``other``.
+/// The window slides by slots of an hour: it covers the present hour and the 23 before. Versions beyond the limit are
+/// counted together under ``other``.
 package struct DeliveryStatistics: Sendable {
-    /// What one version's clients reported.
+    /// The reports of one version's clients.
     package struct Version: Hashable, Sendable {
-        /// As the app calls it; empty: it does not tell; ``DeliveryStatistics/other``: one of those beyond the bound.
+        /// The app's own version; empty: none; ``DeliveryStatistics/other``: a version beyond the limit.
         package var appVersion: String
         package var counts: DeliveryCounts
-        /// How many reports there were.
+        /// The number of reports.
         package var reports: Int
     }
 
@@ -20,7 +20,7 @@ package struct DeliveryStatistics: Sendable {
         var versions: [String: Version] = [:]
     }
 
-    /// The name under which versions beyond the bound are counted.
+    /// The name for versions beyond the limit.
     package static let other = "other"
     /// The length of the window.
     package static let window = Duration.seconds(86_400)
@@ -30,12 +30,12 @@ package struct DeliveryStatistics: Sendable {
     private let maxVersions: Int
     private var slots: [Slot] = []
 
-    /// - Parameter maxVersions: how many versions are told apart.
+    /// - Parameter maxVersions: the number of separate versions.
     package init(maxVersions: Int = 64) { self.maxVersions = max(1, maxVersions) }
 
-    /// A client has reported.
+    /// Adds a client's report.
     ///
-    /// - Returns: the name under which the report is counted.
+    /// - Returns: the version under which the report is counted.
     @discardableResult
     package mutating func add(_ report: ClientReport, now: Timestamp) -> String {
         forget(now: now)
@@ -51,7 +51,7 @@ package struct DeliveryStatistics: Sendable {
         return name
     }
 
-    /// What was reported in the window, sorted by the versions' names.
+    /// The reports in the window, sorted by version.
     package func versions(now: Timestamp) -> [Version] {
         var sums: [String: Version] = [:]
         let first = Self.number(of: now) - Self.slotCount + 1

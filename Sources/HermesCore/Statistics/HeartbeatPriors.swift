@@ -1,32 +1,33 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long a heartbeat interval networks stand, learned from the clients that have found out, for those that have not.
-/// Pure. Knows labels of networks and intervals, and not whose they are.
+/// The heartbeat intervals that networks allow, learned from clients that have settled, for clients that have not.
+/// Pure. Contains network labels and intervals, but no owners.
 package struct HeartbeatPriors: Sendable {
     private struct Network: Sendable {
-        /// The last reports, in seconds, of which the oldest is at `next` once there are as many as are kept.
+        /// The last reports, in seconds; once full, the oldest is at `next`.
         var seconds: [Int] = []
         var next = 0
-        /// Counts up with each report of any network.
+        /// Increases with each report of any network.
         var usedAt: UInt64
     }
 
-    /// So many reports there must be before the clients of a network are told.
+    /// The number of reports before the clients of a network are told.
     package static let quorum = 5
-    /// So many of the last reports count.
+    /// The number of last reports that count.
     static let kept = 64
-    /// What is beyond is no interval that a network stands, but a mistake or a lie.
+    /// Intervals outside this range are mistakes or lies.
     package static let believable = 10...1800
 
     private let maxNetworks: Int
     private var networks: [String: Network] = [:]
     private var reports: UInt64 = 0
 
-    /// - Parameter maxNetworks: how many networks are remembered; then the one without news for longest is forgotten.
+    /// - Parameter maxNetworks: the number of remembered networks; beyond it, the one without reports for longest is
+    ///   forgotten.
     package init(maxNetworks: Int = 1000) { self.maxNetworks = max(1, maxNetworks) }
 
-    /// A client's search in a network has come to this end.
+    /// A client's search in a network ended with this interval.
     package mutating func settled(at interval: Duration, in label: String) {
         guard let seconds = Int(exactly: interval.components.seconds), Self.believable.contains(seconds),
             !label.isEmpty
@@ -48,7 +49,7 @@ package struct HeartbeatPriors: Sendable {
         networks[label] = network
     }
 
-    /// A good first guess for a network: three of four clients there stand at least this interval.
+    /// A good first guess for a network: three of four clients there have settled at this interval or a longer one.
     ///
     /// - Returns: nil if too little is known.
     package func interval(in label: String) -> Duration? {
@@ -56,6 +57,6 @@ package struct HeartbeatPriors: Sendable {
         return .seconds(seconds.sorted()[seconds.count / 4])
     }
 
-    /// How many networks are remembered.
+    /// The number of remembered networks.
     package var count: Int { networks.count }
 }

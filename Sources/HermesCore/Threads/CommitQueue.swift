@@ -3,24 +3,24 @@
 
 import Foundation
 
-/// Notes that can wait a little for something to be committed with, and be lost at the cost of a repetition.
+/// Records that can wait for the next commit, and whose loss only causes a repetition.
 protocol CommitRiders: Sendable {
-    /// None.
+    /// Creates an empty set.
     init()
     var isEmpty: Bool { get }
-    /// Adds what could not be committed. What was noted since is newer.
+    /// Adds back records that could not be committed; later ones are newer.
     mutating func takeBack(_ older: Self)
 }
 
-/// What waits to be committed, and the thread that commits it: what ``GroupCommitter`` and ``SessionCommitter`` share.
+/// The waiting items of ``GroupCommitter`` and ``SessionCommitter``, and the thread that commits them.
 ///
-/// The thread takes a batch of what waits and has it committed. One item alone is committed at once: a batch grows only
-/// while the commit before it runs. All sources take turns in it, so that what one has waiting does not delay another's.
-/// Riders go with the next batch, or alone after a short while.
+/// The thread takes a batch of waiting items and commits it. A single item is committed at once: a batch grows only
+/// while the commit before it runs. Sources take turns in a batch, so that the waiting items of one do not delay
+/// another's. Riders go with the next batch, or alone after a short while.
 ///
 /// State: a ``Monitor``; the thread owns what it has taken.
 final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
-    /// An item, and what it holds in memory, about, in bytes.
+    /// An item, and its approximate memory in bytes.
     struct Entry: Sendable {
         let item: Item
         let bytes: Int
@@ -28,14 +28,14 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 
     private struct State {
         var waiting = FairQueue<Entry>()
-        /// Taken by the thread and not completed yet.
+        /// The number of items taken by the thread and not completed.
         var inProgress = 0
-        /// Of all that waits or is in progress.
+        /// The bytes of all waiting and running items.
         var bytes = 0
         var riders = Riders()
-        /// Taken by the thread and not in the store yet.
+        /// The riders taken by the thread and not stored yet.
         var ridersInProgress = Riders()
-        /// When to commit riders if nothing else comes. Set while there are any.
+        /// When to commit riders without a batch; set while there are any.
         var flushAt: Date?
         var isThreadIdle = false
         var isStopping = false
@@ -44,7 +44,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         var statistics = GroupCommitter.Statistics()
     }
 
-    /// What the thread took in one go.
+    /// The items and riders that the thread took together.
     private struct Taken {
         var entries: [Entry]
         var riders: Riders
@@ -55,17 +55,17 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 
     init(limits: GroupCommitter.Limits) { self.limits = limits }
 
-    /// Starts the thread, which ends with ``shutdown()``; to be called once.
+    /// Starts the thread, which ends with ``shutdown()``; called once.
     ///
-    /// - Parameter commit: commits a batch with riders, calls ``finished(_:takingBack:)``, then tells everybody. Called on
-    ///   the thread.
+    /// - Parameter commit: commits a batch with riders, calls ``finished(_:takingBack:)``, then completes the items.
+    ///   Called on the thread.
     func start(named name: String, _ commit: @escaping @Sendable (ArraySlice<Entry>, Riders) -> Void) {
         let thread = Thread { [self] in run(commit) }
         thread.name = name
         thread.start()
     }
 
-    /// What was done so far.
+    /// Counts since the start.
     var statistics: GroupCommitter.Statistics {
         monitor.withLock { state in
             var statistics = state.statistics
@@ -75,13 +75,13 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         }
     }
 
-    /// Takes an item; items of one source are committed in the order of the calls.
+    /// Adds an item; items of one source are committed in the order of the calls.
     ///
     /// - Parameters:
-    ///   - bytes: what it holds in memory, about.
-    ///   - source: on whose behalf; but for the server itself it may have an eighth of what may wait, and has some room even
-    ///     where others have taken all.
-    ///   - isUrgent: taken even if too much waits: what ends something and so makes room.
+    ///   - bytes: its approximate memory.
+    ///   - source: the client that causes it. Each source except the server may use an eighth of the queue, and has
+    ///     some room even when others have used it all.
+    ///   - isUrgent: accepted even if too much waits, because it ends something and so makes room.
     /// - Throws: `.overloaded`, `.shuttingDown`.
     func submit(_ item: Item, bytes: Int, source: CommitSource = .server, isUrgent: Bool = false) throws(HermesError) {
         let decision: Result<Bool, HermesError> = monitor.withLock { state in
@@ -105,7 +105,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         return source != .server && own.count < 16 && own.bytes < 65_536 && state.bytes < limits.maxWaitingBytes * 2
     }
 
-    /// Notes something that rides along with what is committed next.
+    /// Adds a rider for the next commit.
     ///
     /// - Parameter note: returns false if there is nothing to add, or no room.
     func note(_ note: (inout Riders) -> Bool) {
@@ -118,14 +118,14 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         if mustSignal { monitor.signal() }
     }
 
-    /// Looks at the riders that are not in the store yet: those that wait, and those on their way.
+    /// Reads the riders that are not stored yet: the waiting ones, and those being committed.
     func withRiders<T>(_ body: (_ waiting: Riders, _ inProgress: Riders) -> T) -> T {
         monitor.withLock { body($0.riders, $0.ridersInProgress) }
     }
 
-    /// A batch is committed, or has failed: there is room for others.
+    /// A batch was committed or failed, which makes room.
     ///
-    /// - Parameter riders: of a batch that failed; committed later.
+    /// - Parameter riders: those of a failed batch, to be committed later.
     func finished(_ batch: ArraySlice<Entry>, takingBack riders: Riders? = nil) {
         let bytes = batch.reduce(0) { $0 + $1.bytes }
         monitor.withLock { state in
@@ -141,7 +141,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         }
     }
 
-    /// Has everything committed that waits, then refuses what comes. Returns when the thread has ended.
+    /// Commits everything that waits, and refuses further items. Returns when the thread has ended.
     func shutdown() async {
         await withCheckedContinuation { continuation in
             let hasStopped = monitor.withLock { state in

@@ -3,23 +3,23 @@
 
 import DequeModule
 
-/// On whose behalf something is to be stored: an account, or the address of an anonymous client. What one has waiting
-/// does not delay another's.
+/// The source of an operation: an account, or the address of an anonymous client. The waiting operations of one source
+/// do not delay another's.
 package struct CommitSource: Hashable, Sendable {
-    /// The server itself, and whoever is not told apart.
+    /// The server itself, and clients that are not distinguished.
     package static let server = CommitSource("")
 
     private let name: String
 
     package init(account: String) { name = "a" + account }
 
-    /// - Parameter host: an address without port; nil: not known.
+    /// - Parameter host: an address without port; nil: unknown.
     package init(host: String?) { name = "h" + (host ?? "") }
 
     private init(_ name: String) { self.name = name }
 }
 
-/// What waits, one line for each source; the lines take turns. Pure.
+/// Waiting items in one line for each source; the lines take turns. Pure.
 struct FairQueue<Item: Sendable>: Sendable {
     private struct Line: Sendable {
         var items: Deque<(item: Item, bytes: Int)> = []
@@ -27,13 +27,13 @@ struct FairQueue<Item: Sendable>: Sendable {
     }
 
     private var lines: [CommitSource: Line] = [:]
-    /// Those that have something, in turn.
+    /// The sources with waiting items, in turn.
     private var turns: Deque<CommitSource> = []
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
-    /// What one source has waiting.
+    /// The waiting items of one source.
     func waiting(of source: CommitSource) -> (count: Int, bytes: Int) {
         lines[source].map { ($0.items.count, $0.bytes) } ?? (0, 0)
     }
@@ -45,8 +45,8 @@ struct FairQueue<Item: Sendable>: Sendable {
         count += 1
     }
 
-    /// Takes one item of each source in turn, until there are so many or they hold so much; one at least. Those of one
-    /// source stay in their order.
+    /// Removes one item of each source in turn, until the limit of items or bytes is reached; at least one. Items of
+    /// one source keep their order.
     mutating func take(maxCount: Int, maxBytes: Int) -> [Item] {
         var taken: [Item] = []
         taken.reserveCapacity(min(count, maxCount))

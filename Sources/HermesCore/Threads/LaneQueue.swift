@@ -3,11 +3,11 @@
 
 import DequeModule
 
-/// What waits for a turn, in lanes of which the first goes before the second. Within a lane everybody who has something waiting
-/// gets a turn after the other, however much one has. Bounded, also for each.
+/// Waiting items in two lanes, the first of which has priority. Within a lane, owners take turns, however many items
+/// one has. Bounded, in total and per owner.
 struct LaneQueue<Item> {
     private struct Lane {
-        /// Whose turn it is next; each who has items stands here once.
+        /// The owners with items, in turn, each once.
         var turns = Deque<String>()
         var items: [String: Deque<Item>] = [:]
     }
@@ -18,12 +18,12 @@ struct LaneQueue<Item> {
     private var sinceSecond = 0
     private(set) var count = 0
 
-    /// So many items of the first lane go before one of the second, which so is slow at worst, never stuck.
+    /// The number of items of the first lane before one of the second, which is therefore slow at worst, never stuck.
     static var firstLaneRun: Int { 7 }
 
     /// - Parameters:
-    ///   - maxCount: how many items wait in each lane, so that none fills the other's room.
-    ///   - maxCountOfOne: how many of them are of one.
+    ///   - maxCount: the number of waiting items in each lane, so that neither uses the other's room.
+    ///   - maxCountOfOne: the number of waiting items of one owner.
     init(maxCount: Int, maxCountOfOne: Int) {
         self.maxCount = maxCount
         self.maxCountOfOne = maxCountOfOne
@@ -32,7 +32,7 @@ struct LaneQueue<Item> {
 
     private var counts: [Int]
 
-    /// - Returns: false if too much waits already.
+    /// - Returns: false if too much waits.
     mutating func append(_ item: Item, isFirst: Bool, of owner: String) -> Bool {
         let lane = isFirst ? 0 : 1
         guard counts[lane] < maxCount, lanes[lane].items[owner]?.count ?? 0 < maxCountOfOne else { return false }

@@ -3,7 +3,8 @@
 
 import Foundation
 
-/// A value behind a lock that threads can wait on until it changes. For threads of our own alone: waiting blocks.
+/// A value behind a lock, for which threads can wait until it changes. Only for the server's own threads, because
+/// waiting blocks.
 ///
 /// Unchecked Sendable because NSCondition guards the value and no reference to it leaves the lock.
 final class Monitor<State>: @unchecked Sendable {
@@ -18,14 +19,14 @@ final class Monitor<State>: @unchecked Sendable {
         return body(&state)
     }
 
-    /// Wakes one thread that waits.
+    /// Wakes one waiting thread.
     func signal() { condition.signal() }
 
-    /// Calls `body` until it returns something, waiting for a signal in between.
+    /// Calls `body` until it returns a value, waiting for a signal in between.
     ///
     /// - Parameters:
-    ///   - deadline: asked before each wait: when to call `body` again even without a signal; nil: never.
-    ///   - body: looks at the state.
+    ///   - deadline: evaluated before each wait: when to call `body` again without a signal; nil: never.
+    ///   - body: examines the state.
     func wait<Result>(until deadline: (State) -> Date?, _ body: (inout State) -> Result?) -> Result {
         condition.lock()
         defer { condition.unlock() }

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Wakes one waiting task. A signal that comes while nobody waits is kept, one of them.
+/// Wakes one waiting task. Without a waiter, one signal is kept.
 ///
 /// State: a `Mutex`; the waiter is resumed outside of it.
 package final class WakeUp: Sendable {
@@ -16,7 +16,7 @@ package final class WakeUp: Sendable {
 
     package init() {}
 
-    /// Wakes who waits, or who waits next.
+    /// Wakes the present or the next waiter.
     package func signal() {
         let waiter = state.withLock { state in
             defer { state.waiter = nil }

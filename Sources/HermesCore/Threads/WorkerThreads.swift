@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A few threads of our own for work that takes long, so that it blocks neither event loops nor Swift's own pool.
+/// A few threads for long work, so that it blocks neither event loops nor Swift's own pool.
 ///
 /// State: a ``Monitor``. A thread starts when there is work and ends when there is none.
 final class WorkerThreads: Sendable {
@@ -17,8 +17,8 @@ final class WorkerThreads: Sendable {
     private let monitor: Monitor<State>
 
     /// - Parameters:
-    ///   - maxWaiting: how many pieces of work may wait in each of the two lanes (``LaneQueue``).
-    ///   - maxWaitingOfOne: how many of them for one owner.
+    ///   - maxWaiting: the pieces of work that may wait in each of the two lanes (``LaneQueue``).
+    ///   - maxWaitingOfOne: those of one owner.
     init(name: String, maxThreads: Int, maxWaiting: Int, maxWaitingOfOne: Int) {
         self.name = name
         self.maxThreads = max(1, maxThreads)
@@ -29,9 +29,9 @@ final class WorkerThreads: Sendable {
         monitor = Monitor(State(waiting: waiting))
     }
 
-    /// Has work done, in the owner's turn.
+    /// Runs work, in the owner's turn.
     ///
-    /// - Returns: false if too much waits already; then the work will not run.
+    /// - Returns: false if too much waits; the work does not run.
     func run(isFirst: Bool, of owner: String, _ work: @escaping @Sendable () -> Void) -> Bool {
         enum Decision {
             case start

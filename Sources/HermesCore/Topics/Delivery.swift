@@ -3,7 +3,7 @@
 
 package import NIOCore
 
-/// The form in which one protocol writes publications; one number for each.
+/// The encoding of publications in one protocol.
 package struct EncodingSlot: Hashable, Sendable {
     package let rawValue: UInt8
 
@@ -13,32 +13,33 @@ package struct EncodingSlot: Hashable, Sendable {
     package static let liveRoom = Self(rawValue: 0)
     /// A whole Delimited frame.
     package static let delimited = Self(rawValue: 1)
-    /// What MQTT 3.1.1 subscribers share.
+    /// The part that MQTT 3.1.1 subscribers share.
     package static let mqttV311 = Self(rawValue: 2)
-    /// What MQTT 5 subscribers share.
+    /// The part that MQTT 5 subscribers share.
     package static let mqttV5 = Self(rawValue: 3)
-    /// What MQTT 3.1.1 subscribers share of a message with QoS 1 or 2: all but the header's flags and the identifier.
+    /// The part of a QoS 1 or 2 message that MQTT 3.1.1 subscribers share: everything except the header's flags and the
+    /// packet identifier.
     package static let mqttV311Acknowledged = Self(rawValue: 4)
     /// The same for MQTT 5.
     package static let mqttV5Acknowledged = Self(rawValue: 5)
 }
 
-/// A publication on its way to the subscribers of one loop, with its encodings: each protocol encodes once a loop.
+/// A publication for the subscribers of one loop, with its encodings: each protocol encodes once per loop.
 ///
-/// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep it; then it stays as it is.
+/// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep it; then it stays unchanged.
 package final class Delivery {
     package private(set) var publication: Publication
-    /// As the publication says.
+    /// The publication's QoS.
     @exclusivity(unchecked)
     package private(set) var qos: QoS
-    /// As the publication says.
+    /// The publication's publisher.
     @exclusivity(unchecked)
     package private(set) var publisher: UInt64
     private var isKept = false
     @exclusivity(unchecked)
     private var firstSlot: EncodingSlot?
     private var firstBytes = ByteBuffer()
-    /// Where ``firstBytes`` begin, once somebody borrowed them.
+    /// The start of ``firstBytes``, once they were borrowed.
     @exclusivity(unchecked)
     private var firstStart: UnsafeRawPointer?
     @exclusivity(unchecked)
@@ -53,7 +54,7 @@ package final class Delivery {
         firstBytes = publication.encoded ?? ByteBuffer()
     }
 
-    /// The publication in the form of `slot`; `encode` runs for the first subscriber that asks.
+    /// The publication in the encoding of `slot`; `encode` runs for the first subscriber that asks.
     package func encoded(_ slot: EncodingSlot, by encode: (Publication) -> ByteBuffer) -> ByteBuffer {
         if firstSlot == slot { return firstBytes }
         for other in others where other.slot == slot { return other.bytes }
@@ -67,10 +68,11 @@ package final class Delivery {
         return bytes
     }
 
-    /// The same without touching a reference count, which would cost as much as all the rest of a delivery: atomic
-    /// operations wait for all that was written before them.
+    /// The same without touching a reference count. An atomic operation waits for all earlier writes, and would cost as
+    /// much as the rest of a delivery.
     ///
-    /// - Returns: bytes that are valid until the subscriber returns from ``TopicSubscriber/deliver(_:for:)-(Delivery,_)``.
+    /// - Returns: bytes that are valid until the subscriber returns from
+    ///   ``TopicSubscriber/deliver(_:for:)-(Delivery,_)``.
     @inline(__always)
     package func borrowed(_ slot: EncodingSlot, by encode: (Publication) -> ByteBuffer) -> UnsafeRawBufferPointer {
         if firstSlot == slot, let firstStart { return UnsafeRawBufferPointer(start: firstStart, count: firstCount) }
@@ -91,7 +93,7 @@ package final class Delivery {
         return bytes
     }
 
-    /// The same for those who keep it, so that no more memory is held than what the bytes take.
+    /// The same for subscribers that keep it, in a buffer of just its size.
     package func compact(_ slot: EncodingSlot) -> ByteBuffer {
         if firstSlot == slot {
             firstBytes = firstBytes.compacted()
@@ -105,7 +107,7 @@ package final class Delivery {
         return ByteBuffer()
     }
 
-    /// The publication for those who keep it: with a payload of its own, so that the bytes around it can go.
+    /// The publication for subscribers that keep it, with a payload of its own, so that the read buffer can be freed.
     package func kept() -> Publication {
         if !isKept {
             publication = publication.owned()
@@ -114,7 +116,7 @@ package final class Delivery {
         return publication
     }
 
-    /// Makes the object carry another publication; only while nobody else holds it.
+    /// Reuses the object for another publication; only while nothing else refers to it.
     func reset(to publication: Publication) {
         self.publication = publication
         qos = publication.qos
@@ -127,13 +129,14 @@ package final class Delivery {
     }
 }
 
-/// Whoever gets publications. Called on the shard's loop only.
+/// A subscriber of topics. Called on the shard's loop only.
 package protocol TopicSubscriber: AnyObject {
-    /// Takes a publication. Must not block; may subscribe, unsubscribe and publish.
+    /// Receives a publication. Must not block; may subscribe, unsubscribe and publish.
     ///
-    /// - Parameter subscription: the one that matched; where several of the subscriber's did, it stands for all of them.
+    /// - Parameter subscription: the matching subscription; if several of the subscriber's match, it stands for all of
+    ///   them.
     func deliver(_ delivery: Delivery, for subscription: TopicSubscription)
 
-    /// Takes publications that came together; the same as taking them one after the other, which is the default.
+    /// Receives publications that came together; by default one after the other.
     func deliver(_ run: DeliveryRun, for subscription: TopicSubscription)
 }

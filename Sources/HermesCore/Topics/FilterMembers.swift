@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who subscribes to one filter: on this loop by name, on others by shard. Owner: the shard's loop.
+/// The members of one filter: subscriptions on this loop, shards for other loops. Owner: the shard's loop.
 package class FilterMembers {
     /// The filter; for a topic its name.
     final let name: String
-    /// Dense: the last member takes the place of one that leaves. Each is retained by hand, so that a delivery loop
-    /// touches no reference counts: two atomic operations cost as much as all the rest of a delivery.
+    /// Dense: the last member takes the place of one that leaves. Each is retained manually, so that a delivery touches
+    /// no reference counts: two atomic operations cost as much as the rest of a delivery.
     final var members: [Unmanaged<TopicSubscription>] = []
     /// The other shards that have members.
     final var remoteShards = ShardSet()
@@ -17,7 +17,7 @@ package class FilterMembers {
 
     final var isIdle: Bool { members.isEmpty && remoteShards.isEmpty }
 
-    /// Members, their options or the other shards are not what routes were made from.
+    /// The members, their options or the other shards have changed: routes are out of date.
     func membersChanged() { version &+= 1 }
 
     final func add(_ subscription: TopicSubscription) {
@@ -25,7 +25,7 @@ package class FilterMembers {
         membersChanged()
     }
 
-    /// Takes a subscription out; the caller releases it.
+    /// Removes a subscription; the caller releases it.
     final func remove(_ subscription: TopicSubscription) -> Unmanaged<TopicSubscription>? {
         guard let last = members.popLast() else { return nil }
         membersChanged()

@@ -1,17 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A hash table of numbers whose keys lie with the owner: 8 bytes a slot, and growing never looks at a key.
+/// A hash table of numbers whose keys the owner stores: 8 bytes per slot; growing never reads a key.
 ///
-/// The owner hashes (with a secret seed, for keys come from strangers) and compares. Open addressing, linear probing,
-/// removal without tombstones.
+/// The owner hashes (with a secret seed, because keys come from strangers) and compares. Open addressing, linear
+/// probing, removal without tombstones.
 struct HashIndex: Sendable {
     private struct Slot {
         var hash: UInt32
         var number: UInt32
     }
 
-    /// What no entry may have as its number.
+    /// The number that no entry may have.
     static let none = UInt32.max
     private static let minCapacity = 16
 
@@ -80,7 +80,7 @@ struct HashIndex: Sendable {
 }
 
 extension HashIndex {
-    /// A hash of bytes that strangers chose: seeded anew by each process.
+    /// A hash of bytes that strangers chose, with a new seed in each process.
     @inline(__always)
     static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt32 {
         var hasher = Hasher()

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The texts of the levels of filters, each once, with a number and how often it is used.
+/// The texts of filter levels, each stored once, with a number and a use count.
 struct LevelTexts: Sendable {
     private struct Level {
         var text: String
@@ -13,12 +13,12 @@ struct LevelTexts: Sendable {
     private var free: [UInt32] = []
     private var index = HashIndex()
 
-    /// How many records are in use.
+    /// The number of records in use.
     var count: Int { levels.count - free.count + index.count }
 
     var isEmpty: Bool { index.count == 0 }
 
-    /// The number of a text; nil if it is not there.
+    /// The number of a text; nil if it is not stored.
     @inline(__always)
     func number(of text: UnsafeBufferPointer<UInt8>) -> UInt32? { number(of: text, hash: HashIndex.hash(text)) }
 
@@ -28,7 +28,7 @@ struct LevelTexts: Sendable {
         }
     }
 
-    /// The number of a text, which is used once more from now on.
+    /// The number of a text, whose use count increases.
     mutating func use(_ text: UnsafeBufferPointer<UInt8>) -> UInt32 {
         let hash = HashIndex.hash(text)
         if let number = number(of: text, hash: hash) {
@@ -46,7 +46,7 @@ struct LevelTexts: Sendable {
         return number
     }
 
-    /// One use less; the last one removes the text.
+    /// Decreases the use count; at zero the text is removed.
     mutating func release(_ number: UInt32) {
         levels[Int(number)].useCount -= 1
         guard levels[Int(number)].useCount == 0 else { return }
@@ -56,11 +56,11 @@ struct LevelTexts: Sendable {
     }
 }
 
-/// Goes over the levels of a topic or filter.
+/// Iterates over the levels of a topic or filter.
 struct LevelReader {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var position = 0
-    /// Nothing follows the level that was read last.
+    /// Whether the last level was read.
     private(set) var isAtEnd = false
 
     init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }

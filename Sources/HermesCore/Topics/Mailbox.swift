@@ -3,10 +3,10 @@
 
 import Synchronization
 
-/// Carries elements from any thread to an event loop; many posts cost one wake-up of the loop.
+/// Passes elements from any thread to an event loop; many posts cost one wake-up of the loop.
 ///
 /// State: a `Mutex` around an array; nothing is called under it. Elements of one poster arrive in order. Unbounded:
-/// whoever posts has a bound of its own (the committer's batch, a connection's window).
+/// posters have bounds of their own (the committer's batch, a connection's window).
 package final class Mailbox<Element: Sendable>: Sendable {
     private struct State: Sendable {
         var elements: [Element] = []
@@ -21,7 +21,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - schedule: runs its argument on the loop, later; usually `loop.execute`.
-    ///   - receive: gets all that was posted since the last time, on the loop; never empty.
+    ///   - receive: gets all elements since the last call, on the loop; never empty.
     package init(
         schedule: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         receive: @escaping @Sendable ([Element]) -> Void
@@ -51,7 +51,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
         if mustSchedule { schedule { self.drain() } }
     }
 
-    /// Delivers what waits now, on the loop; does nothing if nothing waits.
+    /// Delivers the waiting elements, on the loop.
     package func drain() {
         let batch = state.withLock { state in
             let batch = state.elements
@@ -64,7 +64,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
 }
 
 extension Mailbox where Element == @Sendable () -> Void {
-    /// A mailbox whose elements are work to do on the loop.
+    /// Creates a mailbox whose elements are work for the loop.
     package convenience init(schedule: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void) {
         self.init(schedule: schedule) { batch in
             for work in batch { work() }

@@ -3,47 +3,47 @@
 
 package import NIOCore
 
-/// Something published to a topic. Immutable; the payload is shared over all subscribers.
+/// A publication to a topic. Immutable; all subscribers share the payload.
 package struct Publication: Sendable {
-    /// What may be left out first where a subscriber cannot keep up; the lower, the sooner.
+    /// The order in which publications are dropped for a slow subscriber; the lowest first.
     package enum DropClass: UInt8, Sendable, Comparable {
-        /// Chat text: a viewer loses the oldest first.
+        /// Chat text; a viewer loses the oldest first.
         case text
         /// Joins and leaves.
         case presence
-        /// Gifts and whatever was paid for.
+        /// Gifts and other paid items.
         case gift
-        /// Notices of the server; never left out: a subscriber that cannot take one is closed.
+        /// Notices of the server; never dropped: a subscriber that cannot take one is closed.
         case control
 
         package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// The ``kind`` of what no protocol of rooms has given one: a number that LiveRoom does not use.
+    /// The ``kind`` of publications from outside the room protocols: a number that LiveRoom does not use.
     package static let plainKind: UInt16 = 15
 
     package let topic: TopicName
-    /// The body, as the publisher's protocol has it.
+    /// The body in the publisher's protocol.
     package let payload: ByteBuffer
-    /// What the body is, in the terms of the publisher's protocol; LiveRoom's frame type for rooms.
+    /// The type of the body in the publisher's protocol; for rooms LiveRoom's frame type.
     package let kind: UInt16
     package let dropClass: DropClass
-    /// The account it comes from; nil for anonymous publishers and for the server.
+    /// The sender's account; nil for anonymous publishers and the server.
     package let sender: UserID?
 
-    /// How surely the publisher wants it handed over.
+    /// The publisher's QoS.
     package let qos: QoS
     /// The publisher's retain flag, for subscribers that want it as published.
     package let retain: Bool
-    /// What else there is to say; nil for nothing.
+    /// Further properties; nil for none.
     package let details: PublicationDetails?
-    /// The number of the publishing connection, for subscribers that do not want their own; 0 for nobody's.
+    /// The number of the publishing connection, for subscribers with no local; 0 for none.
     package let publisher: UInt64
-    /// The form that ``encoded`` has.
+    /// The encoding of ``encoded``.
     package let encodedSlot: EncodingSlot?
-    /// A form that is there already: the received bytes.
+    /// An existing encoding: the received bytes.
     package let encoded: ByteBuffer?
-    /// The shared subscriptions whose member is chosen elsewhere, for some of their members' sessions are kept.
+    /// The shared subscriptions whose member is chosen elsewhere, because some members' sessions are kept.
     package var decided: DecidedShares?
 
     package init(
@@ -72,7 +72,7 @@ package struct Publication: Sendable {
         self.encoded = encoded
     }
 
-    /// The same with a copy of the payload, and without other forms of it.
+    /// The same with a copy of the payload, and without other encodings.
     package func owned() -> Publication {
         Publication(
             topic: topic,
@@ -96,7 +96,7 @@ package struct Publication: Sendable {
         return publication
     }
 
-    /// The same as another kind.
+    /// The same with another kind.
     package func ofKind(_ kind: UInt16) -> Publication {
         guard kind != self.kind else { return self }
         return Publication(
@@ -113,6 +113,6 @@ package struct Publication: Sendable {
         .deciding(decided)
     }
 
-    /// What it counts for where publications wait: its bytes and what surrounds them.
+    /// The size that it counts for in queues.
     package var weight: Int { payload.readableBytes &+ 128 &+ (details?.weight ?? 0) }
 }

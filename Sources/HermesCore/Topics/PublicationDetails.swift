@@ -3,16 +3,16 @@
 
 package import NIOCore
 
-/// What few publications have: the properties of MQTT 5 that are passed on as they are.
+/// Rare attributes of publications: the MQTT 5 properties that are forwarded unchanged.
 ///
-/// Apart from ``Publication``, so that those without cost one word.
+/// Separate from ``Publication``, so that publications without them cost one word.
 package final class PublicationDetails: Sendable, Hashable {
-    /// When it need not be delivered any more; nil for never.
+    /// The time after which it is not delivered; nil: never.
     package let expiresAt: Timestamp?
-    /// The publisher says that the payload is text.
+    /// Whether the publisher declares the payload to be text.
     package let payloadIsUTF8: Bool
     package let contentType: String?
-    /// Where an answer is expected.
+    /// The topic for an answer.
     package let responseTopic: String?
     package let correlationData: ByteBuffer?
     /// In the publisher's order [MQTT-3.3.2-18].
@@ -50,7 +50,7 @@ package final class PublicationDetails: Sendable, Hashable {
         hasher.combine(userProperties.count)
     }
 
-    /// What it counts for where publications wait, in bytes.
+    /// The size that it counts for in queues, in bytes.
     package var weight: Int {
         userProperties.reduce(
             64 &+ (contentType?.utf8.count ?? 0) &+ (responseTopic?.utf8.count ?? 0)

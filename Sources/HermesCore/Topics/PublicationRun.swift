@@ -3,22 +3,22 @@
 
 package import NIOCore
 
-/// Publications of one publisher to one topic that came together, and whose bytes lie side by side in the form of one
-/// protocol. Immutable.
+/// Publications of one publisher to one topic that arrived together, with adjacent bytes in one protocol's encoding.
+/// Immutable.
 ///
-/// What each subscriber costs is paid once for all of them: this is what makes a busy publisher cheap. To whoever cannot
-/// use the bytes it is the same as so many publications.
+/// The cost per subscriber is paid once for all of them, which makes a busy publisher cheap. A subscriber that cannot
+/// use the bytes gets separate publications.
 package struct PublicationRun: Sendable {
     package let topic: TopicName
-    /// The form that the bytes have.
+    /// The encoding of the bytes.
     package let slot: EncodingSlot
     package let bytes: ByteBuffer
-    /// What follows the topic in each publication's bytes, counted from the beginning of all; with a QoS above 0 the packet
-    /// identifier comes first. Each publication begins where the one before ends.
+    /// For each publication, the range behind its topic, counted from the beginning of all bytes; with a QoS above 0 it
+    /// begins with the packet identifier. Each publication begins where the one before ends.
     package let bodies: [Range<UInt32>]
-    /// How many bytes of a body come before the payload.
+    /// The number of bytes before the payload in a body.
     package let payloadOffset: Int
-    /// As of each ``Publication``.
+    /// The sender of each ``Publication``.
     package let sender: UserID?
     package let qos: QoS
     package let publisher: UInt64
@@ -65,19 +65,19 @@ package struct PublicationRun: Sendable {
         bytes.getSlice(at: bytes.readerIndex + Int(range.lowerBound), length: range.count) ?? ByteBuffer()
     }
 
-    /// What it counts for where publications wait.
+    /// The size that it counts for in queues.
     var weight: Int { bytes.readableBytes &+ 128 &+ 8 &* bodies.count }
 }
 
-/// A run on its way to the subscribers of one loop.
+/// A run for the subscribers of one loop.
 ///
 /// Owner: the loop of the ``TopicShard`` that made it.
 package final class DeliveryRun {
     package let run: PublicationRun
-    /// The publications one by one, for those who need it; made for the first that asks.
+    /// The separate publications, made for the first subscriber that needs them.
     package private(set) lazy var deliveries: [Delivery] = run.bodies.indices.map { Delivery(run[$0]) }
 
-    /// The bytes for those who keep them, so that no more memory is held than what they take.
+    /// The bytes for subscribers that keep them, in a buffer of just their size.
     package private(set) lazy var compactBytes = run.bytes.compacted()
 
     package init(_ run: PublicationRun) { self.run = run }
@@ -90,13 +90,13 @@ extension TopicSubscriber {
 }
 
 extension TopicSubscription {
-    /// For a subscriber that cannot take the run as it is.
+    /// Delivers the run one by one, for a subscriber that cannot take it whole.
     package final func deliverOneByOne(_ run: DeliveryRun) {
         for delivery in run.deliveries { deliver(delivery) }
     }
 }
 
-/// What is published together: one publication, or a run of them.
+/// One publication, or a run of them.
 enum PublicationBatch: Sendable {
     case one(Publication)
     case run(PublicationRun)
@@ -117,7 +117,7 @@ enum PublicationBatch: Sendable {
 }
 
 extension ByteBuffer {
-    /// The same bytes in a storage of about their size.
+    /// The same bytes in a buffer of about their size.
     func compacted() -> ByteBuffer {
         storageCapacity <= 2 * readableBytes + 64 ? self : ByteBuffer(bytes: readableBytesView)
     }

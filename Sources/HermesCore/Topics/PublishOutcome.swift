@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What became of a publication on the publisher's own loop.
+/// The outcome of a publication on the publisher's own loop.
 package struct PublishOutcome: Sendable, Hashable {
-    /// The subscribers on this loop that got it, or get it after the publication under way.
+    /// The subscribers on this loop that got it, or get it after the present publication.
     package let localCount: Int
-    /// Another loop is far behind: the publisher should stop reading for a while.
+    /// Whether another loop is far behind: the publisher should pause reading.
     package let isCongested: Bool
-    /// Somebody, on this loop or another, has a subscription that matches.
+    /// Whether a subscription matches, on this loop or another.
     package let matchedAnywhere: Bool
 
     package init(localCount: Int, isCongested: Bool, matchedAnywhere: Bool = false) {

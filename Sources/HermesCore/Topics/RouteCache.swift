@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which topics of a shard are kept, or keep what they resolved to, only because they were used lately: bounded in number
-/// and bytes. The oldest goes first, unless it was used since it was looked at.
+/// The topics of a shard that are kept only because they were used lately, with their resolved routes: bounded in
+/// number and bytes. The oldest is dropped first, unless it was used since its last check.
 struct RouteCache {
     private var routes: [TopicRoute] = []
     private var hand = 0
@@ -13,9 +13,9 @@ struct RouteCache {
 
     var count: Int { routes.count }
 
-    /// Keeps a route or counts it anew.
+    /// Keeps a route, or updates its size.
     ///
-    /// - Returns: the routes that must go for it.
+    /// - Returns: the routes to drop for it.
     mutating func keep(_ route: TopicRoute) -> [TopicRoute] {
         let weight = route.weight
         if !route.isCached { routes.append(route) }
@@ -45,12 +45,12 @@ struct RouteCache {
     }
 }
 
-/// How much a shard may keep to be quicker.
+/// The bounds of a shard's caches.
 package struct TopicLimits: Sendable, Hashable {
-    /// Topics without subscribers of their own that are kept because they were published to, and topics that several
+    /// The number of kept topics: recently published ones without subscribers of their own, and those that several
     /// filters match.
     package var maxCachedRoutes: Int
-    /// What those may occupy, in bytes, roughly.
+    /// Their approximate memory, in bytes.
     package var maxCachedBytes: Int
 
     package init(maxCachedRoutes: Int = 16_384, maxCachedBytes: Int = 64 << 20) {

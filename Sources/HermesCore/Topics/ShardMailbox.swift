@@ -3,12 +3,12 @@
 
 import Synchronization
 
-/// What other threads have for one ``TopicShard``: who is interested in what, publications, and work.
+/// Mail of other threads for one ``TopicShard``: interest, publications, and work.
 ///
-/// State: a `Mutex` around three arrays; nothing is called under it. Interest lies apart, with a flag that costs a load to
-/// look at: a shard takes it before each publication, so that a subscription that was confirmed is never missed.
+/// State: a `Mutex` around three arrays; nothing is called under it. Interest has a flag that costs one load to check:
+/// a shard takes it before each publication, so that a confirmed subscription is never missed.
 final class ShardMailbox: Sendable {
-    /// A shard has got its first subscriber of a topic or filter, or lost its last.
+    /// A shard got its first subscriber of a topic or filter, or lost its last.
     struct Interest: Sendable {
         let filter: TopicFilter
         let shard: Int
@@ -16,11 +16,11 @@ final class ShardMailbox: Sendable {
     }
 
     enum Mail: Sendable {
-        /// From another shard, in its order; for the subscribers here.
+        /// From another shard, in its order, for the subscribers here.
         case handedOver([PublicationBatch])
         /// From another shard, for members that it chose.
         case shared([SharedHandOver])
-        /// From a thread that is no event loop; for all subscribers.
+        /// From a thread that is not an event loop, for all subscribers.
         case publish(Publication)
         case work(@Sendable (TopicShard) -> Void)
     }
@@ -35,7 +35,7 @@ final class ShardMailbox: Sendable {
     let shard: LoopConfined<TopicShard>
     private let state = Mutex(State())
     private let interestFlag = Atomic(false)
-    /// The weight of all publications that were posted and not delivered yet.
+    /// The weight of all posted, undelivered publications.
     private let backlog = Atomic(0)
     private let maxBacklog: Int
 
@@ -46,9 +46,9 @@ final class ShardMailbox: Sendable {
     }
 
     var hasInterest: Bool { interestFlag.load(ordering: .acquiring) }
-    /// No more publications are taken.
+    /// Whether no more publications are accepted.
     var isFull: Bool { backlog.load(ordering: .relaxed) >= maxBacklog }
-    /// Publishers should slow down.
+    /// Whether publishers should slow down.
     var isCongested: Bool { backlog.load(ordering: .relaxed) >= maxBacklog / 4 }
 
     func post(_ interest: Interest) {
@@ -68,7 +68,7 @@ final class ShardMailbox: Sendable {
         post { $0.mail.append(.shared(shared)) }
     }
 
-    /// - Returns: false if the shard is too far behind; then nothing was posted.
+    /// - Returns: false if the shard is too far behind and nothing was posted.
     func post(publish publication: Publication) -> Bool {
         guard !isFull else { return false }
         backlog.add(publication.weight, ordering: .relaxed)
@@ -80,7 +80,7 @@ final class ShardMailbox: Sendable {
         post { $0.mail.append(.work(work)) }
     }
 
-    /// A publication of the mail was delivered.
+    /// A posted publication was delivered.
     func completed(_ weight: Int) { backlog.subtract(weight, ordering: .relaxed) }
 
     func takeInterest() -> [Interest] {

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How surely a publication is handed over (MQTT 4.3).
+/// The quality of service (MQTT 4.3).
 package enum QoS: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     case atMostOnce = 0
     case atLeastOnce = 1
@@ -10,20 +10,19 @@ package enum QoS: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// What a subscriber asked for beside the topics.
+/// The options of a subscription.
 package struct SubscriptionOptions: Hashable, Sendable {
-    /// Subscription identifiers; more than one only where several subscriptions of one subscriber match a topic.
+    /// Subscription identifiers; several only if several subscriptions of one subscriber match a topic.
     package var identifiers: [UInt32]
-    /// The most that is wanted; what was published with more is handed over with this.
+    /// The highest QoS; publications with a higher one are delivered with this.
     package var qos: QoS
-    /// What the subscriber's own connection publishes is not wanted.
+    /// Whether publications of the subscriber's own connection are left out.
     package var noLocal: Bool
-    /// The publisher's retain flag is passed on as it is.
+    /// Whether the publisher's retain flag is forwarded.
     package var retainAsPublished: Bool
-    /// Set for a durable session: the live path hands over only what is delivered at QoS 0 in the end; the rest comes
-    /// through the store.
+    /// Set for a durable session: the live path delivers only what ends up at QoS 0; the rest comes through the store.
     package var isLiveAtMostOnceOnly: Bool
-    /// The subscriber may not have all that matches: it looks at each topic.
+    /// Whether the subscriber may not read everything that matches, and checks each topic.
     package var isFiltered: Bool
 
     package init(
@@ -42,8 +41,8 @@ package struct SubscriptionOptions: Hashable, Sendable {
         self.isFiltered = isFiltered
     }
 
-    /// What holds where two subscriptions of one subscriber match: it gets the publication once, with the higher QoS and
-    /// all identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4]; what one of them wants is wanted.
+    /// Combines two matching subscriptions of one subscriber: it gets the publication once, with the higher QoS and all
+    /// identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4], and every wish of either is met.
     package mutating func formUnion(_ other: SubscriptionOptions) {
         identifiers += other.identifiers
         qos = max(qos, other.qos)

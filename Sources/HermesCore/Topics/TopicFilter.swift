@@ -1,20 +1,20 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is subscribed to: a topic name in which `+` stands for any one level and a final `#` for any number of them.
+/// A topic filter: a topic name in which `+` matches one level and a final `#` any number of them.
 package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
     package let rawValue: String
-    /// Whether it has a wildcard; one without is matched by hash.
+    /// Whether it has a wildcard; a filter without one is matched by hash.
     package let hasWildcard: Bool
 
-    /// The deepest filter with wildcards that is taken unless told otherwise: keeps what one filter costs within bounds.
+    /// The default limit on the levels of a filter with wildcards, which bounds its cost.
     package static let maxLevels = 128
 
-    /// Checks a filter that came from outside (without `$share/…`, which is not part of it).
+    /// Checks a filter from outside (without `$share/…`, which is not part of it).
     ///
-    /// - Parameter maxLevels: how deep a filter with wildcards may be; one without is as deep as topics are.
-    /// - Returns: nil for what is empty, longer than ``TopicName/maxBytes``, too deep, holds U+0000, or has a wildcard
-    ///   that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
+    /// - Parameter maxLevels: the most levels of a filter with wildcards; one without may be as deep as topics.
+    /// - Returns: nil for text that is empty, longer than ``TopicName/maxBytes``, too deep, contains U+0000, or has a
+    ///   wildcard that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
     package init?(_ rawValue: String, maxLevels: Int = TopicFilter.maxLevels) {
         let bytes = rawValue.utf8
         guard !bytes.isEmpty, bytes.count <= TopicName.maxBytes else { return nil }
@@ -50,7 +50,7 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
         self.hasWildcard = hasWildcard
     }
 
-    /// The filter that matches one topic alone.
+    /// The filter that matches only this topic.
     package init(_ topic: TopicName) {
         rawValue = topic.rawValue
         hasWildcard = false

@@ -1,16 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is published to: a path of levels divided by `/`, without wildcards. The room `lobby` is the topic `room/lobby`.
+/// A topic name: a path of levels separated by `/`, without wildcards. The room `lobby` is the topic `room/lobby`.
 package struct TopicName: Hashable, Sendable, CustomStringConvertible {
     package let rawValue: String
 
     /// The longest name in bytes of UTF-8 [MQTT-4.7.3-3].
     package static let maxBytes = 65_535
 
-    /// Checks a name that came from outside.
+    /// Checks a name from outside.
     ///
-    /// - Returns: nil for what is empty, too long, or holds `+`, `#` or U+0000.
+    /// - Returns: nil for text that is empty, too long, or contains `+`, `#` or U+0000.
     package init?(_ rawValue: String) {
         let bytes = rawValue.utf8
         guard !bytes.isEmpty, bytes.count <= Self.maxBytes else { return nil }
@@ -26,10 +26,10 @@ package struct TopicName: Hashable, Sendable, CustomStringConvertible {
         rawValue = Self.roomPrefix + room.rawValue
     }
 
-    /// What the topics of rooms begin with.
+    /// The prefix of room topics.
     package static let roomPrefix = "room/"
 
-    /// The room that this is the topic of; nil if it is not one's.
+    /// The room of this topic; nil for other topics.
     package var room: RoomName? {
         guard rawValue.hasPrefix(Self.roomPrefix) else { return nil }
         return RoomName(String(rawValue.dropFirst(Self.roomPrefix.count)))

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Publish and subscribe over all event loops: one ``TopicShard`` per loop. Safe to call from anywhere.
+/// Publish and subscribe over all event loops: one ``TopicShard`` per loop. Thread-safe.
 ///
 /// Lives as long as the process (shards and mailboxes refer to each other).
 package final class TopicPlane: Sendable {
@@ -11,9 +11,9 @@ package final class TopicPlane: Sendable {
     /// Creates a shard for each loop.
     ///
     /// - Parameters:
-    ///   - loops: all event loops that connections live on; at least one.
-    ///   - maxBacklogBytes: how much may wait for one loop from the others before publications to it are left out.
-    ///   - limits: how much each shard may keep to be quicker.
+    ///   - loops: all event loops of connections; at least one.
+    ///   - maxBacklogBytes: the bytes that may wait for one loop from the others before publications to it are dropped.
+    ///   - limits: the bounds of each shard's caches.
     package init(loops: [LoopHandle], maxBacklogBytes: Int = 64 << 20, limits: TopicLimits = TopicLimits()) {
         precondition(!loops.isEmpty, "a topic plane needs an event loop")
         var shards: [TopicShard] = []
@@ -31,31 +31,30 @@ package final class TopicPlane: Sendable {
         sharedGroups = groups
     }
 
-    /// Lets clean and kept sessions be members of one shared subscription; to be called once, before anybody connects.
+    /// Lets clean and kept sessions share one subscription; called once, before the first connection.
     package func share(with durable: DurableSessions) {
         durable.share(sharedGroups)
         sharedGroups.connect(to: durable)
     }
 
-    /// How many loops, and so shards, there are.
+    /// The number of loops and shards.
     package var shardCount: Int { mailboxes.count }
 
-    /// The shard of the loop with this position in the initialiser's list; to be called on that loop only, once for a
-    /// connection.
+    /// The shard of the loop with this index in the initializer's list; called on that loop only, once per connection.
     package func shard(_ index: Int) -> TopicShard { mailboxes[index].shard.value }
 
-    /// Publishes from a thread that is no event loop.
+    /// Publishes from a thread that is not an event loop.
     ///
-    /// - Returns: false if the server is too far behind to take it.
+    /// - Returns: false if the server is too far behind.
     @discardableResult
     package func publish(_ publication: Publication) -> Bool {
         mailboxes[0].post(publish: publication)
     }
 
-    /// How many shared subscriptions have members.
+    /// The number of shared subscriptions with members.
     package var sharedGroupCount: Int { sharedGroups.count }
 
-    /// How many subscriptions a topic has, over all loops.
+    /// The number of a topic's subscriptions, over all loops.
     package func subscriberCount(of topic: TopicName) async -> Int {
         var sum = 0
         for mailbox in mailboxes {
@@ -64,7 +63,7 @@ package final class TopicPlane: Sendable {
         return sum
     }
 
-    /// The topics that begin with `prefix` and have subscribers, with their numbers over all loops.
+    /// The topics with subscribers that begin with `prefix`, and the numbers of their subscribers over all loops.
     package func subscriberCounts(withPrefix prefix: String) async -> [TopicName: Int] {
         var sums: [TopicName: Int] = [:]
         for mailbox in mailboxes {
@@ -73,7 +72,7 @@ package final class TopicPlane: Sendable {
         return sums
     }
 
-    /// Publications left out so far because a loop was too far behind.
+    /// The number of publications dropped because a loop was too far behind.
     package func droppedCount() async -> UInt64 {
         var sum: UInt64 = 0
         for mailbox in mailboxes { sum += await ask(mailbox) { $0.droppedCount } }

@@ -1,24 +1,24 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The way from one topic to all its subscribers; a publisher keeps the one it used last and publishes without a look-up.
+/// The route from one topic to all its subscribers; a publisher keeps its last one and publishes without a look-up.
 ///
-/// Stays good as long as it is held. Owner: the loop of the ``TopicShard`` that made it.
+/// Valid as long as it is held. Owner: the loop of the ``TopicShard`` that made it.
 package final class TopicRoute: FilterMembers {
-    /// The state of the shard's wildcard filters that ``resolved`` was made from; 0 if it must be made anew.
+    /// The generation of the shard's wildcard filters from which ``resolved`` was made; 0 if it is out of date.
     var generation: UInt64 = 0
-    /// Everybody, where wildcard filters match too; nil if the topic's own members are all.
+    /// All subscribers, if wildcard filters match too; nil if there are only the topic's own members.
     var resolved: ResolvedRoute?
-    /// The one in the table, once this is not.
+    /// The route in the table, once this one is not.
     private var replacement: TopicRoute?
-    /// Its place in the table, which it had if it is not there any more.
+    /// Its present or last place in the table.
     let number: UInt32
     let hash: UInt32
-    /// What the cache counts it for; 0 if it is not there.
+    /// Its size in the cache; 0 if it is not cached.
     var cachedWeight: UInt32 = 0
-    /// Whether it is the one in the table.
+    /// Whether it is in the table.
     var isListed = true
-    /// Whether it was used since the cache looked at it last.
+    /// Whether it was used since the cache last checked it.
     var wasUsed = true
 
     init(topic: TopicName, number: UInt32, hash: UInt32) {
@@ -44,15 +44,15 @@ package final class TopicRoute: FilterMembers {
         }
     }
 
-    /// All shards that the topic must be handed over to.
+    /// All shards that get the topic's publications.
     var shards: ShardSet { resolved?.shards ?? remoteShards }
 
     var isCached: Bool { cachedWeight > 0 }
 
-    /// What it occupies beyond a topic with members, in bytes, roughly.
+    /// Its approximate memory beyond a topic with members, in bytes.
     var weight: UInt32 { UInt32(clamping: 256 + name.utf8.count + (resolved?.weight ?? 0)) }
 
-    /// This, or the one that took its place in the table since it was dropped from there.
+    /// This route, or its replacement in the table.
     @inline(__always)
     func current(in shard: TopicShard) -> TopicRoute {
         if isListed { return self }
@@ -63,25 +63,25 @@ package final class TopicRoute: FilterMembers {
     }
 }
 
-/// What a topic's own members and the wildcard filters that match it come to.
+/// The combination of a topic's own members and the matching wildcard filters.
 final class ResolvedRoute {
     private let wildcards: [WildcardMembers]
     private let versions: [UInt32]
     private let ownVersion: UInt32
-    /// All shards that the topic must be handed over to.
+    /// All shards that get the topic's publications.
     let shards: ShardSet
     let local: Local
-    /// Keeps alive what is in ``Local/merged(_:)`` and in no filter.
+    /// Keeps alive the entries of ``Local/merged(_:)`` that are in no filter.
     private let owned: [TopicSubscription]
 
     /// The subscriptions on this loop.
     enum Local {
-        /// Those of the topic itself: no filter with wildcards has any.
+        /// The topic's own: no wildcard filter has any.
         case own
         /// Those of one filter.
         case filter(FilterMembers)
-        /// One for each subscriber, where several have some. Not retained: valid as long as nothing changes, or during a
-        /// delivery, at whose end only is let go of what left.
+        /// One per subscriber, where several have some. Not retained: valid until a change, or during a delivery, which
+        /// releases departed members only at its end.
         case merged([Unmanaged<TopicSubscription>])
     }
 
@@ -109,7 +109,7 @@ final class ResolvedRoute {
         }
     }
 
-    /// Whether it would come out the same.
+    /// Whether it is still up to date.
     func isCurrent(own: TopicRoute, wildcards: [WildcardMembers]) -> Bool {
         guard ownVersion == own.version, wildcards.count == self.wildcards.count else { return false }
         for (index, filter) in wildcards.enumerated() {
@@ -118,7 +118,7 @@ final class ResolvedRoute {
         return true
     }
 
-    /// What it occupies, in bytes, roughly.
+    /// Its approximate memory, in bytes.
     var weight: Int {
         let fixed = 128 + 12 * wildcards.count + 128 * owned.count
         if case .merged(let merged) = local { return fixed + 8 * merged.count }
@@ -159,7 +159,7 @@ final class ResolvedRoute {
     }
 }
 
-/// Where subscribers stand in a list that is being made: a hash table of addresses.
+/// The places of subscribers in a list under construction: a hash table of addresses.
 private struct SubscriberPlaces {
     private var slots: [(subscriber: UInt, place: Int)]
 
@@ -169,7 +169,7 @@ private struct SubscriberPlaces {
         slots = Array(repeating: (0, 0), count: size)
     }
 
-    /// - Returns: where the subscriber stands already; nil if it was not there.
+    /// - Returns: the subscriber's present place; nil if it is new.
     mutating func insert(_ subscriber: UInt, place: Int) -> Int? {
         let mask = slots.count - 1
         // Addresses of objects are multiples of 16.

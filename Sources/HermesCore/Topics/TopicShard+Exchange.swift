@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What goes to the shards of other loops, and comes from there.
+/// The exchange with the shards of other loops.
 extension TopicShard {
     /// Called once, before the shard is in use.
     func connect(to mailboxes: [ShardMailbox]) {
@@ -11,7 +11,7 @@ extension TopicShard {
         outgoingShared = Array(repeating: [], count: mailboxes.count)
     }
 
-    /// Tells the others that this shard has its first member of a filter, or has none any more.
+    /// Tells the others that this shard got its first member of a filter, or lost its last.
     func announce(_ filter: FilterMembers, isInterested: Bool) {
         guard mailboxes.count > 1 else { return }
         let change = ShardMailbox.Interest(filter: TopicFilter(of: filter), shard: index, isInterested: isInterested)
@@ -55,7 +55,7 @@ extension TopicShard {
         }
     }
 
-    /// Takes what other shards said about their interest; before each publication, so that none is missed.
+    /// Takes the others' announced interest; before each publication, so that none is missed.
     @inline(__always)
     func takeInterest() {
         if let inbox, inbox.hasInterest { apply(inbox.takeInterest()) }
@@ -74,7 +74,7 @@ extension TopicShard {
         }
     }
 
-    /// Takes what other threads posted.
+    /// Takes the mail of other threads.
     func drain() {
         guard let inbox else { return }
         // In this order: interest that comes in between has another drain scheduled for it. The other way round it would

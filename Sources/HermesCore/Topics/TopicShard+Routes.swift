@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// From names and filters to who subscribes to them.
+/// Look-up of the subscribers of names and filters.
 extension TopicShard {
-    /// The way to the subscribers of a topic, for a publisher to keep.
+    /// The route to the subscribers of a topic, for a publisher to keep.
     package func route(to name: TopicName) -> TopicRoute {
         assert(loop.isCurrent())
         takeInterest()
@@ -12,10 +12,10 @@ extension TopicShard {
         return route
     }
 
-    /// The topic's entry, which is made if there is none.
+    /// The topic's entry, created if needed.
     func topic(named name: TopicName) -> TopicRoute { topics.entry(for: name).route }
 
-    /// The topic's entry; nil if nobody can have subscribed.
+    /// The topic's entry; nil if it cannot have subscribers.
     func existingRoute(to name: TopicName) -> TopicRoute? {
         tree.isEmpty ? topics.find(name) : topic(named: name)
     }
@@ -44,10 +44,10 @@ extension TopicShard {
         }
     }
 
-    /// Routes must be looked at again.
+    /// Routes are out of date.
     func wildcardsChanged() { generation &+= 1 }
 
-    /// Who subscribes to a filter; an entry is made if there is none.
+    /// The members of a filter, created if needed.
     func members(of filter: TopicFilter) -> FilterMembers {
         guard filter.hasWildcard else { return topic(named: TopicName(checked: filter.rawValue)) }
         if let number = tree.value(of: filter), let members = wildcards[Int(number)] { return members }
@@ -62,7 +62,7 @@ extension TopicShard {
         return members
     }
 
-    /// Forgets a filter or topic that nobody is interested in.
+    /// Removes a filter or topic without interest.
     func dropIfIdle(_ filter: FilterMembers) {
         guard filter.isIdle else { return }
         if let topic = filter as? TopicRoute {

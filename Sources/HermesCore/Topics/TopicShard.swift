@@ -1,43 +1,43 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The topics of one event loop: who on this loop subscribes to what, and which other loops have subscribers.
+/// The topics of one event loop: the subscriptions on this loop, and the other loops with subscribers.
 ///
-/// Owner: one event loop. Not Sendable, without locks; ``TopicPlane/shard(_:)`` hands it out on its loop only, and a
-/// connection keeps it in its handler, which lives on the same loop.
+/// Owner: one event loop. Not Sendable, without locks. ``TopicPlane/shard(_:)`` returns it on its loop only, and a
+/// connection keeps it in its handler on the same loop.
 ///
-/// No call waits. Delivering to a local subscriber allocates nothing. A publication reaches the subscribers of a
-/// topic in the order of the ``publish(_:)`` calls of one loop, on every loop.
+/// No call waits. A delivery to a local subscriber allocates nothing. On every loop, the subscribers of a topic get
+/// publications in the order of one loop's ``publish(_:)`` calls.
 package final class TopicShard {
     package let index: Int
     let loop: LoopHandle
-    /// Topics with members here, interest elsewhere, or publications lately.
+    /// Topics with members here, interest elsewhere, or recent publications.
     var topics = TopicTable()
-    /// Filters with wildcards; the value is the place in ``wildcards``.
+    /// Filters with wildcards; the value is the index in ``wildcards``.
     var tree = TopicTree()
     var wildcards: [WildcardMembers?] = []
     var freeNumbers: [TopicTree.Value] = []
-    /// Changes with each filter with wildcards, its members and their options.
+    /// Changes with each wildcard filter, its members and their options.
     var generation: UInt64 = 1
     var cache: RouteCache
-    /// What is under way to this shard; nil until ``connect(to:)``.
+    /// The mail for this shard; nil until ``connect(to:)``.
     var inbox: ShardMailbox?
-    /// One for each shard, its own among them; empty until ``connect(to:)``.
+    /// One for each shard, its own included; empty until ``connect(to:)``.
     var mailboxes: [ShardMailbox] = []
     private var spare: Delivery?
     private var isDelivering = false
-    /// Subscriptions that ended while subscribers were called; let go of afterwards.
+    /// Subscriptions that ended during a delivery; released afterwards.
     private var retired: [Unmanaged<TopicSubscription>] = []
-    /// What subscribers published while they were called: after the current publication, so that all see one order.
+    /// Publications by subscribers during a delivery; delivered afterwards, so that all see one order.
     private var deferred: [PublicationBatch] = []
     private var deferredToOne: [(publication: Publication, subscription: TopicSubscription)] = []
-    /// What waits for the end of the tick, by shard.
+    /// Publications for the end of the tick, by shard.
     var outgoing: [[PublicationBatch]] = []
     var outgoingShared: [[SharedHandOver]] = []
     var isFlushScheduled = false
-    /// The same for all shards.
+    /// Shared by all shards.
     let sharedGroups: SharedGroups
-    /// Publications that were left out because another loop was too far behind.
+    /// The number of publications dropped because another loop was too far behind.
     package internal(set) var droppedCount: UInt64 = 0
 
     init(index: Int, loop: LoopHandle, limits: TopicLimits, sharedGroups: SharedGroups) {
@@ -49,19 +49,19 @@ package final class TopicShard {
 
     // MARK: Subscribing
 
-    /// From now on `subscriber` gets what is published to the topic, until ``unsubscribe(_:)``.
+    /// Subscribes to a topic, until ``unsubscribe(_:)``.
     ///
-    /// Whoever publishes, on any loop, after this returned reaches the subscriber.
+    /// After this returns, publications on any loop reach the subscriber.
     package func subscribe(_ subscriber: some TopicSubscriber, to name: TopicName) -> TopicSubscription {
         assert(loop.isCurrent())
         return add(subscriber, to: topic(named: name), options: SubscriptionOptions())
     }
 
-    /// From now on `subscriber` gets what is published to the topics that the filter matches, until ``unsubscribe(_:)``.
+    /// Subscribes to the topics that a filter matches, until ``unsubscribe(_:)``.
     ///
-    /// A subscriber has one subscription for each filter; one that asks again gets the other options by setting
-    /// ``TopicSubscription/options``. Where several of its filters match, it gets the publication once. Whoever publishes,
-    /// on any loop, after this returned reaches the subscriber.
+    /// A subscriber has one subscription per filter; to change its options, set ``TopicSubscription/options``. If
+    /// several of its filters match, it gets the publication once. After this returns, publications on any loop reach
+    /// the subscriber.
     package func subscribe(
         _ subscriber: some TopicSubscriber,
         to filter: TopicFilter,
@@ -82,7 +82,7 @@ package final class TopicShard {
         return subscription
     }
 
-    /// Ends a subscription; a second time does nothing. No delivery follows, not even of a publication under way.
+    /// Ends a subscription; repeated calls do nothing. No delivery follows, not even of the present publication.
     package func unsubscribe(_ subscription: TopicSubscription) {
         assert(loop.isCurrent())
         guard let filter = subscription.filter else {
@@ -99,7 +99,7 @@ package final class TopicShard {
         }
     }
 
-    /// Lets go of a subscription that is not active any more, or does so after the deliveries under way.
+    /// Releases an ended subscription, at once or after the present deliveries.
     private func retire(_ subscription: Unmanaged<TopicSubscription>) {
         if isDelivering {
             retired.append(subscription)
@@ -115,10 +115,10 @@ package final class TopicShard {
         subscription.release()
     }
 
-    /// How many subscriptions the topic itself has on this loop; filters with wildcards do not count.
+    /// The number of the topic's own subscriptions on this loop, without wildcard filters.
     package func subscriberCount(of name: TopicName) -> Int { topics.find(name)?.members.count ?? 0 }
 
-    /// The topics that have subscribers of their own on this loop, with their numbers.
+    /// The topics with subscribers of their own on this loop, and their numbers.
     package func subscriberCounts(withPrefix prefix: String) -> [TopicName: Int] {
         var counts: [TopicName: Int] = [:]
         for topic in topics.all where !topic.members.isEmpty && topic.name.hasPrefix(prefix) {
@@ -127,15 +127,15 @@ package final class TopicShard {
         return counts
     }
 
-    /// Topics that are known here: with subscribers, with interest of other loops, or published to lately.
+    /// The number of known topics: with subscribers, with interest of other loops, or recently published.
     package var topicCount: Int { topics.count }
 
-    /// Filters with wildcards that somebody subscribes to, here or on another loop.
+    /// The number of wildcard filters with subscribers, here or on another loop.
     package var wildcardCount: Int { tree.count }
 
     // MARK: Publishing
 
-    /// Delivers to the subscribers on this loop now and hands over to the other loops at the end of the tick.
+    /// Delivers to the subscribers on this loop now, and to the other loops at the end of the tick.
     ///
     /// - Returns: whether the publisher should pause, because another loop is far behind.
     @discardableResult
@@ -148,7 +148,7 @@ package final class TopicShard {
         return publish(.one(publication), along: route)
     }
 
-    /// The same as ``publish(_:)`` without a look-up, for a publisher that kept the route of the publication's topic.
+    /// The same as ``publish(_:)`` without a look-up, for a publisher with a kept route.
     @discardableResult
     package func publish(_ publication: Publication, via route: TopicRoute) -> PublishOutcome {
         assert(loop.isCurrent())
@@ -157,7 +157,7 @@ package final class TopicShard {
         return publish(.one(publication), along: route.current(in: self))
     }
 
-    /// The same for publications that came together.
+    /// The same for publications that arrived together.
     @discardableResult
     package func publish(_ run: PublicationRun, via route: TopicRoute) -> PublishOutcome {
         assert(loop.isCurrent())
@@ -180,7 +180,7 @@ package final class TopicShard {
         )
     }
 
-    /// Delivers to the subscribers on this loop, after the publication under way.
+    /// Delivers to the subscribers on this loop, after the present publication.
     ///
     /// - Parameter route: up to date.
     @inline(__always)
@@ -194,7 +194,7 @@ package final class TopicShard {
         endDelivery()
     }
 
-    /// Delivers to one subscription, after the publication under way; outside of the order of its topic.
+    /// Delivers to one subscription, after the present publication, outside of its topic's order.
     func deliver(_ publication: Publication, to subscription: TopicSubscription) {
         guard !isDelivering else {
             deferredToOne.append((publication, subscription))

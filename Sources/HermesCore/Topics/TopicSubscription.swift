@@ -1,9 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// One subscriber's hold on one topic or filter; ended by ``TopicShard/unsubscribe(_:)``. Owner: the shard's loop.
+/// One subscriber's subscription to one topic or filter; ended by ``TopicShard/unsubscribe(_:)``. Owner: the shard's
+/// loop.
 package class TopicSubscription {
-    /// What was asked for; changing it takes effect from the next publication on, and misses none.
+    /// The options; a change applies from the next publication on, and misses none.
     ///
     /// Unchecked, because it is read for each delivery and all access is on one loop.
     @exclusivity(unchecked)
@@ -15,7 +16,7 @@ package class TopicSubscription {
         }
     }
 
-    /// What is looked at for each delivery, without touching the rest of the options.
+    /// The options needed for each delivery.
     @exclusivity(unchecked)
     private final var traits: Traits
 
@@ -44,16 +45,16 @@ package class TopicSubscription {
     package final var noLocal: Bool { traits.contains(.noLocal) }
     /// ``SubscriptionOptions/isLiveAtMostOnceOnly``.
     package final var isLiveAtMostOnceOnly: Bool { traits.contains(.isLiveAtMostOnceOnly) }
-    /// Nothing of the publication depends on this subscription: no identifiers, no retain flag, no filter.
+    /// Whether all deliveries are equal: no identifiers, no retain flag, no filter.
     package final var isPlain: Bool { traits.contains(.isPlain) }
 
     // In this order the whole fits in 56 bytes.
     @exclusivity(unchecked)
     final var isActive = true
-    /// Its place among the members.
+    /// Its index among the members.
     @exclusivity(unchecked)
     final var place: UInt32
-    /// Where it is a member; nil after its end.
+    /// The members that it belongs to; nil after its end.
     @exclusivity(unchecked)
     final var filter: FilterMembers?
 
@@ -67,20 +68,20 @@ package class TopicSubscription {
     /// Whether it is a part in a shared subscription.
     package var isShared: Bool { false }
 
-    /// The options of one that is no filter's member have changed.
+    /// The options of a subscription outside a filter's members have changed.
     func optionsChanged() {}
 
-    /// Whose it is: two with the same address are one subscriber's.
+    /// The subscriber's identity: equal for subscriptions of one subscriber.
     var subscriberAddress: UInt { 0 }
 
     func deliver(_ delivery: Delivery) {}
 
     func deliver(_ run: DeliveryRun) { deliverOneByOne(run) }
 
-    /// One subscription that stands for several of the same subscriber, itself among them.
+    /// Returns one subscription for several of the same subscriber, itself included.
     func merged(_ parts: [TopicSubscription], options: SubscriptionOptions) -> TopicSubscription { self }
 
-    /// Lets go of the subscriber.
+    /// Releases the subscriber.
     func letGo() {}
 }
 
@@ -110,7 +111,7 @@ final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
     override func letGo() { subscriber.release() }
 }
 
-/// What a route has in place of several subscriptions of one subscriber.
+/// A route's replacement for several subscriptions of one subscriber.
 class MergedSubscription: TopicSubscription {
     private final let parts: [TopicSubscription]
 
@@ -130,7 +131,7 @@ class MergedSubscription: TopicSubscription {
     }
 }
 
-/// Does not keep the subscriber alive: its parts do as long as one of them is active.
+/// Does not keep the subscriber alive: its parts do while one of them is active.
 private final class UnheldSubscription<Subscriber: TopicSubscriber>: MergedSubscription {
     private let subscriber: Unmanaged<Subscriber>
 

@@ -16,7 +16,7 @@ struct TopicTable {
         name.rawValue.withBytes { find($0, hash: HashIndex.hash($0)) }
     }
 
-    /// The topic's entry, which is made if there is none.
+    /// The topic's entry, created if needed.
     mutating func entry(for name: TopicName) -> (route: TopicRoute, isNew: Bool) {
         let (found, hash) = name.rawValue.withBytes { bytes in
             let hash = HashIndex.hash(bytes)

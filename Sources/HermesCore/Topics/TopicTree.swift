@@ -1,14 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Finds the filters that match a topic: an index of filters, each with a number that the owner chose.
+/// Finds the filters that match a topic: an index of filters, each with a number of the owner's choice.
 ///
-/// A trie over the levels of the filters. Nodes are records in one array, all edges lie in one hash table, level texts
-/// are kept once, so that a million filters cost tens of bytes each and no object. Filters without wildcards are not in the
-/// trie but in a hash table. A match works on the bytes of the topic, allocates nothing that grows with it, and looks at a
-/// node at most once: it takes time in proportion to the nodes that match a beginning of the topic.
+/// A trie over the levels of the filters. Nodes are records in one array, all edges are in one hash table, and level
+/// texts are stored once, so that a million filters cost tens of bytes each and no objects. Filters without wildcards
+/// are in a separate hash table. A match works on the bytes of the topic, allocates nothing that grows with it, and
+/// visits a node at most once: its time is proportional to the nodes that match a beginning of the topic.
 package struct TopicTree: Sendable {
-    /// What the owner keeps for a filter, for example an index into an array of subscriber lists.
+    /// The owner's value for a filter, for example an index into an array of subscriber lists.
     package typealias Value = UInt32
 
     private struct Node {
@@ -17,11 +17,11 @@ package struct TopicTree: Sendable {
         var level: UInt32
         /// The node behind `+`; ``none`` if there is none.
         var plus: UInt32 = TopicTree.none
-        /// Edges to other nodes, `plus` among them.
+        /// The number of edges to other nodes, `plus` included.
         var childCount: UInt32 = 0
         /// The value of the filter that ends here.
         var value: UInt32 = TopicTree.none
-        /// The value of the filter that goes on with `#` from here.
+        /// The value of the filter that continues with `#` from here.
         var multiLevelValue: UInt32 = TopicTree.none
 
         /// Whether there are edges other than `plus`.
@@ -30,28 +30,28 @@ package struct TopicTree: Sendable {
 
     private static let none = UInt32.max
     private static let root: UInt32 = 0
-    /// The number of no level text: `+`.
+    /// The number for `+`, which no level text has.
     private static let plusLevel = UInt32.max
 
     private var nodes: [Node] = [Node(parent: TopicTree.none, level: TopicTree.none)]
     private var freeNodes: [UInt32] = []
-    /// Nodes by parent and level, which lie in the nodes.
+    /// Nodes by parent and level.
     private var edges = HashIndex()
     private var levels = LevelTexts()
     /// Filters without wildcards, and their values by the text's number.
     private var exact = LevelTexts()
     private var exactValues: [Value] = []
     private let seed = UInt64.random(in: .min ... .max)
-    /// The deepest node there was since the tree was empty.
+    /// The depth of the deepest node since the tree was empty.
     private var depth = 0
-    /// How many filters there are.
+    /// The number of filters.
     package private(set) var count = 0
 
     package init() {}
 
     package var isEmpty: Bool { count == 0 }
 
-    /// How many records are in use, of all kinds; for tests and statistics.
+    /// The number of records of all kinds in use; for tests and statistics.
     package var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count + exact.count }
 
     /// The value of a filter; nil if it is not in the tree.
@@ -67,7 +67,7 @@ package struct TopicTree: Sendable {
     /// Adds a filter or changes its value.
     ///
     /// - Parameter value: anything but `UInt32.max`.
-    /// - Returns: the value it had.
+    /// - Returns: the previous value.
     @discardableResult
     package mutating func insert(_ filter: TopicFilter, value: Value) -> Value? {
         precondition(value != Self.none, "UInt32.max stands for no value")
@@ -86,9 +86,9 @@ package struct TopicTree: Sendable {
         return nil
     }
 
-    /// Removes a filter, and the nodes that led to it alone.
+    /// Removes a filter, and the nodes that only it needed.
     ///
-    /// - Returns: the value it had; nil if it was not in the tree.
+    /// - Returns: its value; nil if it was not in the tree.
     @discardableResult
     package mutating func remove(_ filter: TopicFilter) -> Value? {
         guard filter.hasWildcard else { return removeExact(filter) }
@@ -110,7 +110,7 @@ package struct TopicTree: Sendable {
 
     /// Calls `visit` with the value of each filter that matches, each once, in no particular order.
     ///
-    /// A topic that begins with `$` is not matched by a wildcard in the first level [MQTT-4.7.2-1].
+    /// A wildcard in the first level does not match a topic that begins with `$` [MQTT-4.7.2-1].
     package func forEachMatch(of topic: TopicName, _ visit: (Value) -> Void) {
         guard count > 0 else { return }
         topic.rawValue.withBytes { bytes in
@@ -126,7 +126,7 @@ package struct TopicTree: Sendable {
         }
     }
 
-    /// Depth first. `names` gets the numbers of the topic's levels, each when the first node asks for it.
+    /// Depth first. `names` caches the numbers of the topic's levels, each found when the first node needs it.
     @inline(__always)
     private func walk(
         _ topic: UnsafeBufferPointer<UInt8>,

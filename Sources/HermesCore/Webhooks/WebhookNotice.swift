@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// What the operator's back end can be told.
+/// An event for the operator's back end.
 package enum WebhookNotice: Sendable, Hashable {
     /// The kinds, by the names of the setting `webhooks.events` and of the field `type`.
     package enum Kind: String, Sendable, CaseIterable {
@@ -15,7 +15,7 @@ package enum WebhookNotice: Sendable, Hashable {
 
     /// The user's first device has connected.
     case online(UserID)
-    /// The user's last device has gone.
+    /// The user's last device has disconnected.
     case offline(UserID)
     /// No device of the user has acknowledged the entry within the hand-off deadline.
     case messageUndelivered(UserID, InboxEntry)
@@ -39,7 +39,7 @@ package enum WebhookNotice: Sendable, Hashable {
         }
     }
 
-    /// The event as it is stored and posted.
+    /// The event in its stored and posted form.
     func event(id: String, now: Timestamp) -> WebhookEvent {
         let body = Body(
             id: id,

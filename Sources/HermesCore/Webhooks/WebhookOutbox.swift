@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// Puts what the operator's back end is to be told into the durable queue. Safe to call from anywhere.
+/// Puts events for the operator's back end into the durable queue. Thread-safe.
 ///
-/// State: one `Mutex` around the notices that are not stored yet and the counts.
+/// State: one `Mutex` around the unstored notices and the counts.
 package final class WebhookOutbox: Sendable {
-    /// What was done so far.
+    /// Counts since the start.
     package struct Statistics: Sendable, Hashable {
         package internal(set) var queued: UInt64 = 0
-        /// Because too many waited, in the store or on their way into it.
+        /// Dropped because too many waited, in the store or before it.
         package internal(set) var dropped: UInt64 = 0
 
         package init() {}
@@ -22,7 +22,7 @@ package final class WebhookOutbox: Sendable {
         var statistics = Statistics()
     }
 
-    /// The most that wait to be stored.
+    /// The most notices that wait to be stored.
     private static let maxWaiting = 20_000
 
     package let store: any WebhookStore
@@ -35,8 +35,8 @@ package final class WebhookOutbox: Sendable {
     private let noted = WakeUp()
 
     /// - Parameters:
-    ///   - kinds: what is to be told; the rest is left out.
-    ///   - limit: how many events may wait in the store.
+    ///   - kinds: the enabled kinds; others are left out.
+    ///   - limit: the number of events that may wait in the store.
     package init(store: any WebhookStore, kinds: Set<WebhookNotice.Kind>, limit: Int, time: any TimeSource) {
         self.store = store
         self.kinds = kinds
@@ -44,12 +44,12 @@ package final class WebhookOutbox: Sendable {
         self.time = time
     }
 
-    /// Whether this kind is to be told.
+    /// Whether this kind is enabled.
     package func wants(_ kind: WebhookNotice.Kind) -> Bool { kinds.contains(kind) }
 
     package var statistics: Statistics { state.withLock { $0.statistics } }
 
-    /// Takes a notice and returns at once; it is stored shortly after, by ``run()``.
+    /// Accepts a notice and returns at once; ``run()`` stores it shortly after.
     package func note(_ notice: WebhookNotice) {
         guard wants(notice.kind) else { return }
         let isFirst = state.withLock { state in
@@ -82,7 +82,7 @@ package final class WebhookOutbox: Sendable {
         if !events.isEmpty { stored.signal() }
     }
 
-    /// Stores what is noted, until the task is cancelled; ``flush()`` then stores the rest.
+    /// Stores notices until the task is cancelled; ``flush()`` then stores the rest.
     package func run() async {
         while !Task.isCancelled {
             await noted.wait()
@@ -90,7 +90,8 @@ package final class WebhookOutbox: Sendable {
         }
     }
 
-    /// Stores what is noted by now. What cannot be stored is counted as dropped, for the disk is full or gone.
+    /// Stores all accepted notices. Those that cannot be stored are counted as dropped, because the disk is full or
+    /// gone.
     package func flush() async {
         while !Task.isCancelled {
             let batch = state.withLock { state in

@@ -3,46 +3,46 @@
 
 import DequeModule
 
-/// The messages with QoS 1 and 2 that were sent to one client and are not acknowledged to the end.
+/// The QoS 1 and 2 messages that were sent to one client and are not fully acknowledged.
 ///
-/// Pure arithmetic: each message has a number, contiguous from 1 in a session, and its packet identifier follows from
-/// the number, so that neither has to be looked up or stored. Contents are not kept here: a clean session never sends
-/// again, a durable one reads its store. Owner: the session's event loop.
+/// Pure arithmetic: each message has a number, contiguous from 1 in a session. Its packet identifier follows from the
+/// number, so that neither is looked up or stored. Contents are not kept here: a clean session never sends again, and a
+/// durable one reads its store. Owner: the session's event loop.
 package struct OutboundWindow: Sendable {
-    /// What is awaited of the client.
+    /// The acknowledgement that is awaited.
     private enum Phase: UInt8 {
-        /// Nothing more.
+        /// None.
         case done
         case acknowledgement
         case receipt
-        /// PUBREC came; the release is being stored or was sent, PUBCOMP is awaited.
+        /// PUBREC arrived; the release is being stored or was sent, and PUBCOMP is awaited.
         case completion
     }
 
-    /// What an acknowledgement meant.
+    /// The meaning of an acknowledgement.
     package enum Answer: Hashable, Sendable {
-        /// No message with that identifier waits for this.
+        /// No message with that identifier waits for it.
         case unknown
-        /// The message with this number is delivered for good.
+        /// The message with this number is delivered.
         case completed(UInt64)
-        /// PUBREC: the message with this number is now to be released.
+        /// PUBREC: release the message with this number.
         case received(UInt64)
-        /// PUBREC again for a message that is released already: say it again.
+        /// PUBREC again for a message that is released already: repeat PUBREL.
         case alreadyReceived(UInt64)
     }
 
     private var phases = Deque<Phase>()
-    /// The number of the oldest message that is not done.
+    /// The number of the oldest unfinished message.
     package private(set) var base: UInt64
-    /// Messages that count towards the client's receive maximum.
+    /// The messages that count towards the client's receive maximum.
     package private(set) var inflight = 0
-    /// The most of them: the client's receive maximum or our own limit, whichever is less.
+    /// The smaller of the client's receive maximum and the server's limit.
     package let limit: Int
-    /// How many messages may lie between the oldest that is not done and the newest, so that identifiers do not meet: they
+    /// The most numbers between the oldest unfinished message and the newest, so that identifiers stay distinct: they
     /// are 1 … ``span``.
     package let span: Int
 
-    /// The largest ``span``. Identifiers above it are left to others.
+    /// The largest ``span``. Identifiers above it have other uses.
     package static let maxSpan = 65_023
 
     /// - Parameters:
@@ -58,13 +58,13 @@ package struct OutboundWindow: Sendable {
     /// The number of the next message.
     package var next: UInt64 { base &+ UInt64(phases.count) }
 
-    /// The highest number that the next message may have, so that identifiers do not meet.
+    /// The highest number that the next message may have, so that identifiers stay distinct.
     package var mostNext: UInt64 { phases.isEmpty ? .max : base &+ UInt64(span) &- 1 }
 
-    /// Whether one more may be sent now.
+    /// Whether another message may be sent now.
     package var hasRoom: Bool { inflight < limit && phases.count < span }
 
-    /// Whether so many more may be sent now.
+    /// Whether this number of further messages may be sent now.
     package func hasRoom(for count: Int) -> Bool {
         inflight + count <= limit && phases.count + count <= Self.maxSpan
     }
@@ -80,8 +80,8 @@ package struct OutboundWindow: Sendable {
     /// The packet identifier that the next message will have.
     package var nextPacketID: UInt16 { packetID(of: next) }
 
-    /// Notes that the next message is sent now. Nothing but its acknowledgement frees the place that it takes: to be
-    /// called once it is certain that the message goes out.
+    /// Records that the next message is sent. Only its acknowledgement frees its place: call this once the message is
+    /// certain to be sent.
     ///
     /// - Returns: its packet identifier.
     package mutating func send(exactlyOnce: Bool) -> UInt16 {
@@ -91,7 +91,7 @@ package struct OutboundWindow: Sendable {
         return id
     }
 
-    /// Notes that the next message is one whose release was sent before: PUBCOMP is awaited.
+    /// Records that the next message was released before: PUBCOMP is awaited.
     package mutating func resumeReleased() -> UInt16 {
         let id = packetID(of: next)
         phases.append(.completion)
@@ -99,7 +99,7 @@ package struct OutboundWindow: Sendable {
         return id
     }
 
-    /// Leaves numbers out up to (not including) `number`, for messages that are not sent any more.
+    /// Skips numbers up to (not including) `number`, for messages that are no longer sent.
     package mutating func skip(to number: UInt64) {
         guard number > next else { return }
         if phases.isEmpty {
@@ -110,15 +110,15 @@ package struct OutboundWindow: Sendable {
         }
     }
 
-    /// PUBACK came.
+    /// PUBACK arrived.
     package mutating func acknowledged(_ packetID: UInt16) -> Answer {
         guard let offset = offset(of: packetID), phases[offset] == .acknowledgement else { return .unknown }
         return .completed(complete(offset))
     }
 
-    /// PUBREC came.
+    /// PUBREC arrived.
     ///
-    /// - Parameter isRefused: the client does not take the message: it is done, and not released.
+    /// - Parameter isRefused: the client refuses the message: it is done, and not released.
     package mutating func received(_ packetID: UInt16, isRefused: Bool = false) -> Answer {
         guard let offset = offset(of: packetID) else { return .unknown }
         switch phases[offset] {
@@ -135,7 +135,7 @@ package struct OutboundWindow: Sendable {
         }
     }
 
-    /// PUBCOMP came.
+    /// PUBCOMP arrived.
     package mutating func finished(_ packetID: UInt16) -> Answer {
         guard let offset = offset(of: packetID), phases[offset] == .completion else { return .unknown }
         return .completed(complete(offset))

@@ -3,46 +3,46 @@
 
 import Synchronization
 
-/// How busy a durable session is, and what it may read; anybody may look.
+/// The load and the permissions of a durable session; readable by all.
 final class DurableLoad: Sendable {
     let isOnline = Atomic(false)
-    /// What waits or is not acknowledged.
+    /// The number of waiting or unacknowledged publications.
     let queued = Atomic(0)
-    /// What it was chosen for and is not committed yet.
+    /// The number of publications for which it was chosen and that are not committed yet.
     let chosen = Atomic(0)
     /// Nothing is called under it.
     private let reader = Mutex<(any TopicReader)?>(nil)
 
     var current: Int { queued.load(ordering: .relaxed) + chosen.load(ordering: .relaxed) }
 
-    /// Of the last connection; nil: nothing is known about it.
+    /// Sets the permissions of the last connection; nil: unknown.
     func setReader(_ new: (any TopicReader)?) { reader.withLock { $0 = new } }
 
     func mayRead(_ topic: TopicName) -> Bool { reader.withLock { $0 }?.mayRead(topic) ?? true }
 }
 
-/// The durable sessions that share one subscription. Each publication goes to one member of the group: one of them, or a
-/// session that is not kept.
+/// The durable sessions that share one subscription. Each publication goes to one member of the group: one of them, or
+/// a session that is not kept.
 package final class DurableGroup: Sendable {
-    /// Whose turn it is; outlives the group as its members change.
+    /// The position in the rotation; outlives the group as its members change.
     final class Turn: Sendable {
         let number = Atomic<UInt64>(0)
     }
 
-    /// Who gets a publication.
+    /// The chosen member.
     enum Choice: Sendable {
         case kept(DurableMember)
         case live(SharedGroups.Choice)
     }
 
-    /// Whom not to choose.
+    /// The members that must not be chosen.
     struct Exclusions: Sendable {
         var sessions: Set<DurableSessionID> = []
-        /// Those without a connection.
+        /// Whether members without a connection are excluded.
         var absent = false
     }
 
-    /// As clients write it: "$share/name/filter".
+    /// The text of the subscription: "$share/name/filter".
     package let share: String
     /// ``SharedGroups/key(group:filter:)``.
     let key: TopicFilter
@@ -56,10 +56,10 @@ package final class DurableGroup: Sendable {
         self.turn = turn
     }
 
-    /// The member with the least to do among those who are connected, or among all if nobody is; equals take turns. Who may
-    /// not read the topic is none, nor is who gets such publications at most once and is away.
+    /// Chooses the least busy of the connected members, or of all if none is connected; equals take turns. Excludes
+    /// members that may not read the topic, and those that get such publications at most once and are away.
     ///
-    /// - Parameter live: those who are connected, over all loops.
+    /// - Parameter live: the connected members, over all loops.
     func choose(
         for publication: StoredPublication,
         live groups: SharedGroups?,
@@ -94,7 +94,7 @@ package final class DurableGroup: Sendable {
         return best.place < members.count ? .kept(members[best.place]) : .live(seats[best.place - members.count])
     }
 
-    /// Whether a member is connected that is not one of these sessions.
+    /// Whether another member is connected.
     func hasOnline(besides session: DurableSessionID, live groups: SharedGroups?) -> Bool {
         members.contains { $0.session != session && $0.load.isOnline.load(ordering: .relaxed) }
             || groups?.members(of: key).contains { !$0.seat.isKept } ?? false

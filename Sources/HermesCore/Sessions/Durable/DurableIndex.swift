@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which durable sessions a topic concerns: their filters in a ``TopicTree``.
+/// Finds the durable sessions of a topic: their filters in a ``TopicTree``.
 struct DurableIndex {
     private struct Entry {
         var filter: TopicFilter
@@ -20,12 +20,12 @@ struct DurableIndex {
     private var entries: [Entry] = []
     private var free: [UInt32] = []
 
-    /// Moves with each change.
+    /// Changes with each change of the index.
     private(set) var version: UInt64 = 1
 
     var isEmpty: Bool { tree.isEmpty }
 
-    /// - Returns: false if the filter is none.
+    /// - Returns: false if the filter is invalid.
     @discardableResult
     mutating func insert(_ id: DurableSessionID, _ subscription: DurableSubscription) -> Bool {
         guard let (group, filter) = Self.parse(subscription.filter) else { return false }
@@ -65,7 +65,7 @@ struct DurableIndex {
         free.append(index)
     }
 
-    /// One target for each session and each group, whatever number of its filters match.
+    /// One target for each session and each group, however many of its filters match.
     func targets(of topic: TopicName, load: (DurableSessionID) -> DurableLoad?) -> [DurableTarget] {
         var merged: [DurableSessionID: SubscriptionOptions] = [:]
         var targets: [DurableTarget] = []
@@ -111,7 +111,7 @@ struct DurableIndex {
         return DurableGroup(name: name, filter: filter, members: members, turn: group.turn)
     }
 
-    /// "$share/name/filter" is the group `name` and the filter; anything else a filter of one's own.
+    /// Splits "$share/name/filter" into the group `name` and the filter; any other text is a filter without a group.
     static func parse(_ text: String) -> (group: String?, filter: TopicFilter)? {
         let prefix = "$share/"
         guard text.utf8.starts(with: prefix.utf8) else { return TopicFilter(text).map { (nil, $0) } }

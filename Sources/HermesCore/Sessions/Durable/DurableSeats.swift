@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who sits where, by key; and the client ids of each owner, so that what concerns one account does not look at everybody.
-/// Pure; owner: ``DurableState``.
+/// Seats by key, and the client ids of each owner, so that operations on one account do not scan all seats. Pure;
+/// owner: ``DurableState``.
 struct DurableSeats {
     private var seats: [SessionKey: DurableState.Seat] = [:]
-    /// Not those without an owner: no end concerns them.
+    /// Without those of anonymous clients, whom no end concerns.
     private var clientIDs: [String: Set<String>] = [:]
 
     subscript(key: SessionKey) -> DurableState.Seat? {

@@ -4,20 +4,20 @@
 import Synchronization
 
 extension DurableSessions {
-    /// Gives a connection the session of its key, alone: a connection that has it is told ``DurableAttachment/replaced()``
-    /// and detaches first.
+    /// Gives a connection exclusive use of the session of its key. A connection that has it is told
+    /// ``DurableAttachment/replaced()`` and detaches first.
     ///
-    /// Also for sessions that end with their connection (`expiry` zero): nothing of those is stored, but they take the
-    /// key over and end a durable session that was there, if `clean`.
+    /// Also for sessions that end with their connection (`expiry` zero): they are not stored, but take the key over
+    /// and, if `clean`, end an existing durable session.
     ///
     /// - Parameters:
-    ///   - key: whose session.
-    ///   - clean: begin anew, whatever is there.
-    ///   - expiry: how long the session stays after the connection; zero: it ends with it; nil: for ever.
+    ///   - key: the session's key.
+    ///   - clean: discards an existing session.
+    ///   - expiry: how long the session stays after the connection; zero: it ends with it; nil: forever.
     ///   - attachment: the connection.
-    ///   - completion: called exactly once. After success (and only then) the attachment must detach, once, whatever
-    ///     happened meanwhile. Errors: `.forbidden` (yet another connection has taken over while this one waited, and
-    ///     this one was told ``DurableAttachment/replaced()``), `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
+    ///   - completion: called exactly once. After success (and only then) the attachment must detach once, whatever
+    ///     happens meanwhile. Errors: `.forbidden` (a third connection took over while this one waited, and this one
+    ///     was told ``DurableAttachment/replaced()``), `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func attach(
         _ key: SessionKey,
         clean: Bool,
@@ -34,13 +34,13 @@ extension DurableSessions {
         perform(shared.change { $0.attach(key, applicant) })
     }
 
-    /// Leaves the session; nothing of another attachment is touched.
+    /// Leaves the session; does not affect another attachment.
     ///
     /// - Parameters:
-    ///   - id: of the opening.
-    ///   - attachment: the one that had it.
+    ///   - id: from the opening.
+    ///   - attachment: the one that had the session.
     ///   - sentUpTo: the newest seq that may have reached the client.
-    ///   - expiry: how long the session stays from now; zero: it ends now; nil: for ever.
+    ///   - expiry: how long the session stays from now; zero: it ends now; nil: forever.
     package func detach(
         _ id: DurableSessionID,
         _ attachment: any DurableAttachment,
@@ -63,8 +63,7 @@ extension DurableSessions {
         perform(actions)
     }
 
-    /// Ends sessions whose time without a connection is over, and lets others have the jobs of those who stay away; to be
-    /// called about once a second.
+    /// Ends expired sessions, and redistributes the shared messages of absent ones; called about once a second.
     func expire(now: Timestamp, limit: Int = 1000) {
         perform(shared.change { $0.expire(now: now, limit: limit) })
         redistribute(now: now)
@@ -73,13 +72,13 @@ extension DurableSessions {
     /// A stamp for a login that begins now, see ``reason(toEnd:since:)``.
     package func loginBegins() -> UInt64 { ends.stamp() }
 
-    /// Why a connection that has just attached must end, for its owner's were ended since its login began; nil: it may
-    /// stay.
+    /// The reason why a newly attached connection must end: its owner's connections were ended after its login began;
+    /// nil: it may stay.
     package func reason(toEnd key: SessionKey, since stamp: UInt64) -> SessionEnd? {
         ends.reason(toEnd: key.owner, since: stamp) { $0.contains(clientID: key.clientID) }
     }
 
-    /// Ends connections of an owner (``SessionKey/owner``), and those whose login is under way at this moment.
+    /// Ends connections of an owner (``SessionKey/owner``), including logins under way.
     package func end(_ owner: String, _ reason: SessionEnd, _ devices: EndedDevices) {
         // Before the look: who attaches later finds it.
         ends.record(owner, reason, devices)
@@ -87,15 +86,15 @@ extension DurableSessions {
         for attachment in attachments { attachment.ended(reason) }
     }
 
-    /// Ends the sessions that an owner has without a connection; the store is told meanwhile.
+    /// Ends an owner's sessions without a connection; returns before the store knows.
     func endVacant(of owner: String) {
         let now = time.now()
         perform(shared.change { $0.endVacant(of: owner, now: now) })
     }
 
-    /// Ends subscriptions to one topic, without wildcards, of an owner's sessions that have no connection.
+    /// Ends the subscriptions to one topic (without wildcards) of an owner's sessions without a connection.
     ///
-    /// - Returns: how many sessions had one.
+    /// - Returns: the number of sessions that had one.
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func endSubscriptions(of owner: String, to topic: TopicName) async throws(HermesError) -> Int {
         let found = shared.state.withLock { $0.subscriptions(of: owner, to: topic) }
@@ -109,10 +108,10 @@ extension DurableSessions {
         return found.count
     }
 
-    /// Reads all sessions and all that is retained; to be called once, before anybody attaches.
+    /// Reads all sessions and retained publications; called once, before the first attachment.
     ///
-    /// A session that was online when the process ended has none of its publications confirmed: all of them may have been
-    /// sent; it has its whole expiry from now.
+    /// For a session that was online when the process ended, all unacknowledged publications may have been sent, and
+    /// its full expiry starts now.
     package func load() async throws(HermesError) {
         retained.load(try await store.retained())
         let now = time.now()

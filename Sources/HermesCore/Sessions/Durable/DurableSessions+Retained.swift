@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension DurableSessions {
-    /// Removes what is retained below `user/NAME/`, which is an account's alone by its name; the store is told meanwhile.
+    /// Removes the publications retained below `user/NAME/`, which belong to the account of that name; returns before
+    /// the store knows.
     func forgetRetained(of owner: String) {
         // A name may hold what means something in a filter; then nothing there is its alone.
         guard !owner.utf8.contains(where: { "/+#".utf8.contains($0) }), let filter = TopicFilter("user/\(owner)/#")
@@ -15,13 +16,14 @@ extension DurableSessions {
         }
     }
 
-    /// Queues retained publications for one session that has just subscribed; they come with all others, in their place.
+    /// Queues retained publications for a session that has just subscribed; they are delivered in order with all
+    /// others.
     ///
     /// - Parameters:
-    ///   - publications: as they are retained; those that are delivered at most once are left out.
-    ///   - id: whose queue.
-    ///   - options: of the subscription: they limit the QoS and name the identifiers.
-    ///   - completion: called once all are stored, or none: a failure is the store's, which says so where somebody waits.
+    ///   - publications: the retained publications; those delivered at most once are left out.
+    ///   - id: the session.
+    ///   - options: the subscription's options, which limit the QoS and contain the identifiers.
+    ///   - completion: called once all are stored, or none: on failure the store reports it elsewhere.
     package func queue(
         _ publications: [StoredPublication],
         for id: DurableSessionID,

@@ -3,13 +3,14 @@
 
 import Synchronization
 
-/// Shared subscriptions with kept members: who of a group gets a publication, and who gets it next if that one goes.
+/// Shared subscriptions with kept members: the choice of a member for a publication, and of another one if that member
+/// leaves.
 extension DurableSessions {
-    /// In which queues a publication goes, and who gets it without one.
+    /// The queues of a publication, and the members that get it without a queue.
     struct Chosen: Sendable {
         var targets: [PublicationTarget] = []
         var live: [SharedGroups.Choice] = []
-        /// Of the members among the targets: it is noted there until the commit, which ``DurableState`` sees, or the failure.
+        /// The loads of the chosen members; they count the choice until ``DurableState`` sees the commit, or it fails.
         var loads: [DurableLoad] = []
     }
 
@@ -53,7 +54,7 @@ extension DurableSessions {
         for choice in live { groups.hand(Publication(publication), to: choice) }
     }
 
-    /// The members of a shared subscription, by its text; without kept ones those who are connected alone.
+    /// The members of a shared subscription, by its text; without kept members only connected ones.
     private func group(_ share: String) -> DurableGroup? {
         if let group = keptGroup(share) { return group }
         guard let (name, filter) = DurableIndex.parse(share), let name else { return nil }
@@ -99,8 +100,9 @@ extension DurableSessions {
 
     // MARK: Sessions that go
 
-    /// Removes a session; what came by shared subscriptions goes to the others of the groups first: with QoS 1 all of it,
-    /// with QoS 2 what was never sent [MQTT-4.8.2-5]. The last part of it goes in the same commit as the session.
+    /// Removes a session. First its messages from shared subscriptions go to other members: all of those with QoS 1,
+    /// and those with QoS 2 that were never sent [MQTT-4.8.2-5]. The last part moves in the commit that removes the
+    /// session.
     func remove(_ id: DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool) {
         guard mayHoldShared else {
             return committer.submit(.remove(id), isUrgent: true) { [self] result in
@@ -119,7 +121,7 @@ extension DurableSessions {
         }
     }
 
-    /// Lets others have what was never sent to sessions that have had no connection for a while.
+    /// Gives never-sent messages of long absent sessions to other members.
     func redistribute(now: Timestamp) {
         for (publication, share) in shared.state.withLock({ $0.takeUnplaced() }) {
             hand(publication, in: share)
@@ -137,7 +139,7 @@ extension DurableSessions {
         }
     }
 
-    /// Hands what waits for a session by shared subscriptions to others, page by page.
+    /// Moves a session's waiting messages from shared subscriptions to others, page by page.
     private func handOver(
         _ id: DurableSessionID,
         after seq: UInt64,
@@ -219,9 +221,9 @@ extension DurableSessions {
         return (outcomes, hasEnded)
     }
 
-    /// Gives away what a session's client may not read any more.
+    /// Gives away a message that the session's client may no longer read.
     ///
-    /// - Parameter completion: called with whether somebody else has it.
+    /// - Parameter completion: called with whether another member has it.
     package func passOn(
         _ queued: QueuedPublication,
         of id: DurableSessionID,
@@ -259,7 +261,7 @@ extension DurableSessions: SharedKeeper {
 }
 
 extension DurableState {
-    /// As many as may wait for a store that takes nothing.
+    /// The most messages that wait for a failing store.
     private static let maxUnplaced = 100_000
 
     mutating func keepUnplaced(_ publication: StoredPublication, _ share: String) {
@@ -276,8 +278,7 @@ extension DurableState {
         return unplaced
     }
 
-    /// Sessions without a connection whose time has come to let others have their jobs, how far each was sent its own, and
-    /// its groups.
+    /// Absent sessions that are due for redistribution, with the last seq sent and their groups.
     func dueForRedistribution(
         now: Timestamp,
         limit: Int = 10_000

@@ -3,32 +3,31 @@
 
 import Synchronization
 
-/// Durable sessions: who has which, what is queued for them, and that all of it is in the store before it is
-/// acknowledged. Safe to call from anywhere.
+/// Durable sessions: their owners, their queues, and the guarantee that changes are stored before they are
+/// acknowledged. Thread-safe.
 ///
-/// Completions run on the committer's thread (or at once, on the caller's, if there is nothing to store or it is refused)
-/// and must not block. Operations of one ``CommitSource`` are committed and completed in the order of the calls; sources take
-/// turns.
-/// State: a `Mutex` around ``DurableState``; nothing is called under it.
+/// Completions run on the committer's thread, or at once on the caller's if nothing is stored or the call is refused.
+/// They must not block. Operations of one ``CommitSource`` are committed and completed in the order of the calls;
+/// sources take turns. State: a `Mutex` around ``DurableState``; nothing is called under it.
 package final class DurableSessions: Sendable {
-    /// What was done so far, and what is there.
+    /// Counts since the start, and present numbers.
     package struct Statistics: Sendable, Hashable {
         package let sessions: Int
         package let online: Int
         /// Publications that were dropped because a queue was full.
         package let dropped: UInt64
-        /// Publications that went from a session to another member of a shared subscription.
+        /// Publications that moved from a session to another member of a shared subscription.
         package let handedOver: UInt64
         package let commits: GroupCommitter.Statistics
     }
 
-    /// What loops may look at without the lock.
+    /// State that loops may read without the lock.
     final class Shared: Sendable {
         let state: Mutex<DurableState>
         let generation = Atomic<UInt64>(1)
         let hasSubscriptions = Atomic(false)
         let ended = Mutex<@Sendable (SessionKey) -> Void>({ _ in })
-        /// The members of shared subscriptions that are connected, kept or not.
+        /// The connected members of shared subscriptions, kept or not.
         let live = Mutex<SharedGroups?>(nil)
 
         init(maxSessions: Int) { state = Mutex(DurableState(maxSessions: maxSessions)) }
@@ -59,7 +58,7 @@ package final class DurableSessions: Sendable {
     let shared: Shared
     let committer: SessionCommitter
     let reads: ReadGate
-    /// For sessions whose queue goes to others.
+    /// Limits the concurrent moves of queues.
     let handOvers = ReadGate(maxRunning: 2, maxWaiting: .max)
     /// By owner.
     let ends = RecentEnds<String>()
@@ -95,42 +94,42 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Has `handler` called for each session that has ended without a connection: its time is over, or another
-    /// connection began anew. One handler; it replaces the one before. Called on any thread.
+    /// Sets the handler for sessions that ended without a connection: by expiry, or because another connection started
+    /// clean. It replaces an earlier handler, and is called on any thread.
     package func whenEnded(_ handler: @escaping @Sendable (SessionKey) -> Void) {
         shared.ended.withLock { $0 = handler }
     }
 
-    /// Commits what waits and refuses what comes.
+    /// Commits waiting operations and refuses further ones.
     package func shutdown() async { await committer.shutdown() }
 
     // MARK: Publishing
 
-    /// Whether any durable session is subscribed to anything.
+    /// Whether any durable session has a subscription.
     package var hasSubscriptions: Bool { shared.hasSubscriptions.load(ordering: .acquiring) }
 
-    /// Moves when the answer of ``targets(of:)`` may have changed; never 0.
+    /// Changes when the result of ``targets(of:)`` may have changed; never 0.
     package var generation: UInt64 { shared.generation.load(ordering: .acquiring) }
 
-    /// Who gets what is published to a topic; to be kept until ``generation`` moves.
+    /// The durable subscribers of a topic; valid until ``generation`` changes.
     package func targets(of topic: TopicName) -> [DurableTarget] {
         guard hasSubscriptions else { return [] }
         return shared.state.withLock { state in state.index.targets(of: topic) { state.records[$0]?.load } }
     }
 
-    /// From now on members of shared subscriptions can be clean ones, too.
+    /// Allows clean members in shared subscriptions from now on.
     func share(_ groups: SharedGroups) { shared.live.withLock { $0 = groups } }
 
-    /// Stores a publication for all who are to get it at least once, and for its topic if it retains.
+    /// Stores a publication for all that get it at least once, and retains it if asked to.
     ///
     /// - Parameters:
-    ///   - publication: what was published, with the publisher's QoS.
-    ///   - targets: of its topic; those who take it at most once get it by the live path alone. Of each group it goes to
-    ///     one member, clean or kept: the live path must not choose another one (``DecidedShares``).
+    ///   - publication: the publication, with the publisher's QoS.
+    ///   - targets: those of its topic; targets that get it at most once are served by the live path alone. In each
+    ///     group it goes to one member, clean or kept: the live path must not choose another one (``DecidedShares``).
     ///   - publisher: the publisher's own durable session, for "no local" and for `packetID`.
-    ///   - packetID: with QoS 2, the packet id to remember until ``receivedReleased(_:_:)``.
-    ///   - retains: whether it stays for its topic; an empty payload removes what is there.
-    ///   - source: who publishes.
+    ///   - packetID: with QoS 2, the packet identifier to remember until ``receivedReleased(_:_:)``.
+    ///   - retains: whether it is retained; an empty payload removes the retained one.
+    ///   - source: the publisher.
     ///   - completion: called exactly once. Success means committed; then attachments get it. Errors: `.overloaded`,
     ///     `.storageUnavailable`, `.shuttingDown`: nothing was stored.
     package func publish(
@@ -174,7 +173,7 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Keeps a publication for its topic, or removes what is there if the payload is empty.
+    /// Retains a publication for its topic; an empty payload removes the retained one.
     ///
     /// - Parameter completion: success means committed.
     package func retain(
@@ -192,7 +191,8 @@ package final class DurableSessions: Sendable {
 
     // MARK: What a session's connection does
 
-    /// Adds subscriptions, replacing those with the same filter. They hold when `completion` is called with success.
+    /// Adds subscriptions, replacing those with the same filter. They are in force when `completion` is called with
+    /// success.
     package func subscribe(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription],
@@ -207,7 +207,7 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Takes subscriptions back, by their filters. Nothing more is queued for them when `completion` is called.
+    /// Removes subscriptions, by their filters. Nothing more is queued for them when `completion` is called.
     package func unsubscribe(
         _ id: DurableSessionID,
         _ filters: [String],
@@ -222,14 +222,14 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// The client has taken these to the end (PUBACK, PUBCOMP, or PUBREC with a refusal). Lazily: losing one costs a
-    /// repetition.
+    /// The client has acknowledged these for good (PUBACK, PUBCOMP, or PUBREC with a refusal). Lazy: a lost one causes
+    /// a repetition.
     package func acknowledged(_ id: DurableSessionID, _ seqs: [UInt64]) {
         guard id.isStored, !seqs.isEmpty else { return }
         committer.complete(id, seqs)
     }
 
-    /// The client has received a publication (PUBREC). Its release may be sent when `completion` is called with success.
+    /// The client has received a publication (PUBREC). PUBREL may be sent when `completion` is called with success.
     package func released(
         _ id: DurableSessionID,
         _ seq: UInt64,
@@ -240,9 +240,9 @@ package final class DurableSessions: Sendable {
         committer.submit(.released(id, seq), of: source) { completion($0.map { _ in }) }
     }
 
-    /// The client has released a packet id it had published with (PUBREL). PUBCOMP may be sent when `completion` is called
-    /// with success: from then on the client may give the id to another message, which the store must not take for the
-    /// old one after a restart.
+    /// The client has released a packet identifier (PUBREL). PUBCOMP may be sent when `completion` is called with
+    /// success: the client may then reuse the identifier, which the store must not take for the old one after a
+    /// restart.
     package func receivedReleased(
         _ id: DurableSessionID,
         _ packetID: UInt16,
@@ -253,9 +253,9 @@ package final class DurableSessions: Sendable {
         committer.submit(.receivedReleased(id, packetID), of: source) { completion($0.map { _ in }) }
     }
 
-    /// Reads what waits in a session's queue behind `seq`, without what has expired. `completion` runs off the event loops.
+    /// Reads a session's queue behind `seq`, without expired publications. `completion` runs off the event loops.
     ///
-    /// - Parameter sentUpTo: what was sent up to here, over a connection before, does not expire.
+    /// - Parameter sentUpTo: publications up to this seq were sent before and do not expire.
     package func queued(
         of id: DurableSessionID,
         after seq: UInt64,

@@ -1,27 +1,27 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The limits of durable sessions and of retained publications. How much one queue holds is the store's
+/// The limits of durable sessions and of retained publications. The store limits single queues
 /// (``StoreSettings/maxQueuedMessages``).
 package struct DurableSettings: Sendable, Hashable {
-    /// How many sessions there may be, online or not.
+    /// The number of sessions, online or not.
     package var maxSessions: Int
-    /// Whether there are retained publications.
+    /// Whether publications can be retained.
     package var isRetainAvailable: Bool
-    /// After how long without a connection others get what waits for a session by a shared subscription and was never sent;
-    /// nil: they do not.
+    /// The time without a connection after which a session's never-sent messages from shared subscriptions go to other
+    /// members; nil: never.
     package var sharedRedistribution: Duration?
-    /// How many topics may have a retained publication.
+    /// The number of topics with a retained publication.
     package var maxRetainedMessages: Int
-    /// How many bytes all retained publications may have.
+    /// The bytes of all retained publications.
     package var maxRetainedBytes: Int
     /// The limits of the group commit.
     package var commit: GroupCommitter.Limits
-    /// A page of a queue ends behind the publication that takes it past this many bytes.
+    /// A page of a queue ends with the publication that exceeds this number of bytes.
     package var maxPageBytes: Int
-    /// How many reads of the store run at once.
+    /// The number of store reads at once.
     package var maxConcurrentReads: Int
-    /// How many more may wait before `.overloaded`.
+    /// The number of waiting reads before `.overloaded`.
     package var maxWaitingReads: Int
 
     package init(

@@ -3,67 +3,68 @@
 
 import Synchronization
 
-/// What ``DurableSessions`` guards: who has which session, and what each is subscribed to.
+/// The state of ``DurableSessions``: the seats and the subscriptions of sessions.
 ///
-/// Pure: it decides and says what is to be done outside the lock (``Action``).
+/// Pure: it decides and returns the work to do outside the lock (``Action``).
 struct DurableState {
     /// A connection that wants a session.
     struct Applicant: Sendable {
         let attachment: any DurableAttachment
         let clean: Bool
-        /// Nil: it never ends; zero: with the connection.
+        /// Nil: it never expires; zero: it ends with the connection.
         let expiry: Duration?
         let completion: @Sendable (Result<DurableOpening, HermesError>) -> Void
     }
 
-    /// The one place that a key has.
+    /// The single place of a key.
     struct Seat {
         enum Phase {
             case vacant
-            /// The end of its last connection is on the way into the store.
+            /// The end of its last connection is being stored.
             case closing
-            /// Its commit is on the way, after the end of the session there was if that has to go.
+            /// Its opening is being stored, after the removal of an old session if needed.
             case opening(Applicant)
             case occupied(any DurableAttachment)
         }
 
         var phase = Phase.vacant
-        /// Waits for the one before to leave.
+        /// Waits until the connection before leaves.
         var waiting: Applicant?
         var session: DurableSessionID
     }
 
-    /// A session that the store has.
+    /// A stored session.
     struct Record {
         let key: SessionKey
         let load = DurableLoad()
         var subscriptions: Set<TopicText> = []
         var expiresAt: Timestamp?
         var head: UInt64 = 0
-        /// What may have been sent.
+        /// The last seq that may have been sent.
         var sentUpTo: UInt64 = 0
         var attachment: (any DurableAttachment)?
-        /// It has ended; the store may not know yet.
+        /// Whether it has ended; the store may not know yet.
         var hasEnded = false
-        /// Its removal is under way.
+        /// Whether its removal is under way.
         var isBeingRemoved = false
-        /// Its queue may hold what came by shared subscriptions.
+        /// Whether its queue may contain messages from shared subscriptions.
         var mayHoldShared = false
-        /// When to look next whether others can have that, while it has no connection.
+        /// When to check for redistribution, while it has no connection.
         var redistributesAt: Timestamp?
     }
 
     enum Action: Sendable {
         case replace(any DurableAttachment)
-        /// Submits the end of a connection; the answer is for ``closed(_:)``.
+        /// Submit the end of a connection; pass the result to ``closed(_:)``.
         case close(DurableSessionID, SessionOperation, CommitSource)
-        /// Removes a session, whose jobs go to others first if it may have some; the answer is for ``removed(_:_:)``.
+        /// Remove a session, after its shared messages went to others if it may have some; pass the result to
+        /// ``removed(_:_:)``.
         case remove(DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool)
-        /// Finds or creates the applicant's session; the answer is for ``opened(_:_:)``.
+        /// Find or create the applicant's session; pass the result to ``opened(_:_:)``.
         case open(SessionKey, SessionOperation, CommitSource)
         case succeed(Applicant, DurableOpening)
         case fail(Applicant, HermesError)
-        /// A session without a connection is no more.
+        /// A session without a connection has ended.
         case ended(SessionKey)
     }
 
@@ -76,15 +77,15 @@ struct DurableState {
     var index = DurableIndex()
     /// Publications that were dropped because a queue was full.
     var dropped: UInt64 = 0
-    /// Publications that went to another member of a shared subscription.
+    /// Publications that moved to another member of a shared subscription.
     private(set) var handedOver: UInt64 = 0
-    /// What a clean member gave back while the store took nothing, with the shared subscription it came by.
+    /// Messages that a clean member returned while the store failed, with their shared subscription.
     var unplaced: [(publication: StoredPublication, share: String)] = []
-    /// How many stored sessions have a connection.
+    /// The number of stored sessions with a connection.
     private(set) var online = 0
-    /// No session ends before.
+    /// No session expires before this.
     private var nextExpiry = Timestamp(rawValue: .max)
-    /// Sessions without a connection whose queue may hold what others of a group can have.
+    /// Sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []
 
     init(maxSessions: Int) { self.maxSessions = maxSessions }
@@ -229,8 +230,8 @@ struct DurableState {
         return open(key, waiting, in: seat)
     }
 
-    /// The commit of ``Action/close(_:_:_:)`` is done. Should it have failed: the session counts as online in the store
-    /// until it is opened again, and ends in its time all the same.
+    /// The commit of ``Action/close(_:_:_:)`` is done. If it failed, the store counts the session as online until it is
+    /// opened again; it still expires in time.
     mutating func closed(_ id: DurableSessionID) -> [Action] {
         guard let record = records[id], var seat = seats[record.key], seat.session == id, case .closing = seat.phase
         else { return [] }
@@ -242,7 +243,7 @@ struct DurableState {
 
     // MARK: Sessions that end
 
-    /// Those without a connection whose time is over, and those whose removal has to be tried again.
+    /// Expired sessions, and sessions whose removal must be retried.
     mutating func expire(now: Timestamp, limit: Int) -> [Action] {
         guard nextExpiry <= now else { return [] }
         nextExpiry = Timestamp(rawValue: .max)
@@ -264,7 +265,7 @@ struct DurableState {
 
     // MARK: Owners
 
-    /// The connections of an owner that have a session or wait for one; `matches` is asked about their client ids.
+    /// The connections of an owner that have a session or wait for one; `matches` filters by client id.
     func attachments(of owner: String, where matches: (String) -> Bool) -> [any DurableAttachment] {
         var found: [any DurableAttachment] = []
         for key in seats.keys(of: owner) where matches(key.clientID) {
@@ -279,7 +280,7 @@ struct DurableState {
         return found
     }
 
-    /// Subscriptions to one topic, without wildcards, of the sessions of an owner that have no connection.
+    /// Subscriptions to one topic (without wildcards) of an owner's sessions without a connection.
     func subscriptions(of owner: String, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
         seats.keys(of: owner).compactMap { key in
             guard let id = seats[key]?.session, let record = records[id], record.attachment == nil, !record.hasEnded
@@ -306,7 +307,7 @@ struct DurableState {
         return isAny ? expire(now: now, limit: .max) : []
     }
 
-    /// Nobody gets anything through it any more.
+    /// Stops all deliveries to the session.
     private mutating func markEnded(_ id: DurableSessionID) {
         guard let record = records[id], !record.hasEnded else { return }
         records[id]?.hasEnded = true
@@ -314,7 +315,7 @@ struct DurableState {
         absentSharing.remove(id)
     }
 
-    /// Begins to remove a session that has no connection. Should that fail, ``expire(now:limit:)`` tries again.
+    /// Begins to remove a session without a connection. If that fails, ``expire(now:limit:)`` retries.
     private mutating func remove(_ id: DurableSessionID) -> [Action] {
         guard let record = records[id], !record.isBeingRemoved else { return [] }
         markEnded(id)
@@ -325,7 +326,7 @@ struct DurableState {
         return record.hasEnded ? [removal] : [.ended(record.key), removal]
     }
 
-    /// The store has removed a session, or could not.
+    /// The store has removed a session, or failed to.
     mutating func removed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
         guard let record = records[id] else { return [] }
         records[id]?.isBeingRemoved = false
@@ -357,7 +358,7 @@ struct DurableState {
         }
     }
 
-    /// A session that is no more.
+    /// Forgets a removed session.
     private mutating func forget(_ id: DurableSessionID) {
         guard let record = records[id] else { return }
         unsubscribe(id, record.subscriptions.map(\.rawValue))
@@ -369,7 +370,7 @@ struct DurableState {
 
     // MARK: Subscriptions
 
-    /// A session that the store had at the start.
+    /// Adds a session that the store had at the start.
     mutating func load(_ session: StoredSession, expiresAt: Timestamp?, redistributesAt: Timestamp? = nil) {
         seats[session.key] = Seat(session: session.id)
         insert(session)
@@ -408,7 +409,7 @@ struct DurableState {
 
     // MARK: Deliveries
 
-    /// Notes what a commit did; returns what is to be handed over.
+    /// Applies a commit; returns the deliveries.
     mutating func committed(
         _ operations: [SessionOperation],
         _ outcomes: [SessionOutcome]
@@ -453,7 +454,7 @@ struct DurableState {
         return deliveries
     }
 
-    /// What an operation put, or was to put, into which queue; seq 0: into none.
+    /// The queues that an operation used or tried to use; seq 0: not queued.
     private static func placed(
         _ operation: SessionOperation,
         _ outcome: SessionOutcome

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who gets what is published to a topic: a session, or one of those that share a subscription.
+/// A subscriber of a topic: a session, or a group of sessions that share a subscription.
 ///
-/// Good until ``DurableSessions/generation`` moves.
+/// Valid until ``DurableSessions/generation`` changes.
 package enum DurableTarget: Sendable {
     case session(DurableMember)
     case group(DurableGroup)
@@ -12,12 +12,13 @@ package enum DurableTarget: Sendable {
 /// A durable session among the subscribers of a topic.
 package struct DurableMember: Sendable {
     package let session: DurableSessionID
-    /// Of all its subscriptions that match: the highest QoS, all identifiers; no local only if none wants its own.
+    /// Combined from all its matching subscriptions: the highest QoS, all identifiers; no local only if all of them ask
+    /// for it.
     package internal(set) var options: SubscriptionOptions
     let load: DurableLoad
 
-    /// How a publication goes in its queue; nil if it does not: the subscription takes it at most once, or is the
-    /// publisher's own and does not want that.
+    /// The target for a publication; nil if there is none, because the subscription gets it at most once, or is the
+    /// publisher's own with no local.
     ///
     /// - Parameter share: the shared subscription that it comes by.
     func target(

@@ -1,10 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Groups what sessions want to have stored into one commit of the ``SessionStore``: what ``GroupCommitter`` is for
-/// inboxes.
+/// Groups the operations of sessions into one commit of the ``SessionStore``, as ``GroupCommitter`` does for inboxes.
 ///
-/// State: a ``CommitQueue``; its thread commits, completes in order, and has delivered what was published.
+/// State: a ``CommitQueue``; its thread commits, completes in order, and delivers publications.
 final class SessionCommitter: Sendable {
     typealias Completion = @Sendable (Result<SessionOutcome, HermesError>) -> Void
 
@@ -13,7 +12,7 @@ final class SessionCommitter: Sendable {
         let completion: Completion?
     }
 
-    /// What clients have acknowledged.
+    /// The acknowledgements of clients.
     private struct Completed: CommitRiders {
         private(set) var seqs: [DurableSessionID: [UInt64]] = [:]
         private(set) var count = 0
@@ -42,7 +41,7 @@ final class SessionCommitter: Sendable {
 
     /// Creates the committer and starts its thread, which ends with ``shutdown()``.
     ///
-    /// - Parameter committed: called after the completions of each commit, with all of it.
+    /// - Parameter committed: called after the completions of each commit, with all its operations.
     init(
         store: any SessionStore,
         time: any TimeSource,
@@ -59,11 +58,11 @@ final class SessionCommitter: Sendable {
 
     var statistics: GroupCommitter.Statistics { queue.statistics }
 
-    /// Has an operation committed; operations of one source are committed and completed in the order of the calls.
+    /// Submits an operation; operations of one source are committed and completed in the order of the calls.
     ///
     /// - Parameters:
-    ///   - source: on whose behalf.
-    ///   - isUrgent: taken even if too much waits: what ends something and so makes room.
+    ///   - source: the client that causes it.
+    ///   - isUrgent: accepted even if too much waits, because it ends something and so makes room.
     ///   - completion: called on the committer's thread, or on the caller's if refused at once.
     func submit(
         _ operation: SessionOperation,
@@ -79,7 +78,7 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// What an operation holds in memory, about.
+    /// The approximate memory of an operation, in bytes.
     private static func bytes(_ operation: SessionOperation) -> Int {
         switch operation {
         case .publish(let publication, let targets, _, _): 512 + publication.weight + 64 * targets.count
@@ -91,7 +90,7 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// Notes what a client has acknowledged; committed with what comes next, or after a short while.
+    /// Notes a client's acknowledgements; committed with the next operation, or after a short while.
     func complete(_ id: DurableSessionID, _ seqs: some Sequence<UInt64>) {
         queue.note { noted in
             // Losing some costs a repetition; memory without bound costs more.
@@ -101,7 +100,8 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// Commits everything that waits, then refuses what comes with `.shuttingDown`. Returns when the thread has ended.
+    /// Commits everything that waits, then refuses further operations with `.shuttingDown`. Returns when the thread has
+    /// ended.
     func shutdown() async { await queue.shutdown() }
 
     // MARK: The thread

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Whose session it is: the same client id under two accounts is two sessions.
+/// The key of a session: the same client id under two accounts is two sessions.
 package struct SessionKey: Hashable, Sendable {
-    /// The account's ``NickName/key``, or another name that its authenticator gave; empty for anonymous clients.
+    /// The account's ``NickName/key``, or another name from the authenticator; empty for anonymous clients.
     package let owner: String
     package let clientID: String
 
@@ -13,7 +13,7 @@ package struct SessionKey: Hashable, Sendable {
     }
 }
 
-/// The store's number of a durable session; never used for another one.
+/// The store's number of a durable session; never reused.
 package struct DurableSessionID: RawRepresentable, Hashable, Comparable, Sendable {
     package let rawValue: Int64
 

@@ -3,19 +3,19 @@
 
 package import NIOCore
 
-/// A publication as the store keeps it.
+/// A stored publication.
 package struct StoredPublication: Sendable {
     package let topic: TopicName
-    /// A buffer of its own, not a slice of what was received: it may stay for long.
+    /// A buffer of its own, not a slice of a read buffer, because it may stay for long.
     package let payload: ByteBuffer
-    /// As it was published; subscribers may get it with less.
+    /// The publisher's QoS; subscribers may get less.
     package let qos: QoS
     /// The publisher's flag.
     package let retain: Bool
     package let details: PublicationDetails?
     package let publishedAt: Timestamp
 
-    /// Copies the payload.
+    /// Creates a publication with a copy of the payload.
     package init(
         topic: TopicName,
         payload: ByteBuffer,
@@ -37,7 +37,7 @@ package struct StoredPublication: Sendable {
         self.publishedAt = publishedAt
     }
 
-    /// What a connection published; copies the payload.
+    /// Creates one from a connection's publication, with a copy of the payload.
     package init(_ publication: Publication, publishedAt: Timestamp) {
         self.init(
             topic: publication.topic,
@@ -49,7 +49,7 @@ package struct StoredPublication: Sendable {
         )
     }
 
-    /// Takes a payload that is nobody else's.
+    /// Creates one with a payload that has no other owner.
     package init(
         topic: TopicName,
         ownedPayload: ByteBuffer,
@@ -66,35 +66,36 @@ package struct StoredPublication: Sendable {
         self.publishedAt = publishedAt
     }
 
-    /// Retained, it removes what a topic has.
+    /// A publication that, when retained, removes the topic's retained one.
     package static func removal(of topic: TopicName, at now: Timestamp) -> StoredPublication {
         StoredPublication(topic: topic, payload: ByteBuffer(), qos: .atLeastOnce, retain: true, publishedAt: now)
     }
 
-    /// One without a payload; retained, it removes what is there [MQTT-3.3.1-6].
+    /// Whether the payload is empty: retained, it removes the retained one [MQTT-3.3.1-6].
     package var isEmpty: Bool { payload.readableBytes == 0 }
 
-    /// Whether its time is over.
+    /// Whether it has expired.
     package func hasExpired(at now: Timestamp) -> Bool {
         guard let expiresAt = details?.expiresAt else { return false }
         return expiresAt <= now
     }
 
-    /// What it counts for where publications are limited by bytes.
+    /// The size that it counts for in limits.
     package var weight: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ (details?.weight ?? 0) &+ 32 }
 }
 
 /// A publication in the queue of one durable session.
 package struct QueuedPublication: Sendable {
-    /// Its place in the session's queue, contiguous from 1.
+    /// Its number in the session's queue, contiguous from 1.
     package let seq: UInt64
-    /// What it is delivered with: at least once or exactly once.
+    /// The QoS of the delivery: at least once or exactly once.
     package let qos: QoS
-    /// The identifiers of the subscriptions that it came by.
+    /// The identifiers of the matching subscriptions.
     package let identifiers: [UInt32]
-    /// The retain flag to deliver it with.
+    /// The retain flag of the delivery.
     package let retain: Bool
-    /// The shared subscription that it came by, `$share/…`: it may go to another member; nil: by one of its own.
+    /// The shared subscription that it came by, `$share/…`, within which it may move; nil: a subscription of the
+    /// session's own.
     package let share: String?
     package let publication: StoredPublication
 
@@ -114,14 +115,14 @@ package struct QueuedPublication: Sendable {
         self.publication = publication
     }
 
-    /// The packet id it is delivered with, the same over all connections, so that none needs to be stored.
+    /// The packet identifier of the delivery, the same over all connections, so that it is not stored.
     package var packetID: UInt16 { Self.packetID(of: seq) }
 
-    /// The packet id of a seq: 1 … 65,535 in turn.
+    /// The packet identifier of a seq: 1 … 65,535 in turn.
     package static func packetID(of seq: UInt64) -> UInt16 { UInt16(truncatingIfNeeded: (seq &- 1) % 65_535) &+ 1 }
 }
 
-/// In which queue a publication goes, and how.
+/// The queue of a publication, and the options of its delivery.
 package struct PublicationTarget: Sendable, Hashable {
     package let session: DurableSessionID
     package let qos: QoS
@@ -146,7 +147,7 @@ package struct PublicationTarget: Sendable, Hashable {
 }
 
 extension Publication {
-    /// What is stored, for subscribers that are connected.
+    /// The live form of a stored publication, for connected subscribers.
     package init(_ stored: StoredPublication) {
         self.init(
             topic: stored.topic,

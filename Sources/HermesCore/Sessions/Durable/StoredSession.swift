@@ -3,7 +3,7 @@
 
 /// A subscription of a durable session.
 package struct DurableSubscription: Sendable, Hashable {
-    /// As the client wrote it, with `$share/…` where it shares.
+    /// The client's text, with `$share/…` if it shares.
     package let filter: String
     package let options: SubscriptionOptions
 
@@ -13,31 +13,31 @@ package struct DurableSubscription: Sendable, Hashable {
     }
 }
 
-/// A durable session as the store has it.
+/// A durable session in the store.
 package struct StoredSession: Sendable {
     package let id: DurableSessionID
     package let key: SessionKey
-    /// Whether it was there before it was opened.
+    /// Whether it existed before it was opened.
     package var wasPresent = false
     /// Each filter once.
     package var subscriptions: [DurableSubscription] = []
-    /// How long it stays without a connection; nil: for ever.
+    /// How long it stays without a connection; nil: forever.
     package var expiry: Duration?
-    /// Opened and not closed since.
+    /// Whether it was opened and not closed since.
     package var isOnline = false
-    /// When it ends if it is not opened before; nil while it is online, and if it never ends.
+    /// When it expires if it is not opened before; nil while it is online, and if it never expires.
     package var expiresAt: Timestamp?
-    /// The seq of the newest publication that was ever queued; 0: none.
+    /// The newest seq that was ever queued; 0: none.
     package var head: UInt64 = 0
-    /// How far its publications were sent over a connection before: sent again, they are duplicates.
+    /// The last seq sent over an earlier connection: up to it, deliveries are duplicates.
     package var sentUpTo: UInt64 = 0
-    /// What waits or is not acknowledged.
+    /// The number of waiting or unacknowledged publications.
     package var queuedCount = 0
-    /// The bytes of that, about.
+    /// Their approximate bytes.
     package var queuedBytes = 0
-    /// The seqs that were received but not completed (QoS 2), ascending; only from `.open`.
+    /// The seqs received but not completed (QoS 2), ascending; only from `.open`.
     package var released: [UInt64] = []
-    /// The packet ids the client published with QoS 2 and has not released; only from `.open`.
+    /// The packet identifiers of the client's QoS 2 publications that it has not released; only from `.open`.
     package var received: [UInt16] = []
 
     package init(id: DurableSessionID, key: SessionKey) {

@@ -3,20 +3,19 @@
 
 import Synchronization
 
-/// The newest retained publication of each topic. Safe to call from anywhere.
+/// The newest retained publication of each topic. Thread-safe.
 ///
-/// What was published is seen at once, before it is in the store; if it cannot be stored, what the store has is seen
-/// again. So what is seen is what the store has as soon as nothing is on its way.
-/// State: a `Mutex`; nothing is called under it.
+/// A publication is visible at once, before it is stored. If it cannot be stored, the stored one becomes visible again.
+/// So both agree as soon as no write is pending. State: a `Mutex`; nothing is called under it.
 package final class RetainedMessages: Sendable {
     private struct Entry {
         let topic: TopicName
         var seen: StoredPublication?
-        /// What the store has.
+        /// The stored publication.
         var stored: StoredPublication?
-        /// How many are on their way into the store.
+        /// The number of pending writes.
         var pending = 0
-        /// When ``seen`` changed, by ``State/changes``.
+        /// The value of ``State/changes`` when ``seen`` changed.
         var changedAt: UInt64 = 0
     }
 
@@ -27,18 +26,18 @@ package final class RetainedMessages: Sendable {
         var count = 0
         var bytes = 0
         var refused: UInt64 = 0
-        /// How often anything has changed.
+        /// The number of changes.
         var changes: UInt64 = 0
-        /// None expires before.
+        /// None expires before this.
         var nextExpiry = Timestamp(rawValue: .max)
     }
 
     package struct Statistics: Sendable, Hashable {
-        /// How many topics have one.
+        /// The number of topics with one.
         package let count: Int
         /// The bytes of all.
         package let bytes: Int
-        /// How many were not retained because there were too many.
+        /// The number of publications that were not retained because of the limits.
         package let refused: UInt64
     }
 
@@ -46,7 +45,7 @@ package final class RetainedMessages: Sendable {
     private let maxBytes: Int
     private let state = Mutex(State())
 
-    /// Whether publications are retained, and what is retained is sent: a publisher is to be refused where not.
+    /// Whether publications are retained and retained ones are sent; if not, publishers are refused.
     package let isAvailable: Bool
 
     package init(maxMessages: Int, maxBytes: Int, isAvailable: Bool = true) {
@@ -64,7 +63,7 @@ package final class RetainedMessages: Sendable {
         state.withLock { state in state.tree.value(of: topic).flatMap { state.entries[Int($0)]?.seen } }
     }
 
-    /// What a filter matches, in no order; without what has expired.
+    /// The publications that a filter matches, in any order, without expired ones.
     package func matching(_ filter: TopicFilter, now: Timestamp, limit: Int = .max) -> [StoredPublication] {
         state.withLock { state in
             var found: [StoredPublication] = []
@@ -83,8 +82,8 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// A search for what a filter matches that is done in parts, so that none takes long and nothing is kept of what is
-    /// not asked for yet. What was published after its beginning is not found: a subscriber has that already.
+    /// A search for a filter's publications in bounded parts. Publications after its beginning are not found: a
+    /// subscriber gets those live.
     package struct Search: Sendable {
         fileprivate var walk: RetainedTree.Walk
         fileprivate let before: UInt64
@@ -97,11 +96,11 @@ package final class RetainedMessages: Sendable {
         Search(walk: RetainedTree.Walk(filter), before: state.withLock { $0.changes })
     }
 
-    /// Goes on with a search.
+    /// Continues a search.
     ///
     /// - Parameters:
-    ///   - limit: the most publications that are returned.
-    ///   - steps: the most records that are looked at; what was used is subtracted.
+    ///   - limit: the most publications to return.
+    ///   - steps: the most records to examine; the number used is subtracted.
     package func next(
         _ search: inout Search,
         now: Timestamp,
@@ -123,7 +122,7 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// Fills in what the store has, at the start.
+    /// Adds the stored publications, at the start.
     func load(_ publications: [StoredPublication]) {
         state.withLock { state in
             for publication in publications where !publication.isEmpty {
@@ -135,7 +134,7 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// Makes a publication seen that is about to be stored; an empty one removes what is there.
+    /// Makes a publication visible that is about to be stored; an empty one removes the retained one.
     ///
     /// - Returns: false if there is no room; then it must not be stored. Otherwise ``finish(_:isStored:)`` must follow.
     func begin(_ publication: StoredPublication) -> Bool {
@@ -160,7 +159,7 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// The store has, or has not, what ``begin(_:)`` was told; in the order of the commits.
+    /// The publication of ``begin(_:)`` was stored, or not; called in the order of the commits.
     func finish(_ publication: StoredPublication, isStored: Bool) {
         state.withLock { state in
             if !isStored { state.changes += 1 }
@@ -174,7 +173,7 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// Forgets what has expired; the store does so by itself.
+    /// Forgets expired publications; the store deletes its own.
     func expire(now: Timestamp) {
         state.withLock { state in
             guard state.nextExpiry <= now else { return }
@@ -197,7 +196,7 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// Its bytes, and for a deep topic the records of its levels.
+    /// Its bytes, plus the records of the levels of a deep topic.
     private static func weight(_ publication: StoredPublication) -> Int {
         let levels = publication.topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
         return publication.weight + max(0, levels - freeLevels) * bytesPerLevel

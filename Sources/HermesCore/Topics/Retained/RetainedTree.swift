@@ -3,11 +3,11 @@
 
 /// Finds the topics that a filter matches: the converse of ``TopicTree``.
 ///
-/// A trie over the levels of the topics. Edges to known levels lie in one hash table keyed by (node, level); the children of
-/// a node are a linked list besides, for wildcards. Nodes are records in one array, level texts are kept once and compared
-/// byte by byte.
+/// A trie over the levels of the topics. Edges to known levels are in one hash table keyed by (node, level); the
+/// children of a node also form a linked list, for wildcards. Nodes are records in one array. Level texts are stored
+/// once and compared byte by byte.
 struct RetainedTree {
-    /// What the owner keeps for a topic; anything but `UInt32.max`.
+    /// The owner's value for a topic; anything but `UInt32.max`.
     typealias Value = UInt32
 
     private struct Node {
@@ -17,17 +17,17 @@ struct RetainedTree {
         var next: UInt32 = RetainedTree.none
         var previous: UInt32 = RetainedTree.none
         var value: UInt32 = RetainedTree.none
-        /// A topic of the server's own begins with its level: wildcards leave it out [MQTT-4.7.2-1].
+        /// Whether its level begins a topic of the server: wildcards do not match it [MQTT-4.7.2-1].
         var isReserved = false
     }
 
-    /// A search that goes on where it stopped, also if the tree has changed meanwhile: then what was added may be left
-    /// out, and what is found has to be looked at again.
+    /// A search that can continue after the tree has changed. It may then miss added topics, and found ones must be
+    /// checked again.
     struct Walk: Sendable {
         let filter: TopicFilter
         /// Nodes that match the filter's first `depth` levels.
         fileprivate var stack: [(node: UInt32, depth: UInt32)] = [(RetainedTree.root, 0)]
-        /// Where the filter's levels lie in its bytes.
+        /// The ranges of the filter's levels in its bytes.
         fileprivate let levels: [Range<Int>]
 
         init(_ filter: TopicFilter) {
@@ -55,7 +55,7 @@ struct RetainedTree {
     private var edges: [UInt64: UInt32] = [:]
     private var levels = LevelTexts()
 
-    /// How many records are in use; for tests.
+    /// The number of records in use; for tests.
     var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count }
 
     func value(of topic: TopicName) -> Value? {
@@ -83,16 +83,17 @@ struct RetainedTree {
         }
     }
 
-    /// Calls `visit` with the value of each topic that the filter matches until it returns false.
+    /// Calls `visit` with the value of each matching topic until it returns false.
     ///
-    /// Takes time in proportion to the topics that match a beginning of the filter. No recursion: topics are deep.
+    /// The time is proportional to the topics that match a beginning of the filter. Not recursive, because topics can
+    /// be deep.
     func forEachMatch(of filter: TopicFilter, _ visit: (Value) -> Bool) {
         var walk = Walk(filter)
         var steps = Int.max
         forEachMatch(in: &walk, steps: &steps, visit)
     }
 
-    /// Goes on with a search until `visit` returns false or no steps are left; each node that is looked at is one.
+    /// Continues a search until `visit` returns false or no steps are left; each examined node is one step.
     func forEachMatch(in walk: inout Walk, steps: inout Int, _ visit: (Value) -> Bool) {
         let filter = walk.filter.rawValue
         let parts = walk.levels

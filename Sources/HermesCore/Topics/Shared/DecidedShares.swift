@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Shared subscriptions whose member for one publication is chosen among clean and kept sessions, by whoever publishes it.
+/// Shared subscriptions whose member for a publication is chosen by the publisher, among clean and kept sessions.
 package final class DecidedShares: Sendable {
     private let keys: [TopicFilter]
 
-    /// Those among `targets`; nil if there are none.
+    /// Creates the set from `targets`; nil if it is empty.
     package init?(_ targets: [DurableTarget]) {
         keys = targets.compactMap { target in
             guard case .group(let group) = target else { return nil }
@@ -18,9 +18,9 @@ package final class DecidedShares: Sendable {
     func contains(_ key: TopicFilter) -> Bool { keys.contains(key) }
 }
 
-/// The kept members of shared subscriptions, as the topic plane sees them.
+/// The kept members of shared subscriptions, for the topic plane.
 protocol SharedKeeper: AnyObject, Sendable {
-    /// Hands a publication of QoS 1 or 2 that was given back to the member whose turn it is, clean or kept.
+    /// Gives a returned QoS 1 or 2 publication to the next member, clean or kept.
     ///
     /// - Returns: false if the group has no kept members.
     func hand(_ publication: Publication, in key: TopicFilter) -> Bool

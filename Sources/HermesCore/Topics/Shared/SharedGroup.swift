@@ -3,21 +3,21 @@
 
 import Synchronization
 
-/// The members of one shared subscription, over all loops. To the topic plane it is one subscriber, on its home shard.
+/// The members of one shared subscription, over all loops. The topic plane sees one subscriber, on its home shard.
 ///
-/// Where some of the members' sessions are kept, whoever publishes with QoS 1 or 2 has the member chosen among all
-/// (``DurableGroup``), and says so in the publication (``Publication/decided``).
+/// If some members' sessions are kept, a publisher of QoS 1 or 2 lets ``DurableGroup`` choose among all members, and
+/// marks the publication (``Publication/decided``).
 ///
 /// Owner of the state: the loop of the home shard, that of the first member; `key`, `filter` and `home` never change.
 package final class SharedGroup: @unchecked Sendable {  // Confined to the home shard's loop, see above.
-    /// What others than its own shard know of a member.
+    /// The part of a member that other shards see.
     final class Seat: Sendable {
-        /// Where the member lives.
+        /// The member's shard.
         let shard: Int
         let load: SharedLoad
         private let reader: (any TopicReader)?
-        /// The most the member wants (2 bits), whether its session is durable (4), whether it may not read all that the
-        /// filter matches (8).
+        /// The member's highest QoS (2 bits), whether its session is durable (4), whether it may not read everything
+        /// that the filter matches (8).
         private let traits: Atomic<UInt8>
         let subscription: LoopConfined<SharedSubscription>
 
@@ -39,10 +39,10 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
             options.qos.rawValue | (options.isLiveAtMostOnceOnly ? 4 : 0) | (options.isFiltered ? 8 : 0)
         }
 
-        /// The member asked for something else.
+        /// The member changed its options.
         func change(_ options: SubscriptionOptions) { traits.store(Self.traits(options), ordering: .relaxed) }
 
-        /// Whether the member will have something to do for a publication until it is acknowledged.
+        /// Whether a publication keeps the member busy until it is acknowledged.
         func isBusied(by publication: Publication) -> Bool {
             publication.qos > .atMostOnce && traits.load(ordering: .relaxed) & 3 > 0
         }
@@ -64,7 +64,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     let home: Int
     private let shard: LoopConfined<TopicShard>
     private var seats: [Seat] = []
-    /// Where the next choice begins, so that equals take turns.
+    /// The start of the next choice, so that equals take turns.
     private var next = 0
     private var held: TopicSubscription?
 
@@ -77,7 +77,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     // MARK: On the home shard
 
-    /// From now on the group gets what the filter matches.
+    /// Subscribes the group to its filter.
     func begin(on shard: TopicShard) {
         // Each member decides by its own options.
         let options = SubscriptionOptions(qos: .exactlyOnce, retainAsPublished: true)
@@ -86,9 +86,9 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     func add(_ seat: Seat) { seats.append(seat) }
 
-    /// Takes a member out; the others get what it gives back.
+    /// Removes a member; the others get the publications that it returns.
     ///
-    /// - Parameter isLast: nobody is left, nor joins.
+    /// - Parameter isLast: no member is left, and none can join.
     func remove(_ seat: Seat, givenBack: [Publication], isLast: Bool, on shard: TopicShard) {
         if let place = seats.firstIndex(where: { $0 === seat }) {
             seats.remove(at: place)
@@ -103,7 +103,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         held = nil
     }
 
-    /// Hands a publication to the member with the least to do, outside of a delivery.
+    /// Gives a publication to the least busy member, outside of a delivery.
     func hand(_ publication: Publication, on shard: TopicShard) {
         if publication.qos > .atMostOnce, shard.sharedGroups.keeper?.hand(publication, in: key) ?? false { return }
         guard let seat = choose(for: publication, on: shard) else { return }
@@ -114,10 +114,10 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         }
     }
 
-    /// The member with the least to do; equals take turns. Nil if none can take it: it gets such publications through the
-    /// store, may not read them, or its loop is too far behind.
+    /// The least busy member; equals take turns. Nil if none can take the publication: members get it through the
+    /// store, may not read it, or their loops are too far behind.
     ///
-    /// Looks at each member at most once, and no further than the first that is idle.
+    /// Examines each member at most once, and stops at the first idle one.
     private func choose(for publication: Publication, on shard: TopicShard) -> Seat? {
         var best: Seat?
         var bestPlace = 0

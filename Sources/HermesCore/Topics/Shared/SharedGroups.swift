@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Which shared subscriptions there are, over all loops.
+/// The shared subscriptions of all loops.
 ///
 /// State: a `Mutex` around one dictionary; nothing is called under it. Taken when members join and leave, and for
 /// publications to groups that have kept members, which go through the store anyway.
@@ -14,7 +14,7 @@ final class SharedGroups: Sendable {
         var seats: [SharedGroup.Seat] = []
     }
 
-    /// A member that was chosen for a publication.
+    /// The member chosen for a publication.
     struct Choice: Sendable {
         let group: SharedGroup
         let seat: SharedGroup.Seat
@@ -23,22 +23,22 @@ final class SharedGroups: Sendable {
     private let entries = Mutex<[TopicFilter: Entry]>([:])
     private let connected = Mutex<(mailboxes: [ShardMailbox], keeper: (any SharedKeeper)?)>(([], nil))
 
-    /// Who knows the kept members; nil: there are none.
+    /// The kept members; nil: there are none.
     var keeper: (any SharedKeeper)? { connected.withLock { $0.keeper } }
 
-    /// To be called once each, before members join.
+    /// Called once each, before members join.
     func connect(to mailboxes: [ShardMailbox]) { connected.withLock { $0.mailboxes = mailboxes } }
 
     func connect(to keeper: any SharedKeeper) { connected.withLock { $0.keeper = keeper } }
 
-    /// What a group is known by: a group's name has no `/`.
+    /// The key of a group; a group's name has no `/`.
     static func key(group: String, filter: TopicFilter) -> TopicFilter {
         TopicFilter(checked: group + "/" + filter.rawValue, hasWildcard: true)
     }
 
     var count: Int { entries.withLock { $0.count } }
 
-    /// The group, with one member more; nil if there is none.
+    /// Joins a group; nil if it does not exist.
     func join(_ key: TopicFilter) -> SharedGroup? {
         entries.withLock { entries in
             entries[key]?.memberCount += 1
@@ -46,9 +46,9 @@ final class SharedGroups: Sendable {
         }
     }
 
-    /// Makes a group known that has one member, unless there is one by now, which has one member more then.
+    /// Registers a group with one member, or joins it if it was registered meanwhile.
     ///
-    /// - Returns: the group that is known.
+    /// - Returns: the registered group.
     func found(_ group: SharedGroup) -> SharedGroup {
         entries.withLock { entries in
             guard entries[group.key] == nil else {
@@ -60,12 +60,12 @@ final class SharedGroups: Sendable {
         }
     }
 
-    /// Makes a member known that has joined.
+    /// Registers a member that has joined.
     func sit(_ seat: SharedGroup.Seat, in group: SharedGroup) {
         entries.withLock { $0[group.key]?.seats.append(seat) }
     }
 
-    /// Those who are connected.
+    /// The connected members.
     func members(of key: TopicFilter) -> [Choice] {
         entries.withLock { entries in
             guard let entry = entries[key] else { return [] }
@@ -73,18 +73,18 @@ final class SharedGroups: Sendable {
         }
     }
 
-    /// Whether a member can be given anything: its loop is not too far behind.
+    /// Whether a member can get publications: its loop is not too far behind.
     func isReachable(_ seat: SharedGroup.Seat) -> Bool {
         connected.withLock { seat.shard < $0.mailboxes.count && !$0.mailboxes[seat.shard].isFull }
     }
 
-    /// Hands a publication to a member, from any thread.
+    /// Gives a publication to a member, from any thread.
     func hand(_ publication: Publication, to choice: Choice) {
         let item = SharedHandOver(publication: publication, to: choice.seat, of: choice.group)
         connected.withLock { $0.mailboxes }[choice.seat.shard].post([item])
     }
 
-    /// - Returns: whether it was the last member; then the group is not known any more.
+    /// - Returns: whether it was the last member; the group is then removed.
     func leave(_ group: SharedGroup, _ seat: SharedGroup.Seat) -> Bool {
         entries.withLock { entries in
             guard var entry = entries[group.key], entry.group === group else { return false }

@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// A subscriber that can be a member of shared subscriptions: it says how much it has to do.
+/// A subscriber that can be a member of shared subscriptions and reports its load.
 package protocol SharedMember: TopicSubscriber {
-    /// What it has not finished; one for all its shared subscriptions.
+    /// Its unfinished work, over all its shared subscriptions.
     var load: SharedLoad { get }
-    /// What it may read; nil: everything.
+    /// Its permissions; nil: it may read everything.
     var reader: (any TopicReader)? { get }
 }
 
@@ -15,15 +15,15 @@ extension SharedMember {
     package var reader: (any TopicReader)? { nil }
 }
 
-/// What one subscriber may read of what its filters match. Asked on any thread: shared subscriptions give a publication to
-/// nobody who may not read it.
+/// The topics that one subscriber may read. Asked on any thread: a shared subscription gives no publication to a member
+/// that may not read it.
 package protocol TopicReader: AnyObject, Sendable {
     func mayRead(_ topic: TopicName) -> Bool
 }
 
-/// How many publications a member has queued or sent without an acknowledgement yet.
+/// The number of a member's queued or sent publications that are not acknowledged.
 ///
-/// The member adds and subtracts on its loop; groups on other loops read it, and count what is on the way to the member.
+/// The member changes it on its loop; groups on other loops read it, and count what is on the way to the member.
 package final class SharedLoad: Sendable {
     private let value = Atomic(0)
 
@@ -36,12 +36,12 @@ package final class SharedLoad: Sendable {
     package func subtract(_ count: Int = 1) { value.subtract(count, ordering: .relaxed) }
 }
 
-/// One member's part in a shared subscription; what the group chose the member for is delivered for it.
+/// One member's part in a shared subscription, under which its publications are delivered.
 ///
 /// Owner: the loop of the shard where the member joined.
 package class SharedSubscription: TopicSubscription {
     final let group: SharedGroup
-    /// What the group knows of it.
+    /// The member's seat in the group.
     final var seat: SharedGroup.Seat?
 
     package override var isShared: Bool { true }
@@ -54,7 +54,7 @@ package class SharedSubscription: TopicSubscription {
     }
 }
 
-/// Knows the type of the member, and keeps it alive until it leaves.
+/// A shared subscription that knows the type of its member, and keeps it alive until it leaves.
 final class HeldSharedSubscription<Member: SharedMember>: SharedSubscription {
     private let member: Unmanaged<Member>
 

@@ -1,15 +1,15 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A publication on its way to a member that its group's home shard chose.
+/// A publication for a member that the group's home shard chose.
 struct SharedHandOver: Sendable {
     let publication: Publication
     let seat: SharedGroup.Seat
     let group: SharedGroup
-    /// It counts as something the member has to do.
+    /// Whether it counts towards the member's load.
     let isCounted: Bool
 
-    /// Counts it for the member from here on, or all publications of a tick would go to the same one.
+    /// Creates the hand-over, and counts it at once; otherwise all publications of a tick would go to the same member.
     init(publication: Publication, to seat: SharedGroup.Seat, of group: SharedGroup) {
         self.publication = publication
         self.seat = seat
@@ -21,11 +21,11 @@ struct SharedHandOver: Sendable {
 
 /// Shared subscriptions, `$share/group/filter` (MQTT 5, 4.8.2).
 extension TopicShard {
-    /// From now on `member` gets its share of what is published to the topics that the filter matches: each publication
-    /// goes to the member of the group that has the least to do, on whatever loop it lives.
+    /// Subscribes `member` to its share of the filter's publications: each goes to the least busy member of the group,
+    /// on any loop.
     ///
     /// - Parameters:
-    ///   - group: the name of the group, without `/`; a group is known by its name and its filter.
+    ///   - group: the name of the group, without `/`; name and filter together identify a group.
     ///   - options: the member's own.
     package func subscribe(
         _ member: some SharedMember,
@@ -63,10 +63,10 @@ extension TopicShard {
         return known
     }
 
-    /// Ends a member's part in a shared subscription; a second time does nothing.
+    /// Ends a member's part in a shared subscription; repeated calls do nothing.
     ///
-    /// - Parameter givingBack: what was delivered for it with QoS 1 or 2 and is not acknowledged, the oldest first: goes to
-    ///   the others of the group, if there are any.
+    /// - Parameter givingBack: its unacknowledged deliveries with QoS 1 or 2, oldest first: they go to the other
+    ///   members, if any.
     package func unsubscribe(_ subscription: SharedSubscription, givingBack: [Publication]) {
         assert(loop.isCurrent())
         guard subscription.isActive, let seat = subscription.seat else { return }
