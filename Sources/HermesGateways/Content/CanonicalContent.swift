@@ -5,21 +5,21 @@ import HermesCore
 import HermesWire
 import SwiftProtobuf
 
-/// The canonical form of what messages say: bytes of `hermes.v1.Content`, the same for the same content, so that
-/// sending again is recognised.
+/// The canonical form of message contents: bytes of `hermes.v1.Content`, the same for the same content, so that a
+/// repetition is recognized.
 enum CanonicalContent {
     /// The longest text, in bytes of UTF-8.
     static let maxTextBytes = 65_536
     static let maxAttributes = 32
-    /// All attributes together.
+    /// The most bytes of all attributes together.
     static let maxAttributeBytes = 4_096
 
-    /// Custom types that begin with it are the server's: contents of a protocol that nothing else can name.
+    /// The prefix of the server's own custom types, for protocol contents that have no other name.
     static let ownTypePrefix = "impb/"
 
-    /// Checks content that a client sends and encodes it.
+    /// Checks a client's content and encodes it.
     ///
-    /// - Parameter isTranslated: whether the server itself may have given the content one of its own types.
+    /// - Parameter isTranslated: whether the server may have given the content one of its own types.
     static func validated(
         _ content: Hermes_V1_Content,
         isTranslated: Bool = false
@@ -46,7 +46,7 @@ enum CanonicalContent {
         return encoded(content)
     }
 
-    /// Encodes content; a map's pairs in the order of their keys.
+    /// Encodes content, with a map's pairs in the order of their keys.
     static func encoded(_ content: Hermes_V1_Content) -> Result<MessageContent, HermesError> {
         var options = BinaryEncodingOptions()
         options.useDeterministicOrdering = true
@@ -57,7 +57,7 @@ enum CanonicalContent {
         }
     }
 
-    /// The content for a reader; empty if it cannot be read, which no gateway writes.
+    /// Decodes content; empty if it cannot be decoded, which no gateway causes.
     static func parsed(_ content: MessageContent) -> Hermes_V1_Content {
         (try? Hermes_V1_Content(wire: content.bytes)) ?? Hermes_V1_Content()
     }

@@ -5,9 +5,9 @@ package import HermesCore
 import HermesWire
 import SwiftProtobuf
 
-/// What messages say, for those who speak no wire protocol.
+/// The text of messages, for readers without a wire protocol.
 package enum MessageText {
-    /// A text as the content of a message.
+    /// Encodes a text as the content of a message.
     /// - Throws: `.tooLarge`.
     package static func content(_ text: String) throws(HermesError) -> MessageContent {
         var content = Hermes_V1_Content()
@@ -15,13 +15,13 @@ package enum MessageText {
         return try CanonicalContent.validated(content).get()
     }
 
-    /// The text of a message; nil if it is something else.
+    /// The text of a message; nil for other content.
     package static func text(of content: MessageContent) -> String? {
         guard case .text(let text) = CanonicalContent.parsed(content).kind else { return nil }
         return text
     }
 
-    /// What a message says as the JSON of `hermes.v1.Content`.
+    /// The content as the JSON of `hermes.v1.Content`.
     package static func json(of content: MessageContent) -> String {
         // Nothing in it has no JSON form.
         (try? CanonicalContent.parsed(content).jsonString()) ?? "{}"

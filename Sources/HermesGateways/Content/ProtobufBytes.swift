@@ -3,5 +3,5 @@
 
 import SwiftProtobuf
 
-/// Bytes as the generated messages hold them, without Foundation in our imports.
+/// Converts bytes for the generated messages, without an import of Foundation.
 func protobufBytes<Bytes: SwiftProtobufContiguousBytes>(_ bytes: some Sequence<UInt8>) -> Bytes { Bytes(bytes) }

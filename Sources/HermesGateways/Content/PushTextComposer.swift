@@ -4,22 +4,22 @@
 package import HermesCore
 import HermesWire
 
-/// What a notification of a message says to people.
+/// Composes the text of a notification for a message.
 package enum PushTextComposer {
-    /// How much of a message leaves this server for the push services.
+    /// How much of a message the push services see.
     package enum Preview: String, Sendable, CaseIterable {
-        /// Who, and what.
+        /// The sender and the text.
         case full
-        /// Who alone.
+        /// Only the sender.
         case sender
-        /// That there is something.
+        /// Neither.
         case none
     }
 
-    /// The longest text, in characters: more no screen shows.
+    /// The longest text, in characters; no screen shows more.
     private static let maxCharacters = 500
 
-    /// Title and body.
+    /// Returns title and body.
     package static func text(of message: Message, preview: Preview) -> PushText {
         switch preview {
         case .full: PushText(title: message.senderName, body: body(of: message))

@@ -3,28 +3,28 @@
 
 import HermesWire
 
-/// What a recipient gets in the place of a content that its protocol, or the limit it told, cannot carry whole. It names
-/// the kind and the size; the message keeps its id and its place, and every other recipient gets it whole.
+/// A replacement for content that a recipient's protocol, or its limit, cannot carry. It names the kind and the size.
+/// The message keeps its id and its place, and other recipients get it whole.
 ///
-/// A text to read, and two attributes for programs: `stand_in` (the kind) and `stand_in_bytes`.
+/// It consists of a text for people, and two attributes for programs: `stand_in` (the kind) and `stand_in_bytes`.
 struct StandIn: Hashable {
     static let kindAttribute = "stand_in"
     static let bytesAttribute = "stand_in_bytes"
 
-    /// What it was, in a word.
+    /// The kind of content, in a word.
     let kind: String
-    /// How large it was.
+    /// The size of the content.
     let bytes: Int
 
     /// - Parameters:
-    ///   - kind: what it was, in a word.
-    ///   - bytes: how large it was.
+    ///   - kind: the kind of content, in a word.
+    ///   - bytes: its size.
     init(kind: String, bytes: Int) {
         self.kind = kind
         self.bytes = bytes
     }
 
-    /// For a content of this many bytes.
+    /// Creates a stand-in for a content of this size.
     init(for content: Hermes_V1_Content, bytes: Int) {
         let kind =
             switch content.kind {
@@ -40,13 +40,13 @@ struct StandIn: Hashable {
         self.init(kind: kind, bytes: bytes)
     }
 
-    /// For people.
+    /// The text for people.
     var text: String { "[\(kind) of \(bytes) bytes, too large for this client; another one shows it]" }
 
-    /// For programs.
+    /// The attributes for programs.
     var attributes: [String: String] { [Self.kindAttribute: kind, Self.bytesAttribute: String(bytes)] }
 
-    /// As the content of a message.
+    /// The stand-in as the content of a message.
     var content: Hermes_V1_Content {
         var content = Hermes_V1_Content()
         content.text = text

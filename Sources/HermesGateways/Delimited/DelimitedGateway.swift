@@ -11,7 +11,7 @@ package struct DelimitedGateway: Gateway {
     package static let webSocketSubprotocol: String? = "hermes.v1"
     package static let webSocketPath = "/ws"
 
-    /// One frame: a web page then need not look for a second one in a message, nor put a frame together.
+    /// One frame per message, so that a web page need neither split messages nor join frames.
     package static func webSocketMessageBytes(_ written: ByteBuffer) -> Int {
         guard let prefix = try? DelimitedPrefix.peek(written) else { return written.readableBytes }
         return prefix.prefixBytes + Int(clamping: prefix.length)

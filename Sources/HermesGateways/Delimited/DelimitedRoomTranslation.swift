@@ -8,9 +8,9 @@ import SwiftProtobuf
 
 typealias WireMessage = SwiftProtobuf.Message
 
-/// Room publications (LiveRoom bodies) as packets.
+/// Translates room publications (LiveRoom bodies) to packets.
 enum DelimitedRoomTranslation {
-    /// A whole frame with the event; empty for what the native protocol has no words for.
+    /// A complete frame with the event; empty for publications that the native protocol cannot express.
     static func frame(for publication: Publication) -> ByteBuffer {
         var frame = ByteBuffer()
         guard let event = event(for: publication) else { return frame }

@@ -5,7 +5,7 @@ package import HermesCore
 import HermesWire
 import NIOCore
 
-/// The rooms that one connection is in.
+/// The rooms of one connection.
 struct DelimitedRooms {
     /// The most rooms of one connection.
     static let limit = 100
@@ -13,13 +13,13 @@ struct DelimitedRooms {
     struct Membership {
         let subscription: TopicSubscription
         let user: LiveRoom_UserInfo
-        /// Whether the others were told that it came; then they are told that it goes.
+        /// Whether the others were told that it joined, so that they are told that it leaves.
         let isAnnounced: Bool
     }
 
     var memberships: [RoomName: Membership] = [:]
 
-    /// Leaves all rooms; the others are told unless the server stops.
+    /// Leaves all rooms; tells the others unless the server is stopping.
     mutating func leaveAll(on topics: TopicShard, as sender: UserID?, isAnnounced: Bool) {
         for membership in memberships.values { topics.unsubscribe(membership.subscription) }
         for (room, membership) in memberships where isAnnounced {
@@ -28,7 +28,7 @@ struct DelimitedRooms {
         memberships = [:]
     }
 
-    /// Tells the others that somebody is gone whom they were told of.
+    /// Tells the others that a user left of whom they were told.
     static func announceLeave(
         of membership: Membership,
         from room: RoomName,
@@ -41,7 +41,7 @@ struct DelimitedRooms {
     }
 }
 
-/// Rooms: topics whose payloads are LiveRoom bodies, so that viewers of both protocols meet.
+/// Rooms: topics whose payloads are LiveRoom bodies, so that viewers of both protocols share them.
 extension DelimitedSession: TopicSubscriber {
     func room(_ request: Hermes_V1_RoomRequest, id: UInt64, from sender: Sender) {
         guard let room = RoomName(request.room) else {
@@ -97,7 +97,7 @@ extension DelimitedSession: TopicSubscriber {
         return true
     }
 
-    /// Whoever may not be in a room by the new rules goes, and is told.
+    /// Removes the connection from rooms that the new rules forbid, and tells the client.
     package func accessChanged() {
         for (room, membership) in rooms?.memberships ?? [:] where !may(.subscribe, room) {
             remove(membership, from: room, BoundTopicRules.refusal(.subscribe, room).message)

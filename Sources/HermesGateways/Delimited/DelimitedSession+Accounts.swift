@@ -68,7 +68,7 @@ extension DelimitedSession {
         )
     }
 
-    /// Counts who comes back because a server sent it away.
+    /// Counts a login with the ticket of a stopped server.
     private func noteTicket(_ ticket: [UInt8], of user: UserID) {
         let isValid = environment.tickets.isValid(ticket, of: user, now: messenger.time.now())
         Counter(label: "hermes_reconnect_tickets_total", dimensions: [("valid", isValid ? "yes" : "no")]).increment()

@@ -4,7 +4,7 @@
 package import HermesCore
 import HermesWire
 
-/// What is never stored: typing, presence, signals.
+/// Ephemeral events, which are never stored: typing, presence, signals.
 extension DelimitedSession {
     func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }

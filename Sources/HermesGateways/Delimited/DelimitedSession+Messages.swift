@@ -6,7 +6,7 @@ import HermesWire
 
 /// Messages: sending, acknowledging, reading.
 extension DelimitedSession {
-    /// The hot path: no task, no answer before the commit; the answer comes as ``sent(_:_:)``.
+    /// Sends a message. The hot path: no task, and no answer before the commit; the answer arrives as ``sent(_:_:)``.
     func send(_ request: Hermes_V1_Send, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.to, id: id, from: sender) else { return }
         let content: MessageContent
@@ -105,7 +105,7 @@ extension DelimitedSession {
         }
     }
 
-    /// The conversation that a request names; nil after an error was written.
+    /// The conversation in a request; nil after an error was written.
     func conversation(_ conversation: Hermes_V1_Conversation, id: UInt64, from sender: Sender) -> ConversationID? {
         switch conversation.target {
         case .uid(let uid):

@@ -14,26 +14,26 @@ package final class DelimitedSession: GatewaySession {
     let environment: GatewayEnvironment
     /// Nil before authentication and after the end.
     private var sender: Sender?
-    /// The rooms this connection is in; nil for the many that are in none.
+    /// The connection's rooms; nil for the many that are in none.
     var rooms: DelimitedRooms?
     /// When the client last reported its counts.
     var lastReport: Duration?
 
-    /// Where packets go instead of into frames of their own: another protocol carries them.
+    /// The protocol that carries the packets in place of frames.
     private let carrier: Carrier?
     private var access = ClientAccess()
 
-    /// What became of a packet that another protocol carries.
+    /// The result of writing a packet through a carrier.
     enum Carriage {
         case carried
-        /// The peer cannot take it, nor a word about it: an entry of the inbox counts as taken.
+        /// The peer can take neither the packet nor a stand-in: an inbox entry counts as taken.
         case leftOut
     }
 
     /// Another protocol that carries the packets.
     struct Carrier {
         let write: (Hermes_V1_Packet, Publication.DropClass) -> Carriage
-        /// What its client may do; a token may narrow it.
+        /// The client's rules, which a token may narrow.
         let rules: () -> BoundTopicRules?
     }
 
@@ -67,7 +67,7 @@ package final class DelimitedSession: GatewaySession {
         received(packet, from: sender)
     }
 
-    /// Who requests come from.
+    /// The authenticated origin of requests.
     final class Sender {
         let principal: Principal
         let login: Login
@@ -80,12 +80,12 @@ package final class DelimitedSession: GatewaySession {
         }
     }
 
-    /// Whose connection this is.
+    /// The connection's account.
     var user: UserID? { sender?.principal.user }
 
     var principal: Principal? { sender?.principal }
 
-    /// Whether the connection may do something in a room, by the rules in force.
+    /// Whether the connection may perform an action in a room, by the rules in force.
     func may(_ action: TopicAction, _ room: RoomName) -> Bool {
         if let carrier { return carrier.rules()?.may(action, room) ?? false }
         guard let principal else { return false }
@@ -153,7 +153,7 @@ package final class DelimitedSession: GatewaySession {
         connection.write(kind) { try DelimitedFrame.write(packet, into: &$0) }
     }
 
-    /// An empty result; nothing if no answer is wanted.
+    /// Writes an empty result, if an answer is wanted.
     func succeed(_ id: UInt64) {
         guard id != 0 else { return }
         var packet = Hermes_V1_Packet()
@@ -162,7 +162,7 @@ package final class DelimitedSession: GatewaySession {
         write(packet)
     }
 
-    /// A result with a value; nothing if no answer is wanted.
+    /// Writes a result with a value, if an answer is wanted.
     func succeed(_ id: UInt64, _ value: Hermes_V1_Result.OneOf_Value) {
         guard id != 0 else { return }
         var packet = Hermes_V1_Packet()
@@ -171,7 +171,7 @@ package final class DelimitedSession: GatewaySession {
         write(packet)
     }
 
-    /// A failure, told even where no answer is wanted.
+    /// Writes an error, even if no answer is wanted.
     func fail(_ id: UInt64, _ error: HermesError) {
         var packet = Hermes_V1_Packet()
         packet.id = id
@@ -179,7 +179,7 @@ package final class DelimitedSession: GatewaySession {
         write(packet)
     }
 
-    /// Tells that the connection ends with the token that it was let in with, unless a new one comes before.
+    /// Warns that the connection ends when its token expires, unless it gets a new one before.
     func warn(tokenExpiresAt end: Timestamp) {
         var packet = Hermes_V1_Packet()
         packet.notice.kind = .tokenExpires
@@ -190,9 +190,9 @@ package final class DelimitedSession: GatewaySession {
 
     // MARK: Life
 
-    /// The connection acts as an account from now on.
+    /// Binds the connection to an account.
     ///
-    /// - Parameter window: entries that may be written and not acknowledged.
+    /// - Parameter window: the number of entries that may be written and not acknowledged.
     func authenticated(_ login: Login, after cursor: UInt64, window: Int = 1_024) {
         connection.authenticated()
         connection.account = login.principal.user
@@ -231,10 +231,10 @@ package final class DelimitedSession: GatewaySession {
         left?.leaveAll(on: connection.loop.topics, as: user, isAnnounced: !isServerStopping)
     }
 
-    /// The client has everything up to here; nil without a login.
+    /// The last seq that the client has; nil without a login.
     var acknowledgedSeq: UInt64? { sender?.link.acknowledgedSeq }
 
-    /// The client has everything up to here.
+    /// The client has everything up to this seq.
     func acknowledged(upTo seq: UInt64) { sender?.link.acknowledged(upTo: seq) }
 
     package func becameWritable() { sender?.link.becameWritable() }

@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 import Metrics
 
-/// What clients report, summed up in the server's metrics. Labels of networks are the clients' and not used as labels.
+/// Adds clients' reports to the server's metrics. Network labels come from clients and do not become metric labels.
 enum DelimitedStatistics {
     private static let received = Counter(label: "hermes_client_received_total")
     private static let duplicates = Counter(label: "hermes_client_duplicates_total")
@@ -20,9 +20,9 @@ enum DelimitedStatistics {
         ("1s", \.within1s), ("10s", \.within10s), ("later", \.later), ("never", \.lost),
     ]
 
-    /// Shows a report in the metrics.
+    /// Adds a report to the metrics.
     ///
-    /// - Parameter version: the name under which it is counted, of which there are few.
+    /// - Parameter version: the app version under which it is counted, one of few.
     static func count(_ report: ClientReport, as version: String) {
         let counts = report.counts
         add(counts.received, to: received)
@@ -50,7 +50,7 @@ enum DelimitedStatistics {
 }
 
 extension ClientReport {
-    /// Reads a report.
+    /// Parses a report.
     ///
     /// - Throws: `.invalidArgument` if it breaks a limit.
     init(_ statistics: Hermes_V1_Statistics) throws(HermesError) {
@@ -90,7 +90,7 @@ extension ClientReport {
 }
 
 extension DelimitedSession {
-    /// Between two reports of a connection.
+    /// The least time between two reports of a connection.
     private static let reportInterval = Duration.seconds(10)
 
     func statistics(_ request: Hermes_V1_Statistics, id: UInt64) {
@@ -115,7 +115,7 @@ extension DelimitedSession {
         succeed(id)
     }
 
-    /// The heartbeat interval for a client in the network with this label, in seconds; 0: none is known, or it is not told.
+    /// The heartbeat interval for a client in the network with this label, in seconds; 0 if none is known or suggested.
     func heartbeatPrior(in label: String) -> UInt32 {
         guard environment.settings.clients.sharesHeartbeats, label.utf8.count <= 64,
             let interval = messenger.clientStatistics.heartbeat(in: label)

@@ -30,14 +30,14 @@ extension DelimitedTranslation {
     }
 }
 
-/// A push to a topic as the payload of a publication: `hermes.v1.Push`, binary or as JSON.
+/// Encodes a push to a topic as a publication's payload: `hermes.v1.Push`, binary or as JSON.
 package enum TopicPushTranslation {
-    /// The payload of a publication.
+    /// Returns the payload of a publication.
     ///
     /// - Parameters:
-    ///   - push: what was posted; whose `expiresAt` is nil where it was not said.
-    ///   - seq: its place in the topic's sequence.
-    ///   - epoch: of that sequence.
+    ///   - push: the push; its `expiresAt` is nil if unsaid.
+    ///   - seq: its number in the topic's sequence.
+    ///   - epoch: the epoch of that sequence.
     package static func payload(
         of push: Push,
         expires: Bool,

@@ -86,7 +86,7 @@ extension DelimitedTranslation {
         return answer
     }
 
-    /// A request that changes something; those that read are not for this.
+    /// Translates a request that changes a group; not for requests that read.
     static func groupCommand(_ request: Hermes_V1_GroupRequest) throws(HermesError) -> GroupCommand {
         switch request.request {
         case .create(let create):
@@ -119,7 +119,7 @@ extension DelimitedTranslation {
         return group
     }
 
-    /// Checks uids and how many they are.
+    /// Checks uids and their number.
     static func users(_ uids: [UInt32]) throws(HermesError) -> [UserID] {
         guard uids.count < Group.maxMembers else {
             throw HermesError(.tooLarge, "name at most \(Group.maxMembers - 1) accounts at once")

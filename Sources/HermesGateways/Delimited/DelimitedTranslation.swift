@@ -4,9 +4,9 @@
 import HermesCore
 import HermesWire
 
-/// The core's words as those of `hermes.v1`.
+/// Translates between the core and `hermes.v1`.
 enum DelimitedTranslation {
-    /// After a shutdown clients come back within this window, so that they do not all come at once.
+    /// The window for reconnects after a shutdown, so that clients do not return all at once.
     static let reconnectWindow: UInt32 = 15_000
 
     static func error(_ error: HermesError) -> Hermes_V1_Error {
@@ -86,7 +86,7 @@ enum DelimitedTranslation {
         return answer
     }
 
-    /// As much of a page as fits into a number of bytes, at least one entry; the client asks for the rest.
+    /// The part of a page that fits into a number of bytes, at least one entry; the client asks for the rest.
     static func cut(_ page: InboxPage, toBytes maxBytes: Int) -> InboxPage {
         var bytes = 0
         let fitting = page.entries.prefix { entry in
@@ -97,7 +97,7 @@ enum DelimitedTranslation {
         return InboxPage(entries: Array(fitting), position: page.position)
     }
 
-    /// The newest of `found` that fit into one packet, at least one.
+    /// The newest messages of `found` that fit into one packet, at least one.
     static func history(_ found: [Message], limit: Int, maxBytes: Int, reader: UserID) -> Hermes_V1_History {
         var bytes = 0
         let fitting = found.suffix(limit).reversed().prefix { message in
@@ -187,7 +187,7 @@ enum DelimitedTranslation {
         return answer
     }
 
-    /// The last packet of a connection; nil where none is due.
+    /// The last packet of a connection; nil if none is due.
     static func kicked(_ reason: CloseReason) -> Hermes_V1_Kicked? {
         var kicked = Hermes_V1_Kicked()
         switch reason {

@@ -4,7 +4,7 @@
 import HermesWire
 import SwiftProtobuf
 
-/// What a 1:1 message and a group message have in common.
+/// The common fields of 1:1 and group messages.
 protocol IMPBChatMessage: WireMessage {
     associatedtype Bytes: SwiftProtobufContiguousBytes, Sequence<UInt8>
 

@@ -5,8 +5,8 @@ import HermesCore
 import HermesWire
 import SwiftProtobuf
 
-/// IMPB's contents as canonical ones, and back. What IMPB cannot name travels as custom content; its own kinds that have
-/// no canonical form travel under a type that begins with `impb/` and come out unchanged.
+/// Translates between IMPB's contents and canonical ones. Contents that IMPB cannot express travel as custom content.
+/// IMPB's own kinds without a canonical form travel under a type that begins with `impb/` and are restored unchanged.
 enum IMPBContent {
     private static let opaquePrefix = CanonicalContent.ownTypePrefix
 
@@ -76,10 +76,10 @@ enum IMPBContent {
         }
     }
 
-    /// Parses bytes as what their type says.
+    /// Parses bytes as their declared type.
     ///
-    /// - Throws: also if nothing of them is: any text may parse as fields that nobody knows, and what the sender meant
-    ///   would arrive empty.
+    /// - Throws: also if they contain no known field: any text may parse as unknown fields, and the message would
+    ///   arrive empty.
     private static func body<Body: WireMessage>(_ type: Body.Type, _ bytes: [UInt8]) throws(WireError) -> Body {
         let body = try Body(wire: bytes)
         guard !body.unknownFields.data.isEmpty else { return body }
@@ -91,10 +91,10 @@ enum IMPBContent {
         return body
     }
 
-    /// The type that a custom content of the server's own stands for; nil for everybody else's.
+    /// The IMPB type of the server's own custom content; nil for other content.
     ///
-    /// Whatever is stored: no number that does not fit into 32 bits becomes an enum, for writing one destroys memory, and
-    /// none of a kind whose body has a form.
+    /// Stored data is not trusted: a number beyond 32 bits does not become an enum, because encoding one corrupts
+    /// memory, and neither does a type whose body has a canonical form.
     private static func opaqueType(_ type: String) -> IMPB_Content_type? {
         let digits = type.dropFirst(opaquePrefix.count)
         guard type.hasPrefix(opaquePrefix), let number = Int32(digits), String(number) == digits else { return nil }
@@ -107,12 +107,12 @@ enum IMPBContent {
 
     // MARK: To IMPB
 
-    /// Puts content into a message.
+    /// Sets a message's content.
     static func fill(_ message: inout some IMPBChatMessage, with content: MessageContent) {
         fill(&message, with: CanonicalContent.parsed(content))
     }
 
-    /// Puts content into a message.
+    /// Sets a message's content.
     static func fill(_ message: inout some IMPBChatMessage, with content: Hermes_V1_Content) {
         // Cannot fail: none of these messages has a required field.
         if let (type, bytes) = try? encoded(content.kind) {

@@ -53,7 +53,7 @@ extension IMPBSession {
         }
     }
 
-    /// The account that a uid in decimal or a name stands for. Of both, the uid comes first.
+    /// The account for a decimal uid or a name; the uid takes precedence.
     private static func account(_ target: String, _ messenger: Messenger) async throws(HermesError) -> Account {
         if target.utf8.count <= 10, let user = Int64(target).flatMap({ UserID($0) }),
             let account = try await messenger.accounts.account(.id(user))

@@ -4,8 +4,8 @@
 package import HermesCore
 import HermesWire
 
-/// Method 3: telling two clients each other's addresses. Between protocols the addresses travel as
-/// `hermes.v1.Signal`, so that an IMPB phone can reach a client of the native protocol.
+/// Method 3: exchanges the addresses of two clients. Between protocols the addresses travel as `hermes.v1.Signal`, so
+/// that an IMPB phone can reach a client of the native protocol.
 extension IMPBSession {
     func connect(_ message: IMPB_p2p_connect, seq: UInt32, from sender: Sender) {
         switch message.type {
@@ -37,8 +37,8 @@ extension IMPBSession {
         }
     }
 
-    /// The target is told the sponsor's addresses, for it is the sponsor that asks. The target's own the sponsor gets once
-    /// the target has agreed, which it does by posting them.
+    /// Tells the target the sponsor's addresses. The sponsor gets the target's addresses once the target agrees by
+    /// posting them.
     private func answerLink(to target: UserID, exists: Bool, seq: UInt32, from sender: Sender) {
         let own = sender.link.attachment.directAddress ?? DirectAddress()
         var answer = IMPB_p2pconnect_response()

@@ -7,7 +7,7 @@ import NIOCore
 
 /// Method 0: registering, logging in and out, reading accounts.
 extension IMPBSession {
-    /// What a client that tells no device id is called.
+    /// The device id of a client that sends none.
     static let defaultDevice = "impb"
 
     func user(_ message: IMPB_User_msg, seq: UInt32) {
@@ -37,7 +37,7 @@ extension IMPBSession {
         fail(seq, HermesError(.alreadyAuthenticated, "this connection is logged in; use another one"))
     }
 
-    /// Registers; the published app logs in afterwards, so the connection stays a stranger's.
+    /// Registers an account. The published app logs in afterwards, so the connection stays unauthenticated.
     private func register(_ request: IMPB_signin_request, seq: UInt32) {
         guard let id = DeviceID(Self.defaultDevice) else { return }
         connection.charge(.password)

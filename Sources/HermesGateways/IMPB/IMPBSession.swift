@@ -14,9 +14,9 @@ package final class IMPBSession: GatewaySession {
     let environment: GatewayEnvironment
     private(set) var link: InboxLink?
     private(set) var login: Login?
-    /// The account that was registered on this connection, until it logs in.
+    /// The account registered on this connection, until it logs in.
     var registration: Login?
-    /// True once the client has acknowledged or pulled itself: from then on frames acknowledge nothing.
+    /// Whether the client has acknowledged or pulled by itself: frames then acknowledge nothing.
     private var isAcknowledgingItself = false
     private var nextSeq: UInt32 = 1
 
@@ -27,7 +27,7 @@ package final class IMPBSession: GatewaySession {
 
     var messenger: Messenger { environment.messenger }
 
-    /// Who a request comes from.
+    /// The authenticated origin of a request.
     struct Sender {
         let principal: Principal
         let login: Login
@@ -94,7 +94,7 @@ package final class IMPBSession: GatewaySession {
         }
     }
 
-    /// A client that never acknowledges has what was written out before it spoke.
+    /// Acknowledges everything written before a frame of a client that never acknowledges.
     private func acknowledgeImplicitly() {
         if !isAcknowledgingItself { link?.peerSpoke() }
     }
@@ -115,7 +115,7 @@ package final class IMPBSession: GatewaySession {
         }
     }
 
-    /// Parses a message within a message; nil after an error was written.
+    /// Parses a nested message; nil after an error was written.
     func parse<Body: WireMessage>(_ body: some SwiftProtobufContiguousBytes, _ seq: UInt32) -> Body? {
         do {
             return try Body(wire: body)
@@ -158,7 +158,7 @@ package final class IMPBSession: GatewaySession {
         connection.write { try IMPBFrame.write(message, seq: seq, type: type, into: &$0) }
     }
 
-    /// The number of a frame of the server's own.
+    /// Returns the number of the server's next own frame.
     func takeSeq() -> UInt32 {
         defer { nextSeq &+= 1 }
         return nextSeq
@@ -166,7 +166,7 @@ package final class IMPBSession: GatewaySession {
 
     // MARK: Life
 
-    /// The connection acts as an account from now on.
+    /// Binds the connection to an account.
     func authenticated(_ login: Login, at address: DirectAddress) {
         self.login = login
         connection.authenticated()

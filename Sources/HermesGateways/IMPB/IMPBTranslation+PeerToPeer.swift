@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// Addresses for direct links. A signal that is not ready asks for a link, one that is ready answers.
+/// Addresses for direct links. A signal that is not ready asks for a link; one that is ready answers.
 extension IMPBTranslation {
     static func addresses(_ address: DirectAddress) -> IMPB_Ip_info {
         var info = IMPB_Ip_info()
@@ -37,7 +37,7 @@ extension IMPBTranslation {
         return signal
     }
 
-    /// The notification for a signal; nil for those that IMPB has no words for.
+    /// The notification for a signal; nil if IMPB cannot express it.
     static func notification(
         _ signal: Hermes_V1_Signal,
         from user: UserID,

@@ -6,12 +6,12 @@ import HermesWire
 
 /// Friends, pushes and groups.
 extension IMPBTranslation {
-    /// Room for lists in a frame, beside what frames them.
+    /// The room for lists in a frame, without their framing.
     private static let listBytes = IMPBFrame.maxBodyBytes - 64
 
     // MARK: Friends
 
-    /// Nil if they do not fit into a frame.
+    /// The list; nil if it does not fit into a frame.
     static func userList(_ contacts: [Contact], isOnline: (UserID) -> Bool) -> IMPB_user_info_list_res? {
         var list = IMPB_user_info_list_res()
         var room = listBytes
@@ -93,7 +93,7 @@ extension IMPBTranslation {
         return info
     }
 
-    /// With as many members as fit into a frame.
+    /// The group, with as many members as fit into a frame.
     static func group(_ group: Group, names: [UserID: String]) -> IMPB_Group_info {
         var info = self.group(group.summary)
         var room = listBytes - group.summary.name.utf8.count - group.summary.avatarURL.utf8.count
@@ -115,7 +115,7 @@ extension IMPBTranslation {
         return info
     }
 
-    /// The first of `found` that fit into a frame.
+    /// The first groups of `found` that fit into a frame.
     static func groupList(_ found: [GroupSummary], limit: Int) -> IMPB_group_list_response {
         var list = IMPB_group_list_response()
         var room = listBytes

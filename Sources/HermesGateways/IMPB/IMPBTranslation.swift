@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// The core's words as IMPB's.
+/// Translates from the core to IMPB.
 enum IMPBTranslation {
     // MARK: Errors
 
@@ -19,7 +19,7 @@ enum IMPBTranslation {
         return answer
     }
 
-    /// Whether what the request says is at fault; everything else is "common".
+    /// Whether the request's contents are at fault; other errors are "common".
     private static func isInvalid(_ code: HermesError.Code) -> Bool {
         switch code {
         case .wrongCredentials, .invalidToken, .nameTaken, .invalidArgument, .notFound, .clientIDConflict, .tooLarge:
@@ -29,7 +29,7 @@ enum IMPBTranslation {
         }
     }
 
-    /// What a client is told at the end of a connection; nil where nothing is due.
+    /// The client's error at the end of a connection; nil if none is due.
     static func farewell(_ reason: CloseReason) -> HermesError? {
         switch reason {
         case .goodbye, .finished, .malformed, .loginBudget: nil
@@ -79,13 +79,13 @@ enum IMPBTranslation {
         return answer
     }
 
-    /// What an inbox entry is on the wire.
+    /// The wire form of an inbox entry.
     enum Delivery {
         case message(IMPB_base_msg)
         case notification(IMPB_Notification_msg)
     }
 
-    /// - Returns: nil for what is not for this device.
+    /// - Returns: nil for an entry that is not for this device.
     static func delivery(_ entry: InboxEntry, reader: Principal) -> Delivery? {
         var notification: IMPB_Notification_msg
         switch entry.event {
@@ -140,7 +140,7 @@ enum IMPBTranslation {
         return notification(.recalled, for: reader, body)
     }
 
-    /// A message as a frame's body; a ``StandIn`` where the content does not fit into a frame.
+    /// A message as a frame's body, or its ``StandIn`` if the content does not fit into a frame.
     static func base(_ message: Message, seq: UInt64, reader: Principal) -> IMPB_base_msg {
         switch message.conversation {
         case .group(let group):
@@ -190,7 +190,7 @@ enum IMPBTranslation {
         return base
     }
 
-    /// The newest of `found` that fit into a frame.
+    /// The newest messages of `found` that fit into a frame.
     static func history(_ found: [Message], limit: Int, reader: Principal) -> IMPB_history_response {
         var room = IMPBFrame.maxBodyBytes - 64
         var messages: [IMPB_History_msg] = []

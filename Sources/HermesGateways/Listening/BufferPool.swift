@@ -3,12 +3,12 @@
 
 import NIOCore
 
-/// Outbound buffers that are used again while a loop is busy and let go when it is not, so that idle connections hold
-/// none and busy ones allocate none.
+/// Reuses outbound buffers while a loop is busy and frees them when it is not, so that idle connections hold none and
+/// busy ones allocate none.
 struct BufferPool {
-    /// Buffers that grew beyond this are not kept.
+    /// The largest buffer that is kept.
     static let maxBufferBytes = 65_536
-    /// All kept buffers together.
+    /// The most bytes of all kept buffers.
     static let maxBytes = 8_388_608
     /// The size of a new buffer.
     static let newBufferBytes = 512
@@ -36,7 +36,7 @@ struct BufferPool {
         free.append(buffer)
     }
 
-    /// Lets go of the buffers that nobody needed since the last call.
+    /// Frees the buffers that were not needed since the last call.
     mutating func trim() {
         let unused = min(fewestSinceTrim, free.count)
         for buffer in free.prefix(unused) { bytes -= buffer.storageCapacity }
@@ -45,6 +45,6 @@ struct BufferPool {
         fewestSinceTrim = free.count
     }
 
-    /// How many buffers wait to be used again.
+    /// The number of kept buffers.
     var count: Int { free.count }
 }

@@ -4,21 +4,21 @@
 import HermesCore
 import NIOCore
 
-/// Costs: what the peer's requests cause is taken off the budgets of its connection, account and address. Over a budget the
-/// connection is not read from until it is paid for; one that goes on like that for ever is closed.
+/// Costs: the cost of the peer's requests is charged to its connection, account and address. Over a budget the server
+/// stops reading from the connection until the cost is paid; one that exceeds it permanently is closed.
 extension Connection {
-    /// What is settled with account and address at once: a lock for so many units.
+    /// The units that are settled with account and address at once, to take one lock for many requests.
     private static let settlingStep = 64
-    /// How many seconds' worth a connection may owe: no request keeps it waiting for longer.
+    /// The most seconds' worth that a connection may owe, which bounds the wait after a request.
     private static let maxDebt = 10
-    /// The longest pause for what others of the same account or address have caused.
+    /// The longest pause because of other connections of the account or address.
     private static let maxSharedPause = Duration.seconds(5)
-    /// The longest pause without another look.
+    /// The longest pause without another check.
     private static let maxPause = Duration.seconds(10)
-    /// Pauses farther apart than this have nothing to do with each other.
+    /// The gap after which pauses no longer count as continuous.
     private static let respite = Duration.seconds(30)
 
-    /// A request has caused this beside what every frame costs.
+    /// Charges a request's cost beyond that of its frame.
     package func charge(_ cost: RequestCost) {
         let units = cost.units
         guard units > 0, phase == .open else { return }
@@ -31,7 +31,7 @@ extension Connection {
         if !bucket.hasToken(rate: rate, burst: rate, now: loop.uptime) { throttle(for: bucket.delay(rate: rate)) }
     }
 
-    /// Takes units off the budgets; of a frame, before it is looked at.
+    /// Charges units; for a frame, before it is examined.
     func pay(_ units: Int) {
         bucket.take(units, debt: Self.maxDebt &* listener.limits.requestsPerSecond)
         unsettled &+= units
@@ -58,7 +58,7 @@ extension Connection {
         if wait > .zero { throttle(for: min(wait, Self.maxSharedPause)) }
     }
 
-    /// Over a budget: nothing is read for so long.
+    /// Stops reading for this time.
     func throttle(for time: Duration) {
         let now = loop.uptime
         if let last = lastThrottledAt, now - last > Self.respite { throttledSince = nil }

@@ -5,12 +5,12 @@ import HermesCore
 import NIOCore
 import Synchronization
 
-/// Memory: what a connection holds, and what becomes of it if that is too much.
+/// Memory: what a connection holds, and the consequences if that is too much.
 extension Connection {
-    /// What a frame that waits takes beside its bytes.
+    /// The overhead of a waiting frame, in bytes.
     static let frameOverhead = 64
 
-    /// Tells the loop what is held now, if that has changed.
+    /// Reports the held memory to the loop, if it has changed.
     func measureMemory() {
         // What ends is given back already: nobody else has to pay for it.
         let bytes =
@@ -22,21 +22,21 @@ extension Connection {
         loop.heldChanged(by: change)
     }
 
-    /// What the handler keeps of frames that are not whole, or not looked at yet, in bytes.
+    /// The bytes of incomplete or unexamined frames in the handler.
     func unreadHolds(_ bytes: Int) {
         guard bytes != unreadBytes else { return }
         unreadBytes = bytes
         measureMemory()
     }
 
-    /// What the session keeps for the peer: messages that wait, or may have to go to somebody else; in bytes, about.
+    /// The approximate bytes that the session keeps for the peer: messages that wait, or may go to another member.
     package func sessionHolds(_ bytes: Int) {
         guard bytes != sessionBytes else { return }
         sessionBytes = bytes
         measureMemory()
     }
 
-    /// This connection holds too much. What may be left out is; if most of it may not, the connection ends.
+    /// Frees memory: drops what may be dropped; if that is less than half, ends the connection.
     func payForMemory() {
         guard phase == .open, heldBytes > 0 else { return }
         let before = heldBytes
@@ -53,15 +53,15 @@ extension CloseReason {
     static let rateText = "asked for more than limits.requestsPerSecond allows for longer than limits.throttled"
 }
 
-/// What one connection holds, for the choice of who pays.
+/// The memory of one connection, for the choice of the largest consumer.
 struct MemoryHolding: Sendable {
-    /// Those of one address stand for each other; behind a proxy that does not tell, everybody for itself.
+    /// Connections of one address count together; behind a proxy that gives no address, each counts alone.
     enum Consumer: Hashable, Sendable {
         case address(ConnectionCounter.Address)
         case connection(ObjectIdentifier)
     }
 
-    /// What is not worth giving back.
+    /// The least that is worth freeing.
     static let minBytes = 4_096
 
     let connection: Connection
@@ -78,16 +78,16 @@ struct MemoryHolding: Sendable {
     }
 }
 
-/// Sees to it that memory is given back: asks all loops who holds what, and has those pay who hold the most.
+/// Frees memory: asks all loops for their connections' holdings, and makes the largest consumers pay.
 ///
 /// State: a `Mutex` around the loops, written once, and one around each round.
 final class MemoryReclaimer: Sendable {
-    /// The loops' own word for it, so that neither keeps the other alive.
+    /// A weak reference, so that neither side keeps the other alive.
     private struct WeakLoop: Sendable {
         weak var context: LoopContext?
     }
 
-    /// Until the next round may begin: what is freed has to be seen first.
+    /// The pause before the next round, so that freed memory is counted first.
     static let pause = TimeAmount.milliseconds(20)
 
     let budget: MemoryBudget
@@ -122,7 +122,7 @@ final class MemoryReclaimer: Sendable {
         }
     }
 
-    /// What the loops have told so far.
+    /// The loops' answers so far.
     private final class Round: Sendable {
         private struct State {
             var missing: Int
@@ -133,7 +133,7 @@ final class MemoryReclaimer: Sendable {
 
         init(missing: Int) { state = Mutex(State(missing: missing)) }
 
-        /// - Returns: all of it, to the last who tells.
+        /// - Returns: all answers, to the last caller.
         func add(_ holdings: [MemoryHolding]) -> [MemoryHolding]? {
             state.withLock { state in
                 state.holdings += holdings

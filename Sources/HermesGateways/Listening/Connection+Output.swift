@@ -5,33 +5,33 @@ package import HermesCore
 import Logging
 package import NIOCore
 
-/// Output. Small frames are copied into one buffer that is written once a tick: measured at half the cost of one write
-/// a frame. Large frames are shared. Where the peer does not read, frames wait in the ``OutboundQueue``.
+/// Output. Small frames are copied into one buffer that is written once a tick, at half the measured cost of one write
+/// per frame. Large frames are shared. While the peer does not read, frames wait in the ``OutboundQueue``.
 extension Connection {
-    /// Frames above this are written as they are, without a copy, in bytes: a copy of 4 KiB costs about as much as
-    /// one more write of NIO's.
+    /// The size above which frames are written without a copy, in bytes. A copy of 4 KiB costs about as much as another
+    /// write of NIO's.
     package static let shareAbove = 4_096
-    /// What is collected before it is written within a tick, in bytes; below NIO's high-water mark of 64 KiB, so that a
-    /// burst to a peer that reads is not taken for a peer that does not.
+    /// The size at which the collected bytes are written within a tick. It is below NIO's high-water mark of 64 KiB, so
+    /// that a burst does not make a reading peer look stuck.
     static let writeAbove = 32_768
 
-    /// Whether what is written goes out soon; false while the peer does not read.
+    /// Whether written bytes go out soon; false while the peer does not read.
     package var keepsUp: Bool { isWritable && queue.isEmpty }
 
-    /// Whether all that was written was given to NIO, and taken by it.
+    /// Whether NIO has taken everything that was written.
     var hasNothingToWrite: Bool { keepsUp && pending.readableBytes == 0 && !hasUnflushedWrites && writtenMark == nil }
 
-    /// Whether the queue has room for more than one further frame of any size that protocols write.
+    /// Whether the queue has room for more than one further frame of any size.
     package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
 
-    /// Whether frames that have to wait may do so together: what is dropped together must be little of all that may wait.
+    /// Whether waiting frames may be kept together: frames that are dropped together must be a small part of the queue.
     package func isWorthKeepingTogether(_ frames: ByteBuffer) -> Bool {
         frames.readableBytes <= listener.limits.outboundQueueBytes / 8
     }
 
-    /// Writes a frame by encoding it straight into the outbound buffer. An encoder that throws leaves nothing behind.
+    /// Encodes a frame directly into the outbound buffer. An encoder that throws leaves nothing behind.
     ///
-    /// - Parameter kind: what happens to the frame if the peer does not keep up.
+    /// - Parameter kind: the order in which the frame is dropped if the peer does not keep up.
     package func write(_ kind: Publication.DropClass = .control, _ encode: (inout ByteBuffer) throws -> Void) {
         guard phase == .open else { return }
         guard isWritable, queue.isEmpty else {
@@ -45,15 +45,15 @@ extension Connection {
         wrote()
     }
 
-    /// Writes a whole frame, or several that lie side by side; the bytes may be shared with any number of connections.
-    /// Where frames wait, these wait together.
+    /// Writes a complete frame, or several adjacent ones; connections may share the bytes. In the queue these frames
+    /// stay together.
     package func write(_ kind: Publication.DropClass = .control, frame: ByteBuffer, count: Int = 1) {
         guard phase == .open else { return }
         guard isWritable, queue.isEmpty else { return enqueue(frame, kind, frames: count) }
         append(frame, frames: count)
     }
 
-    /// Copies a small frame to what is written at the end of the tick, without touching a reference count.
+    /// Copies a small frame to the output of this tick, without touching a reference count.
     ///
     /// - Returns: false if it must be written as a buffer, for which there may be no room either.
     @inline(__always)
@@ -66,13 +66,12 @@ extension Connection {
         return true
     }
 
-    /// Writes a frame that many connections share but for a few bytes near its beginning, which `patch` puts in. It is
-    /// never left out.
+    /// Writes a shared frame after `patch` has changed a few bytes near its beginning. It is never dropped.
     ///
     /// - Parameters:
     ///   - frame: the shared bytes; copied.
-    ///   - count: how many frames they are.
-    ///   - patch: gets the buffer and where the frame begins in it; must not change its length.
+    ///   - count: the number of frames.
+    ///   - patch: gets the buffer and the frame's offset in it; must not change its length.
     package func write(patching frame: ByteBuffer, frames count: Int = 1, _ patch: (inout ByteBuffer, Int) -> Void) {
         guard phase == .open else { return }
         guard isWritable, queue.isEmpty, frame.readableBytes <= Self.writeAbove else {
@@ -140,8 +139,8 @@ extension Connection {
         measureMemory()
     }
 
-    /// Asks for ``ConnectionEvents/written(_:)`` once all that was written so far was taken by the operating system.
-    /// A later mark takes the place of one that waits.
+    /// Requests ``ConnectionEvents/written(_:)`` once the operating system has everything written so far. A later mark
+    /// replaces a waiting one.
     package func reportWritten(_ mark: UInt64) {
         guard phase == .open else { return }
         writtenMark = mark
@@ -150,7 +149,7 @@ extension Connection {
 
     // MARK: Flushing
 
-    /// The end of the tick.
+    /// Writes the output at the end of the tick.
     func flush() {
         isDirty = false
         flushNow()
@@ -188,7 +187,7 @@ extension Connection {
         return out
     }
 
-    /// NIO's buffer for this channel went over the high-water mark, or back below the low one.
+    /// NIO's buffer for this channel rose above the high-water mark, or fell below the low one.
     func writabilityChanged(_ isWritable: Bool, pausesReading: Bool) {
         self.isWritable = isWritable
         stuckChanged(!isWritable)
@@ -204,8 +203,8 @@ extension Connection {
         if phase == .open { events?.becameWritable() }
     }
 
-    /// Writes all that waits, then closes the sending direction, so that the peer gets the last words even where it
-    /// has sent something that was never read (a plain close would reset the connection and could destroy them).
+    /// Writes everything that waits, then closes the sending direction, so that the peer gets the last bytes even if
+    /// some of its own were not read. A plain close would reset the connection and could destroy them.
     func writeOutForGood() {
         guard let context else { return }
         while let waiting = queue.popFirst() { append(waiting.bytes, frames: waiting.frameCount) }

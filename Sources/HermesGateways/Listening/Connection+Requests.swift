@@ -4,12 +4,12 @@
 package import HermesCore
 package import NIOCore
 
-/// Slow requests: what the core does asynchronously.
+/// Slow requests: asynchronous calls of the core.
 extension Connection {
-    /// Asks the core for something that takes its time. Nothing is read until the answer is there, so that answers
-    /// keep their order and each connection has at most one such request.
+    /// Calls the core asynchronously. The connection is not read until the result arrives, so that answers keep their
+    /// order and each connection has at most one such request.
     ///
-    /// - Parameter then: gets the answer on the loop; not called if the connection has ended meanwhile.
+    /// - Parameter then: gets the result on the loop; not called if the connection has ended meanwhile.
     package func ask<Value: Sendable>(
         _ work: @escaping @Sendable () async throws(HermesError) -> Value,
         then: @escaping (Result<Value, HermesError>) -> Void
@@ -30,7 +30,7 @@ extension Connection {
         }
     }
 
-    /// The same for a call of the core that takes a completion.
+    /// The same for a call with a completion.
     package func ask<Value: Sendable>(
         completing work: (@escaping @Sendable (Result<Value, HermesError>) -> Void) -> Void,
         then: @escaping (Result<Value, HermesError>) -> Void
@@ -49,8 +49,8 @@ extension Connection {
         release()
     }
 
-    /// Another loop is far behind with what this connection publishes, or it sends more requests per second than it
-    /// may: do not read from it for a moment, so that TCP slows the peer down.
+    /// Pauses reading for a moment, so that TCP slows the peer down: another loop is far behind with this connection's
+    /// publications, or it exceeds its request rate.
     package func slowDown(for time: TimeAmount = .milliseconds(10)) {
         let end = loop.eventLoop.now + time
         if end > throttledUntil { throttledUntil = end }
@@ -59,7 +59,7 @@ extension Connection {
         loop.eventLoop.scheduleTask(in: time) { self.readOnIfDue() }
     }
 
-    /// The pause may have become longer meanwhile.
+    /// Reads on if the pause is over; it may have been extended.
     private func readOnIfDue() {
         let left = throttledUntil - loop.eventLoop.now
         guard left > .nanoseconds(0) else { return resume(.throttled) }

@@ -6,27 +6,27 @@ import HermesWire
 import Logging
 package import NIOCore
 
-/// One accepted connection, whatever its protocol: output, deadlines, limits, the end.
+/// One accepted connection of any protocol: output, deadlines, limits, the end.
 ///
-/// State: confined to its event loop; what other threads do with it is to hand it to its loop's mailbox.
-/// Idle connections hold no buffers, timers or tasks.
+/// State: confined to its event loop; other threads only pass it to its loop's mailbox. Idle connections hold no
+/// buffers, timers or tasks.
 package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Confined to its loop, see above.
     package let loop: LoopContext
     package let listener: ListenerState
     let tally: ConnectionTally
-    /// Who is behind the connection, where a proxy told.
+    /// The client's address behind a proxy, if known.
     private let peer: SocketAddress?
     private let carrier: Carrier
     private let countedAs: ConnectionCounter.Address?
-    /// The common name of the peer's certificate, where the listener takes that for its user name.
+    /// The common name of the peer's certificate, if the listener uses it as user name.
     package internal(set) var certificateName: String?
-    /// The peer's certificate, where that may be taken back.
+    /// The peer's certificate, if it may be revoked.
     var certificate: CertificateNames?
-    /// Nil before it is in a pipeline and after it is closed.
+    /// Nil before the connection is in a pipeline and after it is closed.
     var context: ChannelHandlerContext?
     /// The session; nil after the end.
     var events: (any ConnectionEvents)?
-    /// Reads on when nothing keeps it from it.
+    /// Continues reading when nothing prevents it.
     var reader: (any ConnectionReader)?
 
     // Output: see Connection+Output.swift. Unchecked, here and below: all access is on one loop, and for each frame.
@@ -40,7 +40,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isDirty = false
     @exclusivity(unchecked)
     var hasUnflushedWrites = false
-    /// What is reported once all that was written so far has gone.
+    /// The mark to report once everything written so far is gone.
     var writtenMark: UInt64?
 
     // Input.
@@ -50,25 +50,25 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private var unanswered = 0
     // Costs: see Connection+Costs.swift.
     var bucket: TokenBucket
-    /// What was charged and is not told to the budgets of account and address yet.
+    /// Charged units that are not settled with account and address yet.
     var unsettled = 0
-    /// Since when the connection is slowed down again and again; and when it last was.
+    /// Since when the connection is throttled again and again, and when it last was.
     var throttledSince: Duration?
     var lastThrottledAt: Duration?
-    /// The end of the pause in reading.
+    /// The end of the reading pause.
     var throttledUntil = NIODeadline.uptimeNanoseconds(0)
-    /// Who the connection acts as; nil for strangers and anonymous clients. For budgets alone.
+    /// The connection's account; nil for unauthenticated and anonymous clients. Only for budgets.
     package var account: UserID?
     private(set) lazy var budgetAddress = countedAs ?? ConnectionCounter.Address(remoteAddress)
 
     // Memory: see Connection+Memory.swift.
-    /// As it was told to the loop.
+    /// The memory as last reported to the loop.
     var heldBytes = 0
     var unreadBytes = 0
     var sessionBytes = 0
     private(set) var unansweredBytes = 0
 
-    /// What it has sent while it was not authenticated.
+    /// The bytes sent before the login.
     private var loginShare: LoginBudget.Share?
 
     // Life.
@@ -76,21 +76,21 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     @exclusivity(unchecked)
     private(set) var phase: Phase = .open
     private let openedAt: UInt32
-    /// After this long without a sign of life the connection is closed.
+    /// The time without a sign of life after which the connection is closed.
     private var idleTicks: UInt32
     @exclusivity(unchecked)
     private var lastLifeAt: UInt32
     private var endsAt: UInt32 = 0
-    /// When the session wants to be called; `.max`: not at all.
+    /// When the session wants to be called; `.max`: never.
     private var wakesAt = UInt32.max
-    /// Since when the peer takes nothing of what is written to it; nil while it does.
+    /// Since when the peer takes none of the output; nil while it does.
     private var stuckSince: UInt32?
-    /// When a read last brought so much that more was waiting behind it.
+    /// When a read last left further bytes waiting.
     private var backloggedAt: UInt32?
     package var wheelPosition: DeadlineWheelPosition?
     var indexInLoop: Int?
 
-    /// Why a connection is not read from.
+    /// The reasons for not reading from a connection.
     struct Pause: OptionSet {
         let rawValue: UInt8
         static let output = Pause(rawValue: 1)
@@ -101,19 +101,19 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     enum Phase {
         case open
-        /// Farewell was said; what is written goes out, what comes is ignored.
+        /// The farewell was sent: output is flushed, input is ignored.
         case ending
         case closed
     }
 
-    /// How a connection comes into being.
+    /// The origin of a new connection.
     package struct Opening {
         package let loop: LoopContext
-        /// Who is behind it, where that is not its remote address.
+        /// The client's address, if it is not the remote address.
         package var peer: SocketAddress?
-        /// What the connection is counted as until it is closed; nil: somebody else sees to that.
+        /// The address under which the connection is counted until it is closed; nil: another component counts it.
         package var countedAs: ConnectionCounter.Address?
-        /// What lies between the socket and the handler.
+        /// The layer between the socket and the handler.
         package var carrier: Carrier
 
         package init(
@@ -129,7 +129,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         }
     }
 
-    /// What carries a connection's bytes.
+    /// The layer that carries a connection's bytes.
     package enum Carrier: Sendable {
         case plain
         /// The handshake is still to come.
@@ -137,7 +137,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         case webSocket
     }
 
-    /// - Parameter requiresAuthentication: whether the deadline for authentication holds.
+    /// - Parameter requiresAuthentication: whether the deadline for authentication applies.
     package convenience init(loop: LoopContext, listener: ListenerState, requiresAuthentication: Bool) {
         self.init(Opening(loop: loop), listener: listener, requiresAuthentication: requiresAuthentication)
     }
@@ -156,10 +156,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         lastLifeAt = openedAt
     }
 
-    /// The peer's address, the one behind a proxy if that told; nil if it is not known any more.
+    /// The client's address, behind a proxy if that gave it; nil if no longer known.
     package var remoteAddress: SocketAddress? { peer ?? context?.remoteAddress }
 
-    /// The peer's address without port, as the core wants it for its limits.
+    /// The client's address without port, for the core's limits.
     package var remoteHost: String? { remoteAddress?.ipAddress }
 
     /// Whether the session may still write.
@@ -170,7 +170,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The peer gave a sign of life.
     package func touch() { lastLifeAt = loop.coarseNow }
 
-    /// A read brought as much as it could: what the peer sent since, signs of life among it, may still be on its way.
+    /// A read was full: later bytes, signs of life included, may still be waiting.
     func inputIsBacklogged() { backloggedAt = loop.coarseNow }
 
     private var isInputBacklogged: Bool {
@@ -178,14 +178,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         return loop.coarseNow &- backloggedAt <= 2
     }
 
-    /// The peer takes what is written to it, or has stopped to.
+    /// The peer takes output again, or has stopped to.
     func stuckChanged(_ isStuck: Bool) {
         guard isStuck != (stuckSince != nil) else { return }
         stuckSince = isStuck ? loop.coarseNow : nil
         if isStuck, phase == .open { loop.schedule(self, due: due) }
     }
 
-    /// The peer is known: the larger frame limit and the idle deadline hold from now on.
+    /// The peer is authenticated: the larger frame limit and the idle deadline apply from now on.
     package func authenticated() {
         isAuthenticated = true
         releaseLoginShare()
@@ -193,18 +193,18 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         if phase == .open { loop.schedule(self, due: due) }
     }
 
-    /// The peer has said how long it may be silent.
+    /// Sets how long the peer may be silent.
     ///
-    /// - Parameter timeout: nil: for ever; then a peer that is lost is found when something is sent to it.
+    /// - Parameter timeout: nil: forever; a lost peer is then noticed when something is sent to it.
     package func keepAlive(_ timeout: Duration?) {
         idleTicks = timeout.map(LoopContext.ticks) ?? .max / 4
         if phase == .open { loop.schedule(self, due: due) }
     }
 
-    /// Has ``ConnectionEvents/woken()`` called once after that time, at the next tick of ``LoopContext/tick``; a later call
-    /// takes the place of the one before.
+    /// Requests one call of ``ConnectionEvents/woken()`` after this time, at the next tick of ``LoopContext/tick``; a
+    /// later request replaces the one before.
     ///
-    /// - Parameter time: nil: not at all.
+    /// - Parameter time: nil: none.
     package func wake(in time: Duration?) {
         guard time != nil || wakesAt != .max else { return }
         wakesAt = time.map { loop.now &+ LoopContext.ticks($0) } ?? .max
@@ -223,7 +223,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         isAuthenticated ? lastLifeAt &+ idleTicks : openedAt &+ listener.authenticationTicks
     }
 
-    /// The wheel came round: look whether it is really time.
+    /// The wheel reached the slot: checks whether the deadline has passed.
     func deadlineReached() {
         let due = due
         guard due <= loop.coarseNow else { return loop.schedule(self, due: due) }
@@ -253,8 +253,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         loop.schedule(self, due: due)
     }
 
-    /// Ends the connection: farewell, flush, close, with some grace for the peer to read it all. Does nothing if it is
-    /// ending already.
+    /// Ends the connection: farewell, flush, close, with some time for the peer to read it all. Repeated calls do
+    /// nothing.
     package func end(_ reason: CloseReason) {
         guard phase == .open, let context else { return }
         listener.metrics.ended(reason)
@@ -279,10 +279,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         resumeForGood()
     }
 
-    /// The peer has closed, and it is this connection's turn.
+    /// Closes the connection after its peer has closed, in its turn.
     func closeAfterPeer() { context?.close(promise: nil) }
 
-    /// The channel is gone.
+    /// The channel is closed.
     func closed() {
         guard phase != .closed else { return }
         phase = .closed
@@ -302,8 +302,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Before authentication
 
-    /// Bytes came. While the peer is not known they count against what all strangers together may send, which may end this
-    /// connection or another.
+    /// Bytes arrived. Before the login they count against the total for all unauthenticated connections, which may end
+    /// this connection or another.
     func chargeLogin(_ bytes: Int) {
         guard !isAuthenticated, phase == .open, let budget = listener.loginBudget else { return }
         let share =
@@ -324,10 +324,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Reading
 
-    /// Whether frames are cut and given to the session now.
+    /// Whether frames are decoded and passed to the session now.
     var takesFrames: Bool { pauses.isEmpty && phase == .open }
 
-    /// Whether the channel may be read. What arrives while the connection ends is ignored, but its end must be seen.
+    /// Whether the channel may be read. An ending connection ignores its input, but must see its end.
     var mayRead: Bool { pauses.isEmpty || phase != .open }
 
     func pause(_ reason: Pause) { pauses.insert(reason) }
@@ -343,14 +343,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         reader?.readOn()
     }
 
-    /// A request that takes its time has begun: nothing is read until ``release()``, so that answers keep their order
-    /// and a peer cannot start many at once. Calls nest.
+    /// Begins a slow request: nothing is read until ``release()``, so that answers keep their order and a peer cannot
+    /// start many at once. Calls nest.
     package func hold() {
         holds += 1
         pause(.held)
     }
 
-    /// The request is answered. Each ``hold()`` needs one.
+    /// Ends a slow request; each ``hold()`` needs one.
     package func release() {
         guard holds > 0 else { return assertionFailure("release without hold") }
         holds -= 1
@@ -359,10 +359,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Sending messages
 
-    /// Gives a message to the core; the answer comes as ``ConnectionEvents/sent(_:_:)`` on the loop, in the order of
-    /// the calls. While too many are unanswered the connection is not read from.
+    /// Sends a message through the core. The result arrives as ``ConnectionEvents/sent(_:_:)`` on the loop, in the
+    /// order of the calls. While too many are unanswered, the connection is not read from.
     ///
-    /// - Parameter correlation: the session's own, comes back with the answer.
+    /// - Parameter correlation: the session's own value, returned with the result.
     package func send(_ draft: MessageDraft, from principal: Principal, correlation: UInt64, messages: MessageService) {
         let bytes = draft.content.bytes.count
         requestStarted(bytes: bytes)
@@ -378,10 +378,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         requestAnswered(bytes: bytes)
     }
 
-    /// A request was given away that is answered later, without a hold. While too many are, or those that are hold too much,
+    /// Begins a request that is answered later, without a hold. While too many are unanswered, or hold too much memory,
     /// the connection is not read from.
     ///
-    /// - Parameter bytes: what it holds in memory until then, about.
+    /// - Parameter bytes: the approximate memory that it holds until then.
     package func requestStarted(bytes: Int = 0) {
         unanswered += 1
         unansweredBytes += bytes
@@ -389,7 +389,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         measureMemory()
     }
 
-    /// Such a request was answered.
+    /// Ends such a request.
     package func requestAnswered(bytes: Int = 0) {
         unanswered -= 1
         unansweredBytes -= bytes
@@ -406,6 +406,6 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
 /// The part of the handler that a connection calls.
 protocol ConnectionReader: AnyObject {
-    /// Cuts frames from what is there already, then reads.
+    /// Decodes buffered frames, then reads.
     func readOn()
 }

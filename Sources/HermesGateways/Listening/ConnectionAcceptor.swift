@@ -5,8 +5,8 @@ import HermesCore
 package import NIOCore
 import Synchronization
 
-/// Makes a gateway's connections of accepted channels, however these came: counts and refuses them, builds the pipeline,
-/// and lets the connections go when the server stops.
+/// Creates a gateway's connections from accepted channels of any origin: counts and refuses them, builds the pipeline,
+/// and drains the connections when the server stops.
 package final class ConnectionAcceptor: Sendable {
     let state: ListenerState
     private let loops: LoopContexts
@@ -15,7 +15,7 @@ package final class ConnectionAcceptor: Sendable {
 
     /// - Parameters:
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
-    ///   - tls: what encrypts its connections.
+    ///   - tls: the TLS context of its connections.
     package init<G: Gateway>(
         _ gateway: G,
         environment: GatewayEnvironment,
@@ -57,8 +57,8 @@ package final class ConnectionAcceptor: Sendable {
 
     /// Counts a channel and has it served; its connection is counted until it is closed.
     ///
-    /// - Parameter serve: calls ``serve(_:for:countedAs:carrier:)`` with what it is given.
-    /// - Throws: if there are enough; the channel is to be closed without a word.
+    /// - Parameter serve: calls ``serve(_:for:countedAs:carrier:)`` with its argument.
+    /// - Throws: if the limit is reached; close the channel without sending anything.
     func admit(_ channel: any Channel, _ serve: (ConnectionCounter.Address) throws -> Void) throws {
         let address = ConnectionCounter.Address(channel.remoteAddress)
         try add(address)
@@ -70,9 +70,9 @@ package final class ConnectionAcceptor: Sendable {
         }
     }
 
-    /// Counts a channel of which a proxy has yet to tell who is behind it.
+    /// Counts a channel whose client address a proxy still has to give.
     ///
-    /// - Returns: to be called once it has told; throws if there are enough of the address.
+    /// - Returns: a function to call with that address; it throws if the address has reached its limit.
     func admitUnknown(_ channel: any Channel) throws -> @Sendable (SocketAddress?) throws -> Void {
         try add(.unknown)
         let counted = CountedAddress()
@@ -95,12 +95,12 @@ package final class ConnectionAcceptor: Sendable {
         }
     }
 
-    /// Adds the gateway's handler to a channel that is admitted. To be called on the channel's loop.
+    /// Adds the gateway's handler to an admitted channel. Called on the channel's loop.
     ///
     /// - Parameters:
-    ///   - peer: who is behind the channel, where that is not its remote address.
-    ///   - address: what the connection is counted as, if that is its own to end.
-    ///   - carrier: what lies between the socket and the handler.
+    ///   - peer: the client's address, if it is not the remote address.
+    ///   - address: the address under which the connection is counted, if it ends the count itself.
+    ///   - carrier: the layer between the socket and the handler.
     func serve(
         _ channel: any Channel,
         for peer: SocketAddress? = nil,
@@ -113,13 +113,13 @@ package final class ConnectionAcceptor: Sendable {
         try addSession(channel, Connection.Opening(loop: loop, peer: peer, countedAs: address, carrier: carrier))
     }
 
-    /// Takes over a channel that was accepted elsewhere (WebSocket): everything that carries the protocol's bytes is in
-    /// its pipeline already. To be called on the channel's loop.
+    /// Takes over a channel that was accepted elsewhere (WebSocket), with a complete pipeline below the protocol.
+    /// Called on the channel's loop.
     ///
     /// - Parameters:
-    ///   - place: where it is counted, until whoever accepted it gives that back.
-    ///   - peer: who is behind the channel, where that is not its remote address.
-    /// - Throws: if there are enough connections; the caller closes the channel.
+    ///   - place: its place in the count, until the acceptor gives it back.
+    ///   - peer: the client's address, if it is not the remote address.
+    /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(_ channel: any Channel, counted place: HTTPPlace, for peer: SocketAddress?) throws {
         guard !state.isDraining else { throw RefusedConnection() }
         do {
@@ -131,7 +131,7 @@ package final class ConnectionAcceptor: Sendable {
         try serve(channel, for: peer, carrier: .webSocket)
     }
 
-    /// Ends the connections of clients whose certificates were taken back meanwhile.
+    /// Ends the connections of clients whose certificates have been revoked.
     func endRevoked() {
         guard let revocations = state.revocations else { return }
         let state = state
@@ -149,8 +149,8 @@ package final class ConnectionAcceptor: Sendable {
         }
     }
 
-    /// Says farewell on all connections and returns when they are closed: at the latest after `deadline`, when those
-    /// that did not close themselves are cut off.
+    /// Sends farewells on all connections and returns when they are closed, at the latest after `deadline`, when the
+    /// remaining ones are cut off.
     package func drain(within deadline: Duration) async {
         let state = state
         state.beginDraining()
@@ -165,12 +165,12 @@ package final class ConnectionAcceptor: Sendable {
     }
 }
 
-/// What a connection is counted as.
+/// The address under which a connection is counted.
 ///
 /// State: one `Mutex`, taken once when it becomes known and once when the connection is closed.
 private final class CountedAddress: Sendable {
     let address = Mutex(ConnectionCounter.Address.unknown)
 }
 
-/// There are enough connections, or the server stops: the new one is closed without a word.
+/// The limit is reached, or the server is stopping: the new connection is closed without sending anything.
 struct RefusedConnection: Error {}

@@ -4,20 +4,20 @@
 package import NIOCore
 import Synchronization
 
-/// Counts the open connections of all listeners, in total and per address, and says when there are enough.
+/// Counts the open connections of all listeners, in total and per address, and enforces the limits.
 ///
-/// Those of the HTTP port count for their address as all others, but have a total of their own: neither do they take the
-/// places of the gateways' clients, nor these theirs. When that total is reached an address still gets a few, so that whoever
-/// looks after the server can see it while others hold all they may.
+/// Connections of the HTTP port count for their address like all others, but have a total of their own: they and the
+/// gateways' clients do not use up each other's connections. When the HTTP total is reached, each address still gets a
+/// few, so that an operator can reach the server.
 ///
 /// State: one `Mutex`, taken once per accept and once per close.
 package final class ConnectionCounter: Sendable {
-    /// What counts as one address: an IPv4 address, an IPv6 /64 network (one customer), or anything local.
+    /// The unit that counts as one address: an IPv4 address, an IPv6 /64 network (one customer), or anything local.
     package enum Address: Hashable, Sendable {
         case v4(UInt32)
         case v6Network(UInt64)
         case local
-        /// Behind a proxy that has not told yet; only counted in total.
+        /// Behind a proxy that has not given the address yet; counts only in total.
         case unknown
 
         package init(_ address: SocketAddress?) {
@@ -44,7 +44,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Why a connection was refused.
+    /// The reason why a connection was refused.
     package enum Refusal: String, CaseIterable, Sendable, Hashable {
         case total
         case perAddress = "per_address"
@@ -61,7 +61,7 @@ package final class ConnectionCounter: Sendable {
         var http = 0
     }
 
-    /// Beyond the total of HTTP, and how many of these one address may have.
+    /// The HTTP connections beyond the total, and those of one address among them.
     private static let httpReserve = (all: 128, perAddress: 8)
 
     private let total: Int
@@ -82,21 +82,21 @@ package final class ConnectionCounter: Sendable {
         self.init(total: limits.connections, perAddress: limits.connectionsPerAddress)
     }
 
-    /// How many connections of the HTTP port there may be that are no WebSockets, if there may be so many of gateways.
+    /// The limit on HTTP connections other than WebSockets, from the limit on gateway connections.
     private static func httpTotal(of total: Int) -> Int { max(100, min(10_000, total / 4)) }
 
-    /// The most connections of all kinds, if there may be `total` of gateways.
+    /// The most connections of all kinds, for `total` gateway connections.
     package static func most(total: Int) -> Int { total + httpTotal(of: total) + httpReserve.all }
 
-    /// Open connections of gateways now.
+    /// Open gateway connections.
     package var open: Int { counts.withLock { $0.total } }
 
-    /// Open connections of the HTTP port that are no WebSockets.
+    /// Open connections of the HTTP port other than WebSockets.
     package var openHTTP: Int { counts.withLock { $0.http } }
 
-    /// Counts a connection, unless there are enough.
+    /// Counts a connection, unless the limit is reached.
     ///
-    /// - Returns: nil if it was counted; then ``remove(_:)`` has to follow once it is closed.
+    /// - Returns: nil if it was counted; then ``remove(_:)`` must follow once it is closed.
     package func add(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
@@ -111,7 +111,7 @@ package final class ConnectionCounter: Sendable {
 
     /// The address of a connection that was counted as unknown has become known.
     ///
-    /// - Returns: nil if it is counted there now; else it is still counted as unknown.
+    /// - Returns: nil if it is now counted there; otherwise it is still counted as unknown.
     package func identify(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
@@ -121,7 +121,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// A connection that was counted is closed.
+    /// A counted connection is closed.
     package func remove(_ address: Address) {
         counts.withLock { counts in
             counts.total -= 1
@@ -138,9 +138,9 @@ package final class ConnectionCounter: Sendable {
 
     // MARK: The HTTP port
 
-    /// Counts a connection of the HTTP port, unless there are enough.
+    /// Counts a connection of the HTTP port, unless the limit is reached.
     ///
-    /// - Returns: nil if it was counted; then ``removeHTTP(_:)`` has to follow, or ``becomeGateway(_:as:)``.
+    /// - Returns: nil if it was counted; then ``removeHTTP(_:)`` or ``becomeGateway(_:as:)`` must follow.
     package func addHTTP(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             let sameAddress = counts.perAddress[address, default: AddressCounts()]
@@ -164,9 +164,9 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// The address of a connection of the HTTP port has become known that was counted as unknown.
+    /// The address of an HTTP connection that was counted as unknown has become known.
     ///
-    /// - Returns: nil if it is counted there now; else it is still counted as unknown.
+    /// - Returns: nil if it is now counted there; otherwise it is still counted as unknown.
     package func identifyHTTP(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
@@ -177,12 +177,13 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// A connection of the HTTP port becomes one of a gateway (WebSocket).
+    /// A connection of the HTTP port becomes a gateway's (WebSocket).
     ///
     /// - Parameters:
-    ///   - address: what it is counted as.
-    ///   - client: whose it is, which a proxy before the server may have told only now.
-    /// - Returns: nil if it is counted as a gateway's now, to be removed with ``remove(_:)`` of `client`; else nothing changed.
+    ///   - address: the address under which it is counted.
+    ///   - client: the client's address, which a proxy may have given only now.
+    /// - Returns: nil if it is now counted as a gateway's, to be removed with ``remove(_:)`` of `client`; otherwise
+    ///   nothing changed.
     package func becomeGateway(_ address: Address, as client: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
@@ -198,9 +199,9 @@ package final class ConnectionCounter: Sendable {
     }
 }
 
-/// The place of a connection of the HTTP port in the count of all, given back once.
+/// The place of an HTTP connection in the count, given back once.
 ///
-/// State: one `Mutex`; all calls come on the channel's event loop, so nothing comes between reading it and writing it back.
+/// State: one `Mutex`; all calls are on the channel's event loop, so nothing comes between reading and writing it.
 package final class HTTPPlace: Sendable {
     private enum State {
         case http(ConnectionCounter.Address)
@@ -213,26 +214,26 @@ package final class HTTPPlace: Sendable {
 
     /// Counts a connection.
     ///
-    /// - Throws: if there are enough.
+    /// - Throws: if the limit is reached.
     package init(_ counter: ConnectionCounter, _ address: ConnectionCounter.Address) throws(ConnectionCounter.Refused) {
         self.counter = counter
         if let refusal = counter.addHTTP(address) { throw ConnectionCounter.Refused(refusal: refusal) }
         state = Mutex(.http(address))
     }
 
-    /// A proxy has told whose connection it is, before anything else was said.
+    /// A proxy has given the client's address, before any other byte.
     ///
-    /// - Throws: if there are enough of that address.
+    /// - Throws: if that address has reached its limit.
     package func identify(_ address: ConnectionCounter.Address) throws(ConnectionCounter.Refused) {
         guard case .http(.unknown) = state.withLock(\.self), address != .unknown else { return }
         if let refusal = counter.identifyHTTP(address) { throw ConnectionCounter.Refused(refusal: refusal) }
         state.withLock { $0 = .http(address) }
     }
 
-    /// The connection becomes a gateway's; it is counted so until it is given back.
+    /// The connection becomes a gateway's, and is counted as such until it is given back.
     ///
-    /// - Parameter client: whose it is; nil: as it was counted.
-    /// - Throws: if there are enough.
+    /// - Parameter client: the client's address; nil: as counted.
+    /// - Throws: if the limit is reached.
     package func becomeGateway(as client: ConnectionCounter.Address?) throws(ConnectionCounter.Refused) {
         guard case .http(let address) = state.withLock(\.self) else { return }
         let client = client ?? address
@@ -257,7 +258,7 @@ package final class HTTPPlace: Sendable {
 }
 
 extension ConnectionCounter {
-    /// There are enough.
+    /// The limit is reached.
     package struct Refused: Error, Sendable {
         package let refusal: Refusal
 

@@ -8,8 +8,8 @@ package import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// The one handler in a connection's pipeline (behind TLS): turns bytes into frames for the session, and the
-/// channel's events into those of ``Connection``.
+/// The single handler in a connection's pipeline (behind TLS): decodes bytes into frames for the session, and passes
+/// channel events to ``Connection``.
 package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHandler, ConnectionReader {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundIn = ByteBuffer
@@ -19,17 +19,17 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private let session: Session
     private var decoder: Session.Decoder
     private var hasFullLimit: Bool
-    /// The beginning of a frame, and what came while the connection was not to be read from; else empty.
+    /// An incomplete frame, and bytes that arrived during a pause; otherwise empty.
     private var unread = ByteBuffer()
     private var opensWithHandshake: Bool
     private var isCutting = false
     private var isReadWaiting = false
 
-    /// A read of this many bytes has most likely left more behind; the largest read is twice as long.
+    /// A read of this size has most likely left more behind; the largest read is twice as long.
     private static var backlogBytes: Int { 32_768 }
 
-    /// - Parameter isEncrypted: whether TLS comes first: then the session opens after the handshake, so that nothing is
-    ///   written to a peer that never ends it.
+    /// - Parameter isEncrypted: whether TLS comes first: the session then opens after the handshake, so that nothing is
+    ///   written to a peer that never completes it.
     package init(connection: Connection, session: Session, isEncrypted: Bool = false) {
         self.connection = connection
         self.session = session
@@ -60,7 +60,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// TLS has checked the certificate, but not whether it was taken back since.
+    /// Whether the certificate is still valid: TLS has verified it, but not its revocation.
     private func isCertificateGood(_ context: ChannelHandlerContext) -> Bool {
         guard let revocations = connection.listener.revocations else { return true }
         guard let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate() else {
@@ -75,9 +75,9 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         return true
     }
 
-    /// A certificate was checked by TLS already; here only its name is read.
+    /// Reads the name of a certificate that TLS has verified.
     ///
-    /// - Returns: false if there is a certificate that names nobody.
+    /// - Returns: false if there is a certificate without a name.
     private func takesCertificateName(_ context: ChannelHandlerContext) -> Bool {
         guard connection.listener.takesCertificateNames else { return true }
         guard let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate() else {
@@ -96,7 +96,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         context.fireChannelInactive()
     }
 
-    /// What came before the end, while a request was under way, was not looked at.
+    /// Examines the bytes that arrived before the end, during a request.
     private func takeLastWords() {
         guard !isCutting else { return }
         while connection.isOpen, let frame = try? decoder.next(from: &unread) { session.receivedLast(frame) }
@@ -158,7 +158,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         }
     }
 
-    /// Keeps what is left, in a buffer of its own: the read buffer is NIO's to use again.
+    /// Keeps the rest in a buffer of its own, because NIO reuses the read buffer.
     private func keep(_ rest: ByteBuffer) {
         guard rest.readableBytes > 0, connection.isOpen else {
             unread = ByteBuffer()
@@ -193,8 +193,8 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         }
     }
 
-    /// Before each frame, not after: a login is checked elsewhere, so it is done only when the next frame is cut.
-    /// Decoders keep nothing between frames, so that one may take the place of the other.
+    /// Raises the frame limit after a login, which is checked elsewhere, before the next frame is decoded. Decoders
+    /// keep nothing between frames, so that one can replace the other.
     private func raiseLimit() {
         guard !hasFullLimit, connection.isAuthenticated else { return }
         hasFullLimit = true

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that has a deadline now and then. It knows its own place in the wheel, so that it can be taken out at once.
+/// An entry with an occasional deadline. It knows its own place in the wheel, so that it can be removed at once.
 package protocol DeadlineWheelEntry: AnyObject {
-    /// Kept by the wheel; nil while not in it.
+    /// Set by the wheel; nil while not in it.
     var wheelPosition: DeadlineWheelPosition? { get set }
 }
 
@@ -15,21 +15,21 @@ package struct DeadlineWheelPosition: Sendable, Hashable {
 
 /// Deadlines of many connections with one timer: a ring of slots, one per tick.
 ///
-/// Deadlines that move (a frame came) are not moved here: when an entry's slot comes up, its owner looks whether the
-/// deadline has really been reached and puts the entry back if not. So a sign of life costs one store, and
-/// an idle connection a look per ring turn at most.
+/// A deadline that moves (a frame arrived) is not moved here. When an entry's slot comes up, its owner checks whether
+/// the deadline has really passed, and puts the entry back if not. So a sign of life costs one store, and an idle
+/// connection at most one check per turn of the ring.
 package struct DeadlineWheel<Entry: DeadlineWheelEntry> {
     private var slots: [[Entry]]
-    /// The tick up to which everything was handed out.
+    /// The tick up to which all entries were handed out.
     package private(set) var tick: UInt32 = 0
     package private(set) var count = 0
 
-    /// - Parameter slots: how many ticks ahead the ring reaches; what is due later is handed out early, to be put back.
+    /// - Parameter slots: the length of the ring in ticks; later entries are handed out early, to be put back.
     package init(slots: Int = 512) {
         self.slots = Array(repeating: [], count: max(2, slots))
     }
 
-    /// Puts an entry in, due at a tick; at the next tick if that one is past.
+    /// Adds an entry, due at a tick; at the next tick if that one is past.
     package mutating func insert(_ entry: Entry, due: UInt32) {
         remove(entry)
         let earliest = tick &+ 1
@@ -40,7 +40,7 @@ package struct DeadlineWheel<Entry: DeadlineWheelEntry> {
         count += 1
     }
 
-    /// Takes an entry out; does nothing if it is not in.
+    /// Removes an entry, if it is in the wheel.
     package mutating func remove(_ entry: Entry) {
         guard let position = entry.wheelPosition else { return }
         entry.wheelPosition = nil
@@ -52,7 +52,7 @@ package struct DeadlineWheel<Entry: DeadlineWheelEntry> {
         count -= 1
     }
 
-    /// Moves on and takes out all entries whose slots were passed.
+    /// Advances and removes all entries whose slots were passed.
     package mutating func advance(to now: UInt32) -> [Entry] {
         guard now > tick else { return [] }
         var due: [Entry] = []

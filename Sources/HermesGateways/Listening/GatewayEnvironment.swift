@@ -4,31 +4,31 @@
 package import HermesCore
 package import Logging
 
-/// What all gateways of a server share.
+/// The objects that all gateways of a server share.
 package final class GatewayEnvironment: Sendable {
     package let messenger: Messenger
     package let loops: LoopContexts
     package let settings: GatewaySettings
     /// Counts the connections of all listeners together.
     package let counter: ConnectionCounter
-    /// What those may have sent that have not logged in, over all listeners together.
+    /// The bytes that unauthenticated connections may send, over all listeners.
     package let loginBudget: LoginBudget
-    /// What accounts and addresses may cause, over all their connections.
+    /// The request rates of accounts and addresses, over all their connections.
     package let rates: SharedRates
     package let logger: Logger
-    /// Who may publish and subscribe to what.
+    /// The topic rules.
     package let access: TopicAccess
-    /// Who an MQTT client is.
+    /// Identifies MQTT clients.
     package let authenticator: MQTTAuthenticator
     private let tokenVerifier: (any TokenVerifier)?
-    /// Told to clients, for their logs: name and version.
+    /// Name and version, for clients' logs.
     package let serverVersion: String
-    /// For those who are sent away.
+    /// For clients of a stopping server.
     let tickets: ReconnectTickets
 
-    /// Wills of MQTT clients, whichever listener they came by.
+    /// Wills of MQTT clients, of all listeners.
     let wills: MQTTWills
-    /// What the broker tells about itself.
+    /// The broker's statistics for `$SYS`.
     let brokerStatistics: MQTTStatistics
 
     package init(
@@ -76,7 +76,7 @@ package final class GatewayEnvironment: Sendable {
         }
     }
 
-    /// The same for a listener where nobody comes in without an account.
+    /// The same for a listener that requires an account.
     init(withoutAnonymous other: GatewayEnvironment) {
         messenger = other.messenger
         loops = other.loops
@@ -103,7 +103,7 @@ package final class GatewayEnvironment: Sendable {
         )
     }
 
-    /// What a listener's connections are served with.
+    /// The environment of a listener's connections.
     package func environment(for listener: ListenerSettings) -> GatewayEnvironment {
         listener.isAnonymousAllowed || !settings.isAnonymousAllowed ? self : GatewayEnvironment(withoutAnonymous: self)
     }

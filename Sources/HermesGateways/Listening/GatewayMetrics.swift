@@ -49,7 +49,7 @@ package final class GatewayMetrics: Sendable {
         )
     }
 
-    /// What was counted so far, up to half a second ago; for those who cannot ask the counters.
+    /// The counts as of half a second ago, for readers that cannot read the counters.
     private final class Totals: Sendable {
         let opened = Atomic(0)
         let closed = Atomic(0)
@@ -90,16 +90,16 @@ package final class GatewayMetrics: Sendable {
         }
     }
 
-    /// A connection was ended by the server.
+    /// The server ended a connection.
     func ended(_ reason: CloseReason) { ended[reason.label]?.increment() }
 
-    /// A connection asks for more than it may, and waits.
+    /// A connection exceeds its rate and waits.
     func throttled() { throttledConnections.increment() }
 
     func refused(_ refusal: ConnectionCounter.Refusal) { refused[refusal]?.increment() }
 }
 
-/// Counts of one listener on one loop, kept as plain numbers and published once a tick.
+/// Counts of one listener on one loop, as plain numbers that are published once a tick.
 final class ConnectionTally {
     var opened = 0
     var closed = 0

@@ -4,29 +4,28 @@
 package import HermesCore
 package import HermesWire
 
-/// What serves one connection of one protocol. Lives on the connection's event loop and is touched only there: no
-/// locks, no tasks of its own beside those that it starts for slow requests (``Connection/hold()``).
+/// The session of one connection of one protocol. Lives on the connection's event loop and is touched only there: no
+/// locks, and no tasks except those for slow requests (``Connection/hold()``).
 ///
-/// It keeps its ``Connection`` `unowned`-strongly as a `let` and writes to it; the connection lets go of the session
-/// once it is closed.
+/// It keeps its ``Connection`` as a `let` and writes to it; the connection releases the session once it is closed.
 package protocol GatewaySession: AnyObject, ConnectionEvents {
-    /// Cuts what arrives into frames.
+    /// Decodes input into frames.
     associatedtype Decoder: FrameDecoder
 
-    /// Whether a connection has to call ``Connection/authenticated()`` within the limit of time.
+    /// Whether a connection must call ``Connection/authenticated()`` within the time limit.
     static var requiresAuthentication: Bool { get }
-    /// Whether each frame counts as a sign of life; else the session calls ``Connection/touch()`` itself.
+    /// Whether each frame counts as a sign of life; otherwise the session calls ``Connection/touch()``.
     static var everyFrameIsLife: Bool { get }
-    /// Whether ``ConnectionLimits/requestsPerSecond`` holds; false where the protocol's own flow control and the
+    /// Whether ``ConnectionLimits/requestsPerSecond`` applies; false where the protocol's flow control and the
     /// subscribers' pace slow a peer down.
     static var hasRequestLimit: Bool { get }
-    /// Whether the connection is read from while the peer does not read itself; true where requests have answers.
+    /// Whether reading pauses while the peer does not read; true where requests have answers.
     static var pausesReadingWhenStuck: Bool { get }
 
-    /// A frame came. Bodies are slices of the read buffer: what is kept longer has to be copied.
+    /// A frame arrived. Bodies are slices of the read buffer: copy what is kept.
     func received(_ frame: Decoder.Frame)
 
-    /// A frame came before the peer closed, and could not be looked at then: only what says how it ended matters now.
+    /// A frame arrived before the peer closed and was not examined then: only the way in which it ended matters now.
     func receivedLast(_ frame: Decoder.Frame)
 }
 
@@ -39,40 +38,40 @@ extension GatewaySession {
     package static var pausesReadingWhenStuck: Bool { true }
 }
 
-/// What happens to a connection beside frames that come. All called on the connection's event loop.
+/// Events of a connection other than frames, on the connection's event loop.
 package protocol ConnectionEvents: AnyObject {
     /// The connection is ready.
     func opened()
 
-    /// The connection will be closed: write the protocol's last words, if it has any. What is written still goes out.
+    /// The connection will be closed: write the protocol's last packet, if it has one. Output is still flushed.
     func farewell(_ reason: CloseReason)
 
-    /// The connection is closed: detach, let go of everything. The last call.
+    /// The connection is closed: detach and release everything. The last call.
     func closed()
 
-    /// All that waited was taken by the operating system; writes go through again.
+    /// The operating system has taken the whole queue; writes go through again.
     func becameWritable()
 
-    /// What was written before ``Connection/reportWritten(_:)`` was taken by the operating system.
+    /// The operating system has taken everything written before ``Connection/reportWritten(_:)``.
     func written(_ mark: UInt64)
 
     /// Entries were committed to the inbox of this session's user.
     func inboxAdvanced(_ entries: [InboxEntry])
 
-    /// Something that matters only now.
+    /// An ephemeral event.
     func ephemeralArrived(_ event: EphemeralEvent)
 
-    /// A message that was given to the core with ``Connection/send(_:from:correlation:)`` is committed, or failed.
+    /// A message sent with ``Connection/send(_:from:correlation:)`` is committed, or failed.
     func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>)
 
-    /// Other rules for topics are in force.
+    /// The topic rules were replaced.
     func accessChanged()
 
-    /// The time that was asked for with ``Connection/wake(in:)`` has come.
+    /// The time requested with ``Connection/wake(in:)`` has come.
     func woken()
 
     /// An operator removes a user from a room.
-    /// - Returns: whether this connection was that user's, and in that room.
+    /// - Returns: whether this connection belonged to that user and was in that room.
     func removed(_ account: Account, from room: RoomName) -> Bool
 }
 
@@ -90,33 +89,33 @@ extension ConnectionEvents {
     package func removed(_ account: Account, from room: RoomName) -> Bool { false }
 }
 
-/// Why the server ends a connection.
+/// The reason why the server ends a connection.
 package enum CloseReason: Sendable {
-    /// The peer has said that it leaves and reads no more: there is nothing to wait for.
+    /// The peer has left and reads no more: do not wait for it.
     case goodbye
-    /// The peer asked for it, or it did what ends a connection by the protocol.
+    /// The peer asked for it, or did something that ends a connection in its protocol.
     case finished
-    /// Bytes that are not the protocol's.
+    /// The bytes broke the protocol.
     case malformed(WireError)
     /// Not authenticated in time.
     case notAuthenticated
-    /// The token that the peer was let in with has ended.
+    /// The peer's token has expired.
     case tokenExpired
-    /// All that strangers have sent is too much, and this one has sent most.
+    /// The unauthenticated connections have sent too much, and this one most.
     case loginBudget
     /// No sign of life.
     case idle
     /// The peer does not read what is sent to it.
     case slowReader
-    /// What waits for it takes more memory than anybody else's, and there is too little for all.
+    /// It holds the most memory, and memory is short.
     case memory
-    /// For a long time it has asked for more than it may.
+    /// It has exceeded its rate for a long time.
     case rateLimited
     /// The core ended the session.
     case session(SessionEnd)
     case shuttingDown
 
-    /// All labels that there are.
+    /// All labels.
     static let labels = [
         "goodbye", "finished", "malformed", "not_authenticated", "token_expired", "login_budget", "idle", "slow_reader",
         "memory", "rate_limited", "replaced", "account_disabled", "account_deleted", "account_renamed", "revoked",

@@ -5,13 +5,13 @@ package import HermesCore
 import Logging
 import NIOCore
 
-/// Ties an authenticated connection to its user's inbox: attaches it to the core, does what ``InboxFeed`` says, and
-/// takes back both at the end. For every protocol with an inbox. Lives on the connection's loop.
+/// Connects an authenticated connection to its user's inbox: attaches it to the core, carries out the actions of
+/// ``InboxFeed``, and detaches at the end. For every protocol with an inbox. Lives on the connection's loop.
 package final class InboxLink {
     /// Writes entries to the peer.
     package typealias Writer = ([InboxEntry]) -> Void
 
-    /// After a failed load the inbox is read again after this long.
+    /// The delay before a failed load is retried.
     static let retryDelay = TimeAmount.seconds(1)
 
     package let principal: Principal
@@ -21,13 +21,13 @@ package final class InboxLink {
     private let write: Writer
     private var feed: InboxFeed
     private var isClosed = false
-    /// The last entry that was really written.
+    /// The last entry that was written, not skipped.
     private var lastWrittenSeq: UInt64 = 0
-    /// The entry that is being written, or was written last, was left out.
+    /// Whether the present or last entry was left out.
     private var isLeftOut = false
 
     /// - Parameters:
-    ///   - window: entries that may be written and not acknowledged.
+    ///   - window: the number of entries that may be written and not acknowledged.
     ///   - write: called with entries in order; should hold the session `unowned` or `weak`.
     package init(
         principal: Principal,
@@ -49,18 +49,18 @@ package final class InboxLink {
         feed = InboxFeed(principal: principal, window: window)
     }
 
-    /// Attaches (which ends another connection of the same device) and starts to deliver behind `cursor`.
+    /// Attaches (which ends another connection of the same device) and begins delivery behind `cursor`.
     ///
     /// - Parameters:
-    ///   - cursor: what the device has already.
-    ///   - head: where the inbox stood at the login.
+    ///   - cursor: the last entry that the device has.
+    ///   - head: the inbox's head at the login.
     package func open(after cursor: UInt64, head: UInt64) {
         messenger.sessions.attach(attachment)
         // Always reads: what was committed between the login and the attachment is found by that.
         handle(.opened(after: cursor, head: head))
     }
 
-    /// Detaches; entries that come nevertheless are ignored.
+    /// Detaches; later entries are ignored.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -70,25 +70,25 @@ package final class InboxLink {
     /// From ``ConnectionEvents/inboxAdvanced(_:)``.
     package func advanced(_ entries: [InboxEntry]) { handle(.entriesCommitted(entries)) }
 
-    /// To be called from `write`: the peer cannot take this entry, which counts as taken once all before it are.
+    /// Called from `write`: the peer cannot take this entry, which counts as taken once all before it are.
     package func leftOut() { isLeftOut = true }
 
-    /// The peer has everything up to here.
+    /// The last seq that the peer has.
     package var acknowledgedSeq: UInt64 { feed.acknowledged }
 
     /// From ``ConnectionEvents/becameWritable()``.
     package func becameWritable() { handle(.writable) }
 
-    /// The peer has everything up to here.
+    /// The peer has everything up to this seq.
     package func acknowledged(upTo seq: UInt64) { handle(.acknowledged(upTo: seq)) }
 
-    /// A frame came from a peer that does not acknowledge: it has what was written out before.
+    /// A peer that never acknowledges sent a frame: it has everything written before.
     package func peerSpoke() { handle(.peerSpoke) }
 
-    /// What was written up to here was taken by the operating system.
+    /// The operating system has taken everything up to this seq.
     package func written(upTo seq: UInt64) { handle(.written(upTo: seq)) }
 
-    /// Everything up to here was handed to `write`.
+    /// The last seq that was passed to `write`.
     package var writtenSeq: UInt64 { feed.written }
 
     private func handle(_ event: InboxFeed.Event) {
@@ -117,7 +117,7 @@ package final class InboxLink {
         }
     }
 
-    /// Entries are never left out, so what the queue has no room for stays in the store.
+    /// Writes the entries that fit; entries are never dropped, so the others stay in the store.
     ///
     /// - Returns: the first entry that was not written; nil if all were.
     private func writeWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {

@@ -10,7 +10,7 @@ import NIOSSL
 package final class Listener: Sendable {
     /// The listener's name in the configuration.
     package let name: String
-    /// Where it listens, with the port that was found if none was asked for.
+    /// Its address, with the actual port if a free one was requested.
     package let address: SocketAddress?
     let acceptor: ConnectionAcceptor
     private let channel: any Channel
@@ -38,9 +38,9 @@ package final class Listener: Sendable {
     /// Open connections of this listener.
     package var openConnections: Int { acceptor.openConnections }
 
-    /// Starts to listen for a protocol with a gateway of its own.
+    /// Starts a listener with a gateway of its own.
     ///
-    /// - Parameter group: the event loops; the ones of `environment.loops`.
+    /// - Parameter group: the event loops of `environment.loops`.
     /// - Throws: IOError if the address cannot be bound, NIOSSL's errors for a bad certificate.
     package static func start<G: Gateway>(
         _ type: G.Type,
@@ -51,11 +51,11 @@ package final class Listener: Sendable {
         try await start(G(environment: environment), name: G.name, on: settings, environment: environment, group: group)
     }
 
-    /// Starts to listen for a gateway, which may have several listeners.
+    /// Starts a listener for a gateway, which may have several.
     ///
     /// - Parameters:
     ///   - name: the listener's name in the configuration.
-    ///   - group: the event loops; the ones of `environment.loops`.
+    ///   - group: the event loops of `environment.loops`.
     /// - Throws: IOError if the address cannot be bound, NIOSSL's errors for a bad certificate.
     package static func start(
         _ gateway: some Gateway,
@@ -91,9 +91,10 @@ package final class Listener: Sendable {
         )
     }
 
-    /// What all listening sockets have in common.
+    /// The common options of all listening sockets.
     ///
-    /// - Parameter accept: called for each connection, on its loop; it is closed without a word if that throws.
+    /// - Parameter accept: called for each connection, on its loop; if it throws, the connection is closed without
+    ///   sending anything.
     package static func bootstrap(
         _ group: any EventLoopGroup,
         accept: @escaping @Sendable (any Channel) throws -> Void
@@ -147,25 +148,25 @@ package final class Listener: Sendable {
     /// Whether connections begin with a TLS handshake.
     package var isEncrypted: Bool { tls != nil }
 
-    /// Reads the certificate again, for new connections, and the lists of revoked ones, whose connections end; does nothing
+    /// Reads the certificate again, for new connections, and the revocation lists, which end connections; does nothing
     /// without TLS.
     package func reloadCertificate() throws {
         try tls?.reload()
         acceptor.endRevoked()
     }
 
-    /// Whether a newer list of revoked certificates should be there by now.
+    /// Whether a newer revocation list is due.
     ///
     /// - Parameter now: in seconds since 1970.
     package func isRevocationOutdated(now: Int) -> Bool { tls?.isRevocationOutdated(now: now) ?? false }
 
-    /// Accepts no more; connections stay.
+    /// Stops accepting; connections stay.
     package func stopAccepting() async {
         try? await channel.close().get()
         if let unixSocketPath { UnixSocket.remove(unixSocketPath) }
     }
 
-    /// Says farewell on all connections and returns when they are closed: at the latest after `deadline`, when those
-    /// that did not close themselves are cut off.
+    /// Sends farewells on all connections and returns when they are closed, at the latest after `deadline`, when the
+    /// remaining ones are cut off.
     package func drain(within deadline: Duration) async { await acceptor.drain(within: deadline) }
 }

@@ -5,25 +5,25 @@ package import Logging
 import NIOCore
 import Synchronization
 
-/// What the connections of one listener share; the limits are resolved to what the handlers count in.
+/// The state that the connections of one listener share, with limits in the handlers' units.
 ///
 /// State: one `Mutex` around the number of open connections, taken once per open and once per close.
 package final class ListenerState: Sendable {
     package let name: String
     package let limits: ConnectionLimits
     private let maxFrameBytes: Int
-    /// After this long without a sign of life a connection is closed.
+    /// The time without a sign of life after which a connection is closed.
     package let idleTimeout: Duration
     package let logger: Logger
     package let metrics: GatewayMetrics
     let takesCertificateNames: Bool
-    /// Where clients' certificates may have been taken back; else nil.
+    /// The revocation lists for clients' certificates; nil if none are configured.
     let revocations: TLSContextBox?
-    /// Where the connections are counted that end their count themselves.
+    /// The counter of connections that end their own count.
     let counter: ConnectionCounter?
-    /// What strangers may have sent; nil: no limit.
+    /// The bytes that unauthenticated connections may send; nil: no limit.
     let loginBudget: LoginBudget?
-    /// What accounts and addresses may cause; nil: as much as their connections.
+    /// The request rates of accounts and addresses; nil: only connections have limits.
     let rates: SharedRates?
     let authenticationTicks: UInt32
     let idleTicks: UInt32
@@ -37,21 +37,21 @@ package final class ListenerState: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    /// After an error or a farewell the peer has this long to read it and to close.
+    /// The time that the peer has to read an error or farewell and close.
     package static let closeGrace = Duration.seconds(2)
-    /// Requests without an answer; beyond that a connection is not read from until there are fewer.
+    /// The number of unanswered requests above which a connection is not read from.
     package static let maxUnanswered = 1_024
-    /// What these may hold, in bytes: one more is read as long as it is less.
+    /// The bytes of unanswered requests above which a connection is not read from.
     package static let maxUnansweredBytes = 256 << 10
 
     /// - Parameters:
-    ///   - name: the gateway's.
+    ///   - name: the gateway's name.
     ///   - maxFrameBytes: the longest body of a frame.
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
-    ///   - revocations: knows the clients' certificates that were taken back; nil: none is.
-    ///   - counter: where its connections are counted.
-    ///   - loginBudget: what strangers may have sent, over all listeners; nil: no limit.
-    ///   - rates: what accounts and addresses may cause.
+    ///   - revocations: the revoked certificates of clients; nil: none.
+    ///   - counter: counts its connections.
+    ///   - loginBudget: the bytes that unauthenticated connections may send, over all listeners; nil: no limit.
+    ///   - rates: the request rates of accounts and addresses.
     package init(
         name: String,
         limits: ConnectionLimits,
@@ -90,7 +90,7 @@ package final class ListenerState: Sendable {
     /// Open connections of this listener.
     package var openCount: Int { openConnections.withLock { $0.count } }
 
-    /// No connection is taken any more.
+    /// Whether new connections are refused.
     var isDraining: Bool { openConnections.withLock { $0.isDraining } }
 
     func beginDraining() { openConnections.withLock { $0.isDraining = true } }

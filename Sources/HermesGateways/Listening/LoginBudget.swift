@@ -3,24 +3,24 @@
 
 import Synchronization
 
-/// How much all connections together may have sent before they are authenticated. Where it is too much, the connection
-/// that has sent most is closed, then the next, until it is not.
+/// Limits the bytes that all unauthenticated connections together may have sent. Above the limit the connection that
+/// has sent most is closed, then the next, until the total is below it.
 ///
-/// State: one `Mutex` around a heap; taken once a read of a connection that is not authenticated, and once when it is or
-/// has ended. Nothing is called under it.
+/// State: one `Mutex` around a heap; taken once per read of an unauthenticated connection, and once when it logs in or
+/// ends. Nothing is called under it.
 package final class LoginBudget: Sendable {
-    /// What one connection has sent. Its state belongs to the budget's lock.
+    /// The bytes that one connection has sent; guarded by the budget's lock.
     package final class Share: @unchecked Sendable {  // Guarded by the budget's lock, but for `end`.
         fileprivate var bytes = 0
         fileprivate var place: Int?
         fileprivate var isOver = false
-        /// Closes the connection; called on the thread of whoever sent too much.
+        /// Closes the connection; called on the thread of the connection that exceeded the limit.
         fileprivate let end: @Sendable () -> Void
 
         fileprivate init(end: @escaping @Sendable () -> Void) { self.end = end }
     }
 
-    /// Which share has most, found at once: a heap whose entries know their places.
+    /// A heap of shares that know their places, to find the largest at once.
     private struct Shares {
         var total = 0
         var heap: [Share] = []
@@ -79,10 +79,10 @@ package final class LoginBudget: Sendable {
     private let limit: Int
     private let shares = Mutex(Shares())
 
-    /// - Parameter limit: the most that all may have sent, in bytes.
+    /// - Parameter limit: the most bytes of all together.
     package init(limit: Int) { self.limit = limit }
 
-    /// What those have sent that are not authenticated now, in bytes.
+    /// The bytes of all unauthenticated connections.
     package var bytes: Int { shares.withLock { $0.total } }
 
     /// A connection has sent its first bytes.
@@ -90,7 +90,7 @@ package final class LoginBudget: Sendable {
     /// - Parameter end: closes it; called on any thread.
     package func share(end: @escaping @Sendable () -> Void) -> Share { Share(end: end) }
 
-    /// A connection has sent more.
+    /// A connection has sent further bytes.
     package func charge(_ bytes: Int, to share: Share) {
         let over: [Share] = shares.withLock { shares in
             guard !share.isOver else { return [] }
@@ -106,6 +106,6 @@ package final class LoginBudget: Sendable {
         for share in over { share.end() }
     }
 
-    /// The connection is authenticated, or has ended.
+    /// The connection has logged in or ended.
     package func release(_ share: Share) { shares.withLock { $0.remove(share) } }
 }

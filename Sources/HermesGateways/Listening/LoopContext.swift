@@ -5,22 +5,22 @@ import DequeModule
 package import HermesCore
 package import NIOCore
 
-/// What belongs to one event loop: the connections that live on it, what they share, and the way in from other threads.
+/// The state of one event loop: its connections, their shared objects, and the mailbox for other threads.
 ///
-/// State: confined to `eventLoop` (asserted), but for the mailbox.
+/// State: confined to `eventLoop` (asserted), except for the mailbox.
 package final class LoopContext: @unchecked Sendable {  // Confined to its event loop, see above.
     /// The granularity of deadlines.
     package static let tick = TimeAmount.milliseconds(500)
 
     package let eventLoop: any EventLoop
-    /// This loop's share of the topic plane.
+    /// This loop's shard of the topic plane.
     private let shard: () -> TopicShard
-    /// What other threads tell, handed over together.
+    /// Events of other threads, delivered in batches.
     private let mailbox: Mailbox<LoopEvent>
 
-    /// What all connections hold, and who pays if that is too much.
+    /// Frees memory if all connections together hold too much.
     let reclaimer: MemoryReclaimer
-    /// What the connections of this loop hold in memory, in bytes; and as much of it as the budget knows.
+    /// The memory of this loop's connections, and the part that was reported to the budget, in bytes.
     private var heldBytes = 0
     private var reportedBytes = 0
 
@@ -34,16 +34,16 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var buffers = BufferPool()
     private var open: [Connection] = []
     private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
-    /// Connections whose peers have closed, in the order of their ends.
+    /// Connections whose peers have closed, in that order.
     private var leaving = Deque<Connection>()
     private var isClosingScheduled = false
 
-    /// Connections that are closed in one go: thousands that end at once would else keep the others waiting for as
-    /// long as all of them take. Each costs some 20 µs, mostly the system's.
+    /// The number of connections closed at once: thousands of simultaneous ends would delay all others. Each costs some
+    /// 20 µs, mostly the system's.
     static let maxClosesAtOnce = 32
-    /// Silent connections that are ended in one turn of the wheel, for the same reason.
+    /// The number of silent connections ended in one turn of the wheel, for the same reason.
     static let maxEndsPerTurn = 1_024
-    /// What may go unreported until the next turn of the wheel, in bytes.
+    /// The bytes that may go unreported until the next turn of the wheel.
     static let memoryStep = 65_536
 
     init(eventLoop: any EventLoop, index: Int, reclaimer: MemoryReclaimer, shard: @escaping () -> TopicShard) {
@@ -60,10 +60,10 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         box.context = self
     }
 
-    /// Topics and rooms; to be called on the loop, once for a connection.
+    /// Topics and rooms; called on the loop, once per connection.
     package var topics: TopicShard { shard() }
 
-    /// A number that no other connection of the server has or had; never 0.
+    /// Returns a number that no other connection of the server ever has; never 0.
     package func nextConnectionNumber() -> UInt64 {
         connectionNumber &+= 1
         return connectionNumber << 10 | UInt64(index & 0x3FF)
@@ -77,7 +77,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     // MARK: From other threads
 
-    /// Hands something over to the loop; what comes close together costs one hop. Safe to call from anywhere.
+    /// Posts an event to the loop; posts close together cost one hop. Callable on any thread.
     package func post(_ event: LoopEvent) { mailbox.post(event) }
 
     private func receive(_ events: [LoopEvent]) {
@@ -87,7 +87,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     // MARK: Flushing
 
-    /// The connection wrote something: it is flushed with all others at the end of this tick.
+    /// Marks a connection with output, to be flushed at the end of this tick.
     func markDirty(_ connection: Connection) {
         eventLoop.assertInEventLoop()
         dirty.append(connection)
@@ -106,21 +106,21 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         if dirty.isEmpty { swap(&flushing, &dirty) }
     }
 
-    /// An empty buffer, used before if there is one.
+    /// Returns an empty buffer, a reused one if possible.
     func takeBuffer() -> ByteBuffer { buffers.take() }
 
-    /// Gives a buffer back that was written out.
+    /// Returns a written buffer to the pool.
     func giveBack(_ buffer: ByteBuffer) { buffers.giveBack(buffer) }
 
     // MARK: Deadlines
 
-    /// The moment, in ticks since the loop's start.
+    /// The time in ticks since the loop's start.
     var now: UInt32 { UInt32(clamping: (eventLoop.now - startedAt).nanoseconds / Self.tick.nanoseconds) }
 
-    /// The last tick of the wheel: a moment that costs nothing to ask for.
+    /// The last tick of the wheel: a time that costs nothing to read.
     var coarseNow: UInt32 { wheel.tick }
 
-    /// How many ticks cover a duration, rounded up, and one more since the present one has begun.
+    /// The number of ticks that cover a duration, rounded up, plus one for the present tick.
     static func ticks(_ duration: Duration) -> UInt32 {
         let exact = duration / .nanoseconds(tick.nanoseconds)
         return UInt32(min(max(exact, 0), Double(UInt32.max / 4)).rounded(.up)) + 1
@@ -156,7 +156,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     // MARK: Memory
 
-    /// A connection holds more or less than it did.
+    /// A connection's memory changed.
     func heldChanged(by bytes: Int) {
         heldBytes &+= bytes
         if abs(heldBytes &- reportedBytes) >= Self.memoryStep { reportMemory() }
@@ -168,7 +168,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         if reclaimer.budget.change(by: change) { reclaimer.begin() }
     }
 
-    /// The connections that hold something worth giving back.
+    /// The connections with memory worth freeing.
     func holdings() -> [MemoryHolding] {
         open.compactMap { $0.heldBytes >= MemoryHolding.minBytes ? MemoryHolding($0) : nil }
     }
@@ -195,7 +195,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         if open.isEmpty { reportMemory() }
     }
 
-    /// A connection's peer has closed: it is closed with the others that wait, some at a time.
+    /// A connection's peer has closed: it is closed in turn with others, a few at a time.
     func peerClosed(_ connection: Connection) {
         eventLoop.assertInEventLoop()
         leaving.append(connection)
@@ -214,21 +214,21 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Open connections of one listener.
     func connections(of listener: ListenerState) -> [Connection] { open.filter { $0.listener === listener } }
 
-    /// Tells all connections that other rules for topics are in force.
+    /// Tells all connections that the topic rules were replaced.
     func accessChanged() {
         for connection in open { connection.events?.accessChanged() }
     }
 
     /// Removes an account's connections on this loop from a room.
     ///
-    /// - Returns: how many were in it.
+    /// - Returns: the number of removed connections.
     func remove(_ account: Account, from room: RoomName) -> Int {
         // A copy: who is removed may be closed at once.
         let connections = open
         return connections.count { $0.events?.removed(account, from: room) ?? false }
     }
 
-    /// Counts for one listener on this loop.
+    /// The counts of one listener on this loop.
     func tally(for listener: ListenerState) -> ConnectionTally {
         if let tally = tallies[ObjectIdentifier(listener)] { return tally }
         let tally = ConnectionTally(listener.metrics)
@@ -247,11 +247,11 @@ package struct LoopContexts: Sendable {
     package let all: [LoopContext]
     /// Publish and subscribe over all loops.
     package let topicPlane: TopicPlane
-    /// What waits in memory for the connections of all loops.
+    /// The memory that waits for the connections of all loops.
     package let memory: MemoryBudget
     private let byLoop: [ObjectIdentifier: LoopContext]
 
-    /// - Parameter memory: what their connections may hold together.
+    /// - Parameter memory: the budget of all their connections.
     package init(_ group: any EventLoopGroup, memory: MemoryBudget = MemoryBudget()) {
         let eventLoops = Array(group.makeIterator())
         let plane = TopicPlane(
@@ -271,7 +271,7 @@ package struct LoopContexts: Sendable {
 
     /// Removes an account's connections from a room, and ends their subscriptions to it.
     ///
-    /// - Returns: how many were in it.
+    /// - Returns: the number of removed connections.
     package func remove(_ account: Account, from room: RoomName) async -> Int {
         var sum = 0
         for loop in all {

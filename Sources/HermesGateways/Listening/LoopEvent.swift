@@ -3,17 +3,17 @@
 
 package import HermesCore
 
-/// What other threads tell a connection through its loop's mailbox. A connection that is closed meanwhile ignores it.
+/// An event of another thread for a connection, through its loop's mailbox. A closed connection ignores it.
 package enum LoopEvent: Sendable {
     case inboxAdvanced(Connection, [InboxEntry])
     case ephemeral(Connection, EphemeralEvent)
     case ended(Connection, SessionEnd)
     /// With the bytes that the request held meanwhile.
     case sent(Connection, correlation: UInt64, Result<SendReceipt, HermesError>, bytes: Int)
-    /// Anything rarer.
+    /// Other, rarer work.
     case run(@Sendable () -> Void)
 
-    /// On the loop.
+    /// Delivers the event, on the loop.
     func deliver() {
         switch self {
         case .inboxAdvanced(let connection, let entries): connection.events?.inboxAdvanced(entries)

@@ -5,18 +5,18 @@ import DequeModule
 package import HermesCore
 package import NIOCore
 
-/// Frames that wait for a peer that does not read, in order, up to a number of bytes. Where there are too many the
-/// oldest of the least important go first; ``Publication/DropClass/control`` never does.
+/// Frames that wait for a peer that does not read, in order, up to a number of bytes. When it is full, the oldest of
+/// the least important are dropped first; ``Publication/DropClass/control`` never is.
 package struct OutboundQueue {
-    /// What became of a frame.
+    /// The outcome for a frame.
     package enum Outcome: Equatable {
-        /// It waits.
+        /// Queued.
         case queued
-        /// It waits in the place of older frames: how many of each class were dropped.
+        /// Queued in place of older frames; the number dropped of each class.
         case queuedDropping(Dropped)
-        /// Nothing less important is there to make room, and it was dropped itself.
+        /// Dropped: no less important frame could make room.
         case refused
-        /// The same for a frame that must not be dropped: the connection has to end.
+        /// The same for a frame that must not be dropped: the connection must end.
         case overflow
     }
 
@@ -41,14 +41,14 @@ package struct OutboundQueue {
     private struct Waiting {
         let number: UInt64
         let bytes: ByteBuffer
-        /// How many frames the bytes are.
+        /// The number of frames in the bytes.
         let frameCount: Int
     }
 
-    /// One for each class, the least important first; none at all while nothing waits.
+    /// One lane for each class, the least important first; empty while nothing waits.
     private var lanes: [Deque<Waiting>] = []
     private var nextNumber: UInt64 = 0
-    /// The frames' bytes in all.
+    /// The bytes of all frames.
     package private(set) var bytes = 0
     package private(set) var count = 0
 
@@ -56,13 +56,13 @@ package struct OutboundQueue {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// Appends a frame, and makes room for it by dropping what is older and not more important.
+    /// Appends a frame, dropping older frames that are not more important if needed.
     ///
     /// - Parameters:
-    ///   - frame: the frame, or several side by side that wait, and are dropped, together.
-    ///   - frameCount: how many they are.
-    ///   - limit: the most that may wait, in bytes; a frame that must not be dropped may exceed it as long as less than
-    ///     half of it is taken.
+    ///   - frame: the frame, or several adjacent ones that wait and are dropped together.
+    ///   - frameCount: their number.
+    ///   - limit: the most waiting bytes; a frame that must not be dropped may exceed it while less than half of it is
+    ///     used.
     package mutating func append(
         _ frame: ByteBuffer,
         _ kind: Publication.DropClass,
@@ -99,10 +99,10 @@ package struct OutboundQueue {
         return nil
     }
 
-    /// A frame costs memory beside its bytes, and most of all where it has few.
+    /// The most waiting frames, because a frame costs memory beside its bytes.
     private static func maxCount(_ limit: Int) -> Int { max(16, limit / 64) }
 
-    /// Takes the oldest frame, or those that were appended with it.
+    /// Removes the oldest frame, or those that were appended with it.
     package mutating func popFirst() -> (bytes: ByteBuffer, frameCount: Int)? {
         var oldest: (lane: Int, number: UInt64)?
         for lane in lanes.indices {
@@ -117,7 +117,7 @@ package struct OutboundQueue {
         return (waiting.bytes, waiting.frameCount)
     }
 
-    /// Forgets all that may be left out.
+    /// Drops all frames that may be dropped.
     package mutating func dropWhatMayGo() -> Dropped {
         var dropped = Dropped()
         guard !isEmpty else { return dropped }

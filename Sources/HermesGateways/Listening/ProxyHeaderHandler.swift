@@ -5,9 +5,9 @@ import HermesWire
 package import Logging
 package import NIOCore
 
-/// Waits for the header of the proxy before the server, then makes way for everything else, TLS included.
+/// Waits for the PROXY header, then makes way for the other handlers, TLS included.
 ///
-/// State: confined to the channel's event loop. A connection without a good header is closed without a word.
+/// State: confined to the channel's event loop. A connection without a valid header is closed without sending anything.
 package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     package typealias InboundIn = ByteBuffer
     package typealias InboundOut = ByteBuffer
@@ -20,8 +20,8 @@ package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelH
     private var isDone = false
 
     /// - Parameters:
-    ///   - patience: how long the header may take.
-    ///   - serve: adds the handlers of the connection, told whose it is; nil: the channel's own peer's.
+    ///   - patience: the time limit for the header.
+    ///   - serve: adds the connection's handlers, with the client's address; nil: the channel's own peer.
     package init(patience: Duration, logger: Logger, serve: @escaping (any Channel, SocketAddress?) throws -> Void) {
         self.patience = patience
         self.logger = logger

@@ -1,41 +1,42 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What requests cost, in every protocol: the one place that says so.
+/// The cost of requests in every protocol, defined only here.
 ///
-/// A unit is about 10 µs of a processor: a request without anything special. ``ConnectionLimits/requestsPerSecond`` and the
-/// limits of accounts and addresses are units per second. Each frame costs 1; what it causes beside that is charged once it
-/// is known. QoS 0 and 1 publications of MQTT cost nothing here: subscribers' pace and acknowledgements slow publishers
-/// down. The table of docs/security.md says the same.
+/// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
+/// limits of accounts and addresses are in units per second. Each frame costs 1; its further cost is charged once it is
+/// known. QoS 0 and 1 publications of MQTT cost nothing here: the subscribers' pace and acknowledgements slow
+/// publishers down. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
-    /// Contents of so many bytes.
+    /// Contents of this number of bytes.
     case bytes(Int)
-    /// Topic filters that are subscribed or unsubscribed; those of kept sessions are stored as well.
+    /// Topic filters subscribed or unsubscribed; those of kept sessions are also stored.
     case filters(Int, isKept: Bool)
-    /// Retained publications that are looked at for new subscriptions.
+    /// Retained publications examined for new subscriptions.
     case records(Int)
-    /// Inboxes that get an entry, beside the sender's and the first receiver's.
+    /// Inboxes that get an entry, beyond the sender's and the first recipient's.
     case recipients(Int)
-    /// Users who are told of something that matters only now.
+    /// Users that get an ephemeral event.
     case listeners(Int)
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
-    /// A page that is read, with so many entries.
+    /// A page read, with this number of entries.
     case page(entries: Int)
-    /// Accounts whose presence is asked for or watched.
+    /// Accounts whose presence is read or watched.
     case watched(Int)
-    /// A read or change of one thing in the store.
+    /// A read or change of one item in the store.
     case lookup
-    /// A group that is created or changed.
+    /// A group created or changed.
     case group
     /// A login by token, or of an anonymous MQTT client.
     case login
-    /// A password is checked or set: 16 MiB for some 50 ms.
+    /// A password checked or set: 16 MiB for some 50 ms.
     case password
 
-    /// Whether the connection pays; else its account and address do alone, since a connection has one login at a time.
+    /// Whether the connection pays; otherwise only its account and address do, because a connection has one login at a
+    /// time.
     var isOfConnection: Bool {
         switch self {
         case .login, .password: false

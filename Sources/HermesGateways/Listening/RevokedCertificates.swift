@@ -7,23 +7,23 @@ import Foundation
 package import HermesWire
 package import NIOSSL
 
-/// The certificates that their issuers have taken back, by a file of revocation lists.
+/// The certificates that their issuers have revoked, from a file of revocation lists.
 ///
-/// A list counts only if one of the authorities in use has signed it. Certificates whose issuer has no list in the file are
-/// good.
+/// A list counts only if one of the configured authorities has signed it. Certificates whose issuer has no list in the
+/// file are valid.
 package struct RevokedCertificates: Sendable {
-    /// Why a file cannot be used.
+    /// The reason why a file is unusable.
     package struct Unusable: Error, CustomStringConvertible {
         package let description: String
     }
 
     private var serials: [[UInt8]: Set<[UInt8]>] = [:]
-    /// When the first of the lists is out of date, in seconds since 1970.
+    /// When the first list becomes outdated, in seconds since 1970.
     private(set) var nextUpdate: Int?
 
     /// - Parameters:
-    ///   - path: a file with lists in PEM.
-    ///   - authorities: those who may sign them.
+    ///   - path: a PEM file with lists.
+    ///   - authorities: the authorities that may sign them.
     package init(path: String, authorities: [NIOSSLCertificate]) throws {
         let lists = try Self.lists(String(contentsOfFile: path, encoding: .utf8), path)
         for list in lists {
@@ -35,7 +35,7 @@ package struct RevokedCertificates: Sendable {
         }
     }
 
-    /// Whether a certificate is taken back.
+    /// Whether a certificate is revoked.
     package func contains(_ certificate: CertificateNames) -> Bool {
         serials[certificate.issuer]?.contains(certificate.serial) ?? false
     }

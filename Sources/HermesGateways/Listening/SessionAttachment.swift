@@ -3,10 +3,10 @@
 
 package import HermesCore
 
-/// The core's hold on an authenticated connection, for every protocol that has an inbox.
+/// The core's attachment for an authenticated connection, for every protocol with an inbox.
 package final class SessionAttachment: Attachment {
     package let principal: Principal
-    /// Where the device can be reached directly, for those who set up peer-to-peer links.
+    /// The device's direct addresses, for peer-to-peer links.
     package let directAddress: DirectAddress?
     private let connection: Connection
 
@@ -31,10 +31,10 @@ package final class SessionAttachment: Attachment {
 
 /// The addresses of a device.
 package struct DirectAddress: Sendable, Hashable {
-    /// As the device knows itself.
+    /// The host that the device reported.
     package var localHost = ""
     package var localPort: UInt16 = 0
-    /// As the server sees it.
+    /// The host that the server observed.
     package var observedHost = ""
     package var observedPort: UInt16 = 0
 

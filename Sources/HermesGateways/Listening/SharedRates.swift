@@ -4,10 +4,10 @@
 package import HermesCore
 import Synchronization
 
-/// What all connections of one account, or of one address, may cause together (``RequestCost``).
+/// The shared request rate of all connections of one account or address (``RequestCost``).
 ///
-/// Connections settle in steps, so that a lock is taken once for many requests; who settles while nothing is left waits
-/// for as long as it takes to come back. So a connection that asks for little waits seldom, whoever shares its address.
+/// Connections settle in steps, so that one lock covers many requests. A connection that settles when nothing is left
+/// waits until the budget has refilled. So a connection that asks for little seldom waits, whoever shares its address.
 ///
 /// State: a `Mutex` around a table, bounded by ``maxEntries``.
 package final class SharedRates: Sendable {
@@ -17,7 +17,7 @@ package final class SharedRates: Sendable {
     }
 
     static let maxEntries = 65_536
-    /// How many seconds' worth may be owed.
+    /// The most seconds' worth that may be owed.
     static let maxDebt = 60
 
     private let perAccount: Int
@@ -32,7 +32,7 @@ package final class SharedRates: Sendable {
         self.perAddress = max(1, perAddress)
     }
 
-    /// How many budgets are remembered.
+    /// The number of remembered budgets.
     var count: Int { buckets.withLock { $0.count } }
 
     private func rate(of payer: Payer) -> Int {
@@ -42,10 +42,10 @@ package final class SharedRates: Sendable {
         }
     }
 
-    /// Takes units off a payer's budget.
+    /// Charges units to a payer's budget.
     ///
     /// - Parameter now: of a clock that never goes back.
-    /// - Returns: how long the connection that caused them has to wait; zero while there is something left.
+    /// - Returns: how long the connection must wait; zero while something is left.
     package func charge(_ units: Int, to payer: Payer, now: Duration) -> Duration {
         let rate = rate(of: payer)
         return buckets.withLock { buckets in
@@ -63,7 +63,7 @@ package final class SharedRates: Sendable {
         }
     }
 
-    /// Forgets the budgets that are whole again; if that is not enough, those above half, then all.
+    /// Forgets full budgets; if that is not enough, those above half, then all.
     private func makeRoom(in buckets: inout [Payer: TokenBucket], now: Duration) {
         for part in [0.99, 0.5, -.infinity] where buckets.count >= Self.maxEntries {
             buckets = buckets.filter { payer, bucket in

@@ -6,8 +6,8 @@ import NIOCore
 package import NIOSSL
 import Synchronization
 
-/// The TLS context of a listener, and which certificates of clients were taken back; both replaced when they are reloaded.
-/// Connections keep the context they began with.
+/// The TLS context of a listener and its revocation lists; both are replaced when they are reloaded. Connections keep
+/// their first context.
 ///
 /// State: one `Mutex`, taken once per accept.
 package final class TLSContextBox: Sendable {
@@ -21,7 +21,7 @@ package final class TLSContextBox: Sendable {
 
     /// Reads certificate and key.
     ///
-    /// - Throws: NIOSSL's errors if the files cannot be read or do not belong together.
+    /// - Throws: NIOSSL's errors if the files cannot be read or do not match.
     package init(_ settings: TLSSettings) throws {
         self.settings = settings
         loaded = Mutex(try Self.load(settings))
@@ -33,21 +33,21 @@ package final class TLSContextBox: Sendable {
         loaded.withLock { $0 = fresh }
     }
 
-    /// What new connections use.
+    /// The context for new connections.
     package func current() -> NIOSSLContext { loaded.withLock { $0.context } }
 
-    /// Whether a client's certificate may have been taken back.
+    /// Whether revocation lists are configured.
     var hasRevocations: Bool { settings.revocationListPath != nil }
 
-    /// Whether each client shows a certificate.
+    /// Whether each client must present a certificate.
     var requiresCertificates: Bool { settings.clientCertificates == .required }
 
-    /// Whether a client's certificate was taken back.
+    /// Whether a client's certificate is revoked.
     func isRevoked(_ certificate: CertificateNames) -> Bool {
         loaded.withLock { $0.revoked }?.contains(certificate) ?? false
     }
 
-    /// When a newer list of certificates should have been there, if that is over; in seconds since 1970.
+    /// Whether a newer revocation list is overdue; `now` is in seconds since 1970.
     package func isRevocationOutdated(now: Int) -> Bool {
         loaded.withLock { $0.revoked?.nextUpdate }.map { $0 < now } ?? false
     }

@@ -5,13 +5,13 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// A listening socket in the file system, for this user and group alone.
+/// A listening socket in the file system, for this user and group only.
 enum UnixSocket {
     private static let mode = 0o660
 
-    /// Binds the socket. One that was left behind is removed, one that is in use is not.
+    /// Binds the socket. Removes an abandoned one, but not one in use.
     ///
-    /// - Throws: IOError with EADDRINUSE if somebody listens there, NIO's error if the path is no socket.
+    /// - Throws: IOError with EADDRINUSE if another process listens there, NIO's error if the path is not a socket.
     static func bind(_ bootstrap: ServerBootstrap, path: String, group: any EventLoopGroup) async throws -> any Channel
     {
         if let living = try? await ClientBootstrap(group: group).connect(unixDomainSocketPath: path).get() {
@@ -28,6 +28,6 @@ enum UnixSocket {
         return channel
     }
 
-    /// Missing already if somebody tidied up; then there is nothing to do.
+    /// Removes the socket; it may be missing already.
     static func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
 }

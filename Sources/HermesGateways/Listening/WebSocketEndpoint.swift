@@ -3,13 +3,13 @@
 
 package import NIOCore
 
-/// A protocol that is served over WebSocket on the HTTP port.
+/// A protocol served over WebSocket on the HTTP port.
 package struct WebSocketEndpoint: Sendable {
     /// The protocol's name.
     package let name: String
-    /// Where it is served: `/mqtt`.
+    /// Its path: `/mqtt`.
     package let path: String
-    /// What clients must ask for.
+    /// The subprotocol that clients must request.
     package let subprotocol: String
     package let acceptor: ConnectionAcceptor
     private let messageBytes: @Sendable (ByteBuffer) -> Int
@@ -24,12 +24,12 @@ package struct WebSocketEndpoint: Sendable {
         messageBytes = G.webSocketMessageBytes
     }
 
-    /// Takes over a channel whose handshake is done. To be called on the channel's loop.
+    /// Takes over a channel after its handshake. Called on the channel's loop.
     ///
     /// - Parameters:
-    ///   - place: where it is counted, until whoever accepted it gives that back.
-    ///   - peer: who is behind the channel, where that is not its remote address.
-    /// - Throws: if there are enough connections; the caller closes the channel.
+    ///   - place: its place in the count, until the acceptor gives it back.
+    ///   - peer: the client's address, if it is not the remote address.
+    /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(_ channel: any Channel, counted place: HTTPPlace, for peer: SocketAddress?) throws {
         let options = channel.syncOptions
         // A channel that has no such option is one of a test.

@@ -4,10 +4,10 @@
 import HermesWire
 package import NIOCore
 
-/// Stands before ``ConnectionHandler`` where a protocol comes over WebSocket: bytes in binary messages become bytes, and
-/// back. Answers pings, and says goodbye with a close frame.
+/// Translates between binary WebSocket messages and bytes for ``ConnectionHandler``. Answers pings, and ends with a
+/// close frame.
 ///
-/// State: confined to the channel's event loop. It keeps nothing of a message, whatever its length.
+/// State: confined to the channel's event loop. It buffers no message, whatever its length.
 package final class WebSocketHandler: ChannelDuplexHandler {
     package typealias InboundIn = ByteBuffer
     package typealias InboundOut = ByteBuffer
@@ -15,13 +15,13 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     package typealias OutboundOut = ByteBuffer
 
     private var input = WebSocketInput()
-    /// The beginning of a header or of a control frame; else empty.
+    /// An incomplete header or control frame; otherwise empty.
     private var unread = ByteBuffer()
     private var hasSaidGoodbye = false
-    /// What comes is ignored: the peer said goodbye, or what it sent is no WebSocket.
+    /// Whether input is ignored: the peer sent a close frame, or broke the WebSocket protocol.
     private var isOver = false
 
-    /// How many of the bytes that are written go into one message.
+    /// The number of written bytes that go into one message.
     private let messageBytes: @Sendable (ByteBuffer) -> Int
 
     package init(messageBytes: @escaping @Sendable (ByteBuffer) -> Int = \.readableBytes) {
@@ -76,7 +76,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    /// Says goodbye, and closes once that is written.
+    /// Sends a close frame, and closes once it is written.
     private func end(_ context: ChannelHandlerContext, _ code: UInt16) {
         isOver = true
         unread = ByteBuffer()
@@ -115,7 +115,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         context.write(data, promise: promise)
     }
 
-    /// Several messages in one write; copied, since they are short where many are written together.
+    /// Writes several messages in one buffer; copied, because many messages written together are short.
     private func messages(of payload: inout ByteBuffer, _ context: ChannelHandlerContext) -> ByteBuffer {
         var out = context.channel.allocator.buffer(capacity: payload.readableBytes * 2)
         while payload.readableBytes > 0 {

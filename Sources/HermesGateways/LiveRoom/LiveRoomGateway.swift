@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// Live-stream chat rooms: who is connected gets what is said, nothing is stored.
+/// Live-stream chat rooms: everybody in the room gets each text, and nothing is stored.
 package struct LiveRoomGateway: Gateway {
     package static let name = "liveroom"
     package static let defaultPort = 9898
@@ -17,7 +17,7 @@ package struct LiveRoomGateway: Gateway {
         rules = LiveRoomRules(environment.settings.room)
     }
 
-    /// Only heartbeats count as life here, so this is the silence after which a viewer is removed.
+    /// The silence after which a viewer is removed; only heartbeats count as life here.
     package var idleTimeout: Duration { environment.settings.room.silence }
     package var maxFrameBytes: Int { environment.settings.room.maxBodyBytes }
 

@@ -3,7 +3,7 @@
 
 import Metrics
 
-/// Counts frames that came from viewers and were not forwarded, by reason.
+/// Counts viewers' frames that were not forwarded, by reason.
 struct LiveRoomMetrics: Sendable {
     private static func counter(_ reason: String) -> Counter {
         Counter(label: "hermes_liveroom_frames_ignored_total", dimensions: [("reason", reason)])

@@ -3,15 +3,15 @@
 
 package import HermesCore
 
-/// What a LiveRoom listener allows; plain values, so that the state machine stays free of configuration.
+/// The rules of a LiveRoom listener; plain values, so that the state machine needs no configuration.
 package struct LiveRoomRules: Sendable, Hashable {
-    /// The room a connection belongs to from the moment it is accepted.
+    /// The room of a new connection.
     package var room: RoomName
     /// Whether the application's own types (16 to 65,535) are forwarded.
     package var forwardsApplicationTypes: Bool
-    /// Whether a viewer is in no room until it has entered with an access token.
+    /// Whether a viewer is in no room until it enters with an access token.
     package var requiresAccount: Bool
-    /// The longest join body that is kept in order to announce the leave of a viewer that is lost, in bytes.
+    /// The longest join body that is kept for announcing the leave of a lost viewer, in bytes.
     package var maxKeptJoinBytes: Int
 
     package init(

@@ -8,14 +8,14 @@ import NIOCore
 extension LiveRoomSession {
     // MARK: Coming
 
-    /// The connection was accepted: it belongs to its listener's room from now on, unless that wants an account.
+    /// The connection was accepted: it enters its listener's room, unless that requires an account.
     package mutating func accepted() -> Action {
         guard state == .outside, !rules.requiresAccount else { return .ignore(.outside) }
         state = .inside
         return .enter(room)
     }
 
-    /// The token of an entry was found good.
+    /// The token of an entry is valid.
     package mutating func entryAccepted(_ principal: Principal) -> Action {
         guard case .entering(let target, let wasInside) = state else { return .ignore(.ended) }
         self.principal = principal
@@ -30,7 +30,7 @@ extension LiveRoomSession {
 
     // MARK: Frames
 
-    /// A whole frame was received.
+    /// A complete frame arrived.
     package mutating func frameReceived(_ frame: LiveRoomFrame) -> Action {
         switch state {
         case .ended: .ignore(.ended)
@@ -93,19 +93,19 @@ extension LiveRoomSession {
         }
     }
 
-    /// The join that was just received was not passed on.
+    /// The last join was not forwarded.
     mutating func joinRefused() { joinBody = nil }
 
     // MARK: Going
 
-    /// The server wants the viewer gone.
+    /// The server removes the viewer.
     package mutating func removalDecided(_ kick: LiveRoomKick) -> Action {
         guard state != .ended else { return .ignore(.ended) }
         return .kick(kick, end())
     }
 
-    /// The viewer is lost: silent for too long, not reading, not speaking LiveRoom, or disconnected. Nothing can be
-    /// said to it.
+    /// The viewer is lost: silent for too long, not reading, breaking the protocol, or disconnected. Nothing can be
+    /// sent to it.
     package mutating func viewerLost() -> Action {
         guard state != .ended else { return .ignore(.ended) }
         return .leave(end())
@@ -139,7 +139,7 @@ extension LiveRoomSession {
         return wasInside ? LiveRoomDeparture(room: room, announcement: joinBody) : nil
     }
 
-    /// A copy, so that the session does not keep the connection's whole read buffer alive.
+    /// Copies the join, so that the session does not keep the whole read buffer alive.
     private mutating func keepJoin(_ body: ByteBuffer) {
         guard body.readableBytes <= rules.maxKeptJoinBytes else {
             joinBody = nil
@@ -150,7 +150,7 @@ extension LiveRoomSession {
 }
 
 extension LiveRoomFrame {
-    /// Whether the body is what the type says.
+    /// Whether the body fits its type.
     var hasGoodBody: Bool {
         do {
             try validateBody()

@@ -4,46 +4,44 @@
 package import HermesCore
 package import NIOCore
 
-/// One viewer's session: which room it is in, whether it lives, whose account it is bound to.
+/// One viewer's session: its room, its liveness, and its account.
 ///
-/// Pure: `LiveRoomSession+StateMachine.swift` takes events and returns what is to be done. Owner: the connection's
-/// event loop.
+/// Pure: `LiveRoomSession+StateMachine.swift` takes events and returns actions. Owner: the connection's event loop.
 package struct LiveRoomSession: Sendable {
-    /// Where a session stands.
+    /// The state of a session.
     package enum State: Hashable, Sendable {
-        /// Connected, but in no room: the listener wants an account and none is bound yet.
+        /// Connected, but in no room: the listener requires an account and there is none yet.
         case outside
-        /// In the room; what it sends is forwarded.
+        /// In the room; its frames are forwarded.
         case inside
-        /// An access token is being checked; nothing is read meanwhile. `wasInside`: the session keeps its place in
-        /// the room.
+        /// An access token is being checked; nothing is read meanwhile. `wasInside`: the session keeps its place in the
+        /// room.
         case entering(RoomName, wasInside: Bool)
-        /// Removed; nothing that comes counts any more.
+        /// Removed; input is ignored.
         case ended
     }
 
-    /// What is to be done after an event.
+    /// The action for an event.
     package enum Action: Hashable, Sendable {
-        /// Nothing; for the counters, why.
+        /// Nothing; with the reason, for the counters.
         case ignore(Ignored)
         /// The viewer gave a sign of life.
         case live
-        /// Begin to receive what is said in the room.
+        /// Subscribe to the room.
         case enter(RoomName)
-        /// Forward the frame that was just received, byte for byte, to everyone in the room, this viewer included.
+        /// Forward the received frame, byte for byte, to everyone in the room, this viewer included.
         case publish
-        /// Read no more and find out whom the token belongs to; then report `entryAccepted` or `entryRefused` and read
-        /// on.
+        /// Pause reading and check the token; then report `entryAccepted` or `entryRefused` and read on.
         case checkToken(LiveRoomEntry)
-        /// Go to another room: announce the leave in the one, then begin to receive the other.
+        /// Change rooms: announce the leave in the old one, then subscribe to the new one.
         case move(LiveRoomDeparture?, to: RoomName)
-        /// Stop receiving, tell the others, close.
+        /// Unsubscribe, tell the others, close.
         case leave(LiveRoomDeparture?)
-        /// The same, but tell this viewer why before closing.
+        /// The same, but tell this viewer the reason before closing.
         case kick(LiveRoomKick, LiveRoomDeparture?)
     }
 
-    /// Why nothing was done.
+    /// The reason why there is no action.
     package enum Ignored: Hashable, Sendable {
         /// The session has ended, or never began.
         case ended
@@ -55,24 +53,24 @@ package struct LiveRoomSession: Sendable {
         case badBody
         /// A type that only the server sends (4, 5).
         case serverType
-        /// A type without a meaning (6, 7, 10 to 15).
+        /// An undefined type (6, 7, 10 to 15).
         case unknownType
         /// The application's own type, which this listener does not forward.
         case applicationType
-        /// The rules for topics do not let this viewer say anything in the room.
+        /// The topic rules do not let this viewer talk in the room.
         case forbidden
     }
 
     package let rules: LiveRoomRules
     package internal(set) var state: State
-    /// The room that the session is in, or will be once it has an account.
+    /// The session's room, or the one it enters once it has an account.
     package internal(set) var room: RoomName
-    /// Whom the session is bound to; nil while it is anonymous.
+    /// The session's account; nil while it is anonymous.
     package internal(set) var principal: Principal?
-    /// The body of the session's join, for the leave of a viewer that is lost; nil if it did not join.
+    /// The body of the session's join, for the leave of a lost viewer; nil if it did not join.
     var joinBody: ByteBuffer?
 
-    /// Creates the session of a connection that was just accepted; `accepted()` is the first event.
+    /// Creates the session of a new connection; `accepted()` is the first event.
     package init(rules: LiveRoomRules) {
         self.rules = rules
         self.state = .outside
@@ -80,7 +78,7 @@ package struct LiveRoomSession: Sendable {
     }
 }
 
-/// What an enter frame asks for.
+/// The request of an enter frame.
 package struct LiveRoomEntry: Hashable, Sendable {
     package let room: RoomName
     package let token: String
@@ -93,10 +91,10 @@ package struct LiveRoomEntry: Hashable, Sendable {
     }
 }
 
-/// The leave of a room: what the others are sent, as the viewer's own frame of type 1.
+/// The leave that the others see, as the viewer's own frame of type 1.
 package struct LiveRoomDeparture: Hashable, Sendable {
     package let room: RoomName
-    /// A UserInfo; nil if the viewer never joined, so that the others have nobody to take off their list.
+    /// A UserInfo; nil if the viewer never joined, so that the others have nothing to remove.
     package let announcement: ByteBuffer?
 
     package init(room: RoomName, announcement: ByteBuffer?) {
@@ -104,13 +102,13 @@ package struct LiveRoomDeparture: Hashable, Sendable {
         self.announcement = announcement
     }
 
-    /// The same, silent where the viewer may not say anything.
+    /// The same, silent if the viewer may not talk.
     func said(if isAllowed: Bool) -> LiveRoomDeparture {
         isAllowed ? self : LiveRoomDeparture(room: room, announcement: nil)
     }
 }
 
-/// Why the server removes a viewer, as it is told to it (type 5).
+/// The reason why the server removes a viewer, sent to it (type 5).
 package struct LiveRoomKick: Hashable, Sendable {
     package let code: HermesError.Code
     package let reason: String

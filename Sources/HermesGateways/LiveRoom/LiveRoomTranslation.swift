@@ -5,22 +5,22 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// LiveRoom's frames in the core's words, and back.
+/// Translates between LiveRoom's frames and the core.
 enum LiveRoomTranslation {
-    /// The longest access token that is looked at, in bytes; real ones have 43.
+    /// The longest access token that is examined, in bytes; real ones have 43.
     static let maxTokenBytes = 256
 
-    /// What an enter frame asks for.
+    /// The result of reading an enter frame.
     enum Entry: Hashable {
         case withToken(LiveRoomEntry)
         case anonymous(RoomName)
         case refused(LiveRoomKick)
     }
 
-    /// Reads the body of an enter frame.
+    /// Parses the body of an enter frame.
     ///
-    /// The device is `liveroom`, or `liveroom:` and the id that the viewer gave: LiveRoom carries no inbox, so the
-    /// cursor of its device moves by itself, and must not be that of a device that another protocol serves.
+    /// The device is `liveroom`, or `liveroom:` and the viewer's id. LiveRoom carries no inbox, so the cursor of its
+    /// device moves by itself, and must not belong to a device that another protocol serves.
     static func entry(from body: ByteBuffer, defaultRoom: RoomName) -> Entry {
         let message: LiveRoom_Enter
         do {
@@ -48,12 +48,12 @@ enum LiveRoomTranslation {
         return .withToken(LiveRoomEntry(room: room, token: message.token, device: device))
     }
 
-    /// Why a login was refused, as the viewer is told.
+    /// The viewer's reason for a refused login.
     static func kick(for error: HermesError) -> LiveRoomKick {
         LiveRoomKick(error.code, error.message)
     }
 
-    /// Why the server ends a session, as the viewer is told.
+    /// The viewer's reason for the end of its session.
     static func kick(for end: SessionEnd) -> LiveRoomKick {
         switch end {
         case .replaced: LiveRoomKick(.replaced, "the same device entered again on another connection")
@@ -65,7 +65,7 @@ enum LiveRoomTranslation {
         }
     }
 
-    /// Why the server closes a connection, as the viewer is told; nil where there is nothing to tell, or nobody.
+    /// The viewer's reason for a closed connection; nil if there is none, or nobody to tell.
     static func kick(for reason: CloseReason) -> LiveRoomKick? {
         switch reason {
         case .session(let end): kick(for: end)
@@ -78,7 +78,7 @@ enum LiveRoomTranslation {
         }
     }
 
-    /// Appends the frame that tells a viewer why it is removed.
+    /// Appends the frame with the reason for a removal.
     static func write(_ kick: LiveRoomKick, into buffer: inout ByteBuffer) throws(WireError) {
         var message = LiveRoom_Kicked()
         message.code = kick.code.rawValue
@@ -88,7 +88,7 @@ enum LiveRoomTranslation {
 
     // MARK: What is said in rooms
 
-    /// A frame's body as it is published to a room.
+    /// The publication of a frame's body to a room.
     static func publication(
         of body: ByteBuffer,
         type: LiveRoomFrameType,
@@ -106,9 +106,9 @@ enum LiveRoomTranslation {
         )
     }
 
-    /// A publication as viewers get it; encoded once a loop, copied to each.
+    /// The frame of a publication for viewers; encoded once per loop, copied to each.
     ///
-    /// Empty for what is no text and came without a type.
+    /// Empty for a payload that is neither text nor typed.
     static func frame(of publication: Publication) -> ByteBuffer {
         var bytes = ByteBuffer()
         if publication.kind == Publication.plainKind {
@@ -130,8 +130,7 @@ enum LiveRoomTranslation {
         return bytes
     }
 
-    /// A text that came without LiveRoom's message around it, with the name that the publisher goes by; nil if it is no
-    /// text.
+    /// A plain text as LiveRoom's message, under the publisher's name; nil if it is not text.
     static func plainText(_ publication: Publication) -> LiveRoom_ChatMessage? {
         guard let text = String(validating: publication.payload.readableBytesView, as: UTF8.self) else { return nil }
         var message = LiveRoom_ChatMessage()
@@ -142,7 +141,7 @@ enum LiveRoomTranslation {
         return message
     }
 
-    /// What may be left out first where a viewer does not keep up.
+    /// The order in which frames are dropped for a slow viewer.
     static func dropClass(of type: LiveRoomFrameType) -> Publication.DropClass {
         switch type {
         case .text: .text
@@ -155,7 +154,7 @@ enum LiveRoomTranslation {
 }
 
 extension LiveRoomRules {
-    /// The rules of a listener as it is configured.
+    /// The rules from a listener's configuration.
     init(_ settings: LiveRoomSettings) {
         self.init(
             room: RoomName(settings.room) ?? .lobby,

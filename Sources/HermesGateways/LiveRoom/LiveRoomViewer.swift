@@ -5,21 +5,21 @@ package import HermesCore
 package import HermesWire
 import NIOCore
 
-/// One viewer's connection: does what ``LiveRoomSession`` says, and writes what its room says.
+/// One viewer's connection: carries out the actions of ``LiveRoomSession``, and writes its room's publications.
 ///
 /// Owner: the connection's event loop.
 package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     package typealias Decoder = LiveRoomFrameDecoder
 
     package static let everyFrameIsLife = false
-    /// What a viewer says goes to others: that it does not read is no reason not to hear it.
+    /// A viewer's texts go to others, so they are read even if the viewer does not read.
     package static let pausesReadingWhenStuck = false
 
     private let connection: Connection
     private let gateway: LiveRoomGateway
     private let topics: TopicShard
     private var session: LiveRoomSession
-    /// The room's topic, kept because it is needed for each frame.
+    /// The room's topic, cached because each frame needs it.
     private var topic: TopicName
     private var subscription: TopicSubscription?
     private var attachment: SessionAttachment?
@@ -72,12 +72,12 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         detach()
     }
 
-    /// Nothing can be said to the viewer any more.
+    /// The viewer is lost: nothing can be sent to it.
     private func lose() {
         if case .leave(let departure) = session.viewerLost() { depart(departure) }
     }
 
-    /// LiveRoom carries no inbox. A viewer is no device of the account, so nothing waits for it either.
+    /// LiveRoom carries no inbox. A viewer is not a device of the account, so nothing waits for it.
     package func inboxAdvanced(_ entries: [InboxEntry]) {}
 
     package func removed(_ account: Account, from room: RoomName) -> Bool {
@@ -92,7 +92,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         perform(session.removalDecided(LiveRoomTranslation.kick(for: refusal)))
     }
 
-    /// Whether the viewer may do something in a room, by the rules in force.
+    /// Whether the viewer may perform an action in a room, by the rules in force.
     private func may(_ action: TopicAction, _ room: RoomName) -> Bool {
         let principal = session.principal
         return access.may(
@@ -157,7 +157,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         connection.charge(.viewers(outcome.localCount))
     }
 
-    /// The viewer is removed first, so that it does not get its own leave.
+    /// Announces a departure; the viewer is removed first, so that it does not get its own leave.
     private func depart(_ departure: LiveRoomDeparture?) {
         if let subscription { topics.unsubscribe(subscription) }
         subscription = nil

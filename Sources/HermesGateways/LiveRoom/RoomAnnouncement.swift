@@ -4,14 +4,14 @@
 package import HermesCore
 import HermesWire
 
-/// What the server says in rooms, for those who ask it to without being in one.
+/// The server's own publications to rooms, for callers outside of them.
 package enum RoomAnnouncement {
     /// The longest text, in bytes.
     package static let maxTextBytes = 4_096
 
     /// A notice of the server (type 4).
     ///
-    /// - Parameter userProperties: for subscribers of MQTT 5; `seq` and `epoch` of them also for the native protocol.
+    /// - Parameter userProperties: for subscribers of MQTT 5; its `seq` and `epoch` also for the native protocol.
     /// - Throws: `.tooLarge`.
     package static func notice(
         _ text: String,
@@ -26,7 +26,7 @@ package enum RoomAnnouncement {
         return try publication(notice, type: .notice, to: room, details)
     }
 
-    /// A text under a name (type 2), as a viewer's.
+    /// A viewer's text under a name (type 2).
     /// - Throws: `.tooLarge`.
     package static func text(
         _ text: String,
@@ -41,7 +41,7 @@ package enum RoomAnnouncement {
         return try publication(message, type: .text, to: room)
     }
 
-    /// A text as it may be said in a room.
+    /// Checks a text for a room.
     /// - Throws: `.tooLarge`.
     package static func checked(_ text: String) throws(HermesError) -> String {
         guard text.utf8.count <= maxTextBytes else {

@@ -6,42 +6,42 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// What a session knows of its client from CONNECT on. Owner: the connection's event loop.
+/// The state of a client from CONNECT on. Owner: the connection's event loop.
 final class MQTTClientState {
     private(set) var identity: ClientIdentity
     let key: SessionKey
     /// How long the session outlives its connection; zero: it ends with it.
     var sessionExpiry: Duration
-    /// Published unless the client says goodbye.
+    /// The will, published unless the client disconnects properly.
     var will: MQTTPendingWill?
     /// Whether reason strings are welcome [MQTT-3.1.2-29].
     var wantsProblemInformation = true
-    /// The same client is connected anew.
+    /// Whether the same client is connected anew.
     var isReplaced = false
     var isServerStopping = false
-    /// The client knows that its token ends soon.
+    /// Whether the client was warned that its token expires soon.
     var isWarnedOfExpiry = false
 
     // Incoming.
-    /// Aliases that the client has set [MQTT-3.3.2-12].
+    /// The client's topic aliases [MQTT-3.3.2-12].
     var inboundAliases: [UInt16: String] = [:]
-    /// What they take, in bytes.
+    /// Their bytes.
     var aliasBytes = 0
-    /// QoS 2 messages that came and were not released.
+    /// QoS 2 messages that were received and not released.
     var received: Set<UInt16> = []
-    /// Acknowledgements in the order of the messages; the first is still being stored.
+    /// Acknowledgements in the order of the messages; the first one's message is still being stored.
     var acknowledgements = Deque<MQTTPendingAcknowledgement>()
     var nextAcknowledgement: UInt64 = 0
     /// QoS 1 messages that are being stored.
     var storing = 0
-    /// The identifiers of QoS 2 messages that are being stored: nothing is said about them before.
+    /// The packet identifiers of QoS 2 messages that are being stored: they are not acknowledged before.
     var storingReceived: Set<UInt16> = []
 
     // Outgoing.
     var subscriptions: [TopicText: MQTTHeldSubscription] = [:]
-    /// What their filters take, in bytes.
+    /// The bytes of their filters.
     var subscriptionBytes = 0
-    /// Made with the first shared subscription.
+    /// Created with the first shared subscription.
     lazy var shared: MQTTSharedState = {
         hasShared = true
         return MQTTSharedState()
@@ -49,26 +49,26 @@ final class MQTTClientState {
     private(set) var hasShared = false
     /// The client's receive maximum.
     var receiveMaximum = 65_535
-    /// The highest alias the client takes.
+    /// The highest topic alias that the client accepts.
     var maxAlias: UInt16 = 0
     var outboundAliases: [TopicName: UInt16] = [:]
-    /// Retained messages that were asked for and not sent yet; nil if there are none.
+    /// Retained messages that are requested and not sent yet; nil if there are none.
     var retained: MQTTRetainedQueue?
 
     /// Nil without an account.
     var account: MQTTAccountState?
     var inbox: MQTTInbox? { account?.inbox }
-    /// The connection's hold on the session.
+    /// The connection's link to its session.
     var link: MQTTSessionLink?
     /// Set if the session outlives its connection.
     var durable: MQTTDurableQueue?
-    /// Some subscriptions match more than the client may have.
+    /// Whether some subscriptions match more than the client may read.
     var hasFilteredSubscriptions = false
-    /// Topics of rooms that an operator removed the client from, and that its subscriptions still match.
+    /// Topics of rooms from which an operator removed the client, and which its subscriptions still match.
     var closedRooms: Set<TopicName> = [] {
         didSet { if hasReader { reader.close(closedRooms) } }
     }
-    /// What it may read, for those who ask on other threads; made with the first shared subscription.
+    /// The client's permissions, for other threads; created with the first shared subscription.
     private(set) lazy var reader: MQTTTopicReader = {
         hasReader = true
         return MQTTTopicReader(identity, topicAccess, closed: closedRooms)
@@ -85,20 +85,20 @@ final class MQTTClientState {
         self.sessionExpiry = sessionExpiry
     }
 
-    /// The client has shown a new token.
+    /// The client has renewed its token.
     func renew(_ identity: ClientIdentity) {
         self.identity = identity
         rules = nil
         isWarnedOfExpiry = false
     }
 
-    /// What is kept for the client beside the messages that wait, in bytes, about.
+    /// The approximate bytes kept for the client, without waiting messages.
     var heldBytes: Int {
         subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes &+ (hasShared ? shared.bytes : 0)
             &+ (durable?.bytes ?? 0)
     }
 
-    /// What the client may do, by the rules in force.
+    /// The client's permissions, by the rules in force.
     func access(_ access: TopicAccess) -> BoundTopicRules {
         let generation = access.generation
         if let rules, rulesGeneration == generation { return rules }
@@ -109,17 +109,17 @@ final class MQTTClientState {
     }
 }
 
-/// What a client with an account has besides. Owner: the connection's event loop.
+/// The further state of a client with an account. Owner: the connection's event loop.
 final class MQTTAccountState {
     let admission: Admission
     let device: DeviceDescription
-    /// Whether the client id is the server's: such a client is no device, for it never comes back.
+    /// Whether the server assigned the client id: such a client is no device, because it never returns.
     let isIDAssigned: Bool
-    /// The login of the client's device, once it is registered: with the inbox, not before.
+    /// The login of the client's device, once it is registered, together with the inbox.
     var login: Login?
-    /// Made once the native protocol is spoken.
+    /// Created once the client uses the native protocol.
     var inbox: MQTTInbox?
-    /// The subscriptions that ask for it, but for those that have ended since they were looked at last.
+    /// The subscriptions that ask for the inbox, except those that ended since the last check.
     var asking: Set<TopicText> = []
 
     init(admission: Admission, device: DeviceDescription, isIDAssigned: Bool, login: Login?) {
@@ -130,15 +130,15 @@ final class MQTTAccountState {
     }
 }
 
-/// What a session got by shared subscriptions and has not passed on to the end: the others' if it leaves.
+/// A session's unfinished messages from shared subscriptions, which go to the other members if it leaves.
 final class MQTTSharedState {
     let load = SharedLoad()
-    /// What the messages in the window hold, in bytes, about.
+    /// The approximate bytes of the messages in the window.
     private(set) var bytes = 0
-    /// By the number in the window.
+    /// By number in the window.
     private(set) var unacknowledged: [UInt64: (publication: Publication, subscription: SharedSubscription)] = [:]
 
-    /// - Returns: whether so much more is held that it should be told.
+    /// - Returns: whether the bytes have grown enough to report.
     func remember(_ number: UInt64, _ publication: Publication, _ subscription: SharedSubscription) -> Bool {
         unacknowledged[number] = (publication, subscription)
         let before = bytes
@@ -156,12 +156,12 @@ final class MQTTSharedState {
     private static let stepBits = 14
 }
 
-/// A will that waits for its day. A class, so that the many clients without one have no room for it.
+/// A waiting will. A class, so that the many clients without one need no room for it.
 final class MQTTPendingWill: Sendable {
     let publication: Publication
-    /// When it was given: its life begins only when it is published.
+    /// When the client gave it: its expiry counts only from its publication.
     let givenAt: Timestamp
-    /// How long after the end of the connection it is published.
+    /// The delay after the end of the connection.
     let delay: Duration
 
     init(publication: Publication, givenAt: Timestamp, delay: Duration) {
@@ -170,17 +170,17 @@ final class MQTTPendingWill: Sendable {
         self.delay = delay
     }
 
-    /// What it holds, in bytes, about.
+    /// Its approximate bytes.
     var weight: Int { publication.weight + publication.topic.rawValue.utf8.count + 512 }
 }
 
-/// An answer to a PUBLISH that waits for the store, or for one before it [MQTT-4.6.0-2].
+/// An answer to a PUBLISH that waits for the store, or for an earlier answer [MQTT-4.6.0-2].
 struct MQTTPendingAcknowledgement {
     let type: MQTTPacketType
     let packetID: UInt16
     /// Nil while the message is being stored.
     var reason: MQTTReasonCode?
-    /// A QoS 2 message that goes to those who are connected once it is acknowledged: should it not be stored, the client
+    /// A QoS 2 message that goes to connected subscribers once it is acknowledged: if it cannot be stored, the client
     /// sends it again, and nobody may get it twice.
     var publication: Publication?
 }
@@ -194,9 +194,9 @@ struct MQTTHeldSubscription {
     var options: SubscriptionOptions
 }
 
-/// Where a PUBLISH goes: kept, because the next one mostly goes there, too.
+/// The target of a PUBLISH, cached because the next one usually has the same.
 final class MQTTPublishTarget {
-    /// The topic as it was sent.
+    /// The topic's bytes.
     private let bytes: [UInt8]
     let topic: TopicName
     /// The account that publishes; nil for an anonymous client.
@@ -205,11 +205,11 @@ final class MQTTPublishTarget {
     /// Whether the client may publish there, by the rules of this generation.
     let isAllowed: Bool
     let rules: UInt64
-    /// Whether messages need a second look: they are for the server itself or for a room.
+    /// Whether messages need a further check: they are for the server itself or for a room.
     let isSpecial: Bool
-    /// The durable sessions that get what is published here, as they were at this generation.
+    /// The durable sessions that get its publications, as of this generation.
     var durable: [DurableTarget] = []
-    /// The groups among them.
+    /// The shared groups among them.
     var decided: DecidedShares?
     var durableGeneration: UInt64?
 
@@ -231,7 +231,7 @@ final class MQTTPublishTarget {
         self.isSpecial = isSpecial
     }
 
-    /// Whether a topic as it was sent is this one.
+    /// Whether these bytes are this topic.
     func isNamed(_ buffer: ByteBuffer, at start: Int, length: Int) -> Bool {
         guard length == bytes.count else { return false }
         let offset = start - buffer.readerIndex

@@ -11,17 +11,17 @@ package final class MQTTGateway: Gateway {
     package static let defaultPort = 1883
     package static let webSocketSubprotocol: String? = "mqtt"
 
-    /// One packet. More are allowed [MQTT-6.0.0-2], but some clients do not look for a second one before more comes.
+    /// One packet per message. More are allowed [MQTT-6.0.0-2], but some clients expect only one.
     package static func webSocketMessageBytes(_ written: ByteBuffer) -> Int {
         MQTTFrame.encodedBytes(atStartOf: written) ?? written.readableBytes
     }
 
     let environment: GatewayEnvironment
     let settings: MQTTSettings
-    /// The highest QoS that is sent and taken.
+    /// The highest QoS in both directions.
     let maximumQoS: QoS
     let metrics = MQTTMetrics()
-    /// Of the environment, what is looked at for each message.
+    /// The topic rules, which each message needs.
     let access: TopicAccess
     let durable: DurableSessions
 
@@ -34,14 +34,14 @@ package final class MQTTGateway: Gateway {
         environment.brokerStatistics.start()
     }
 
-    /// Between connections and their keep alive; a client that asked for none is still cut off if it takes nothing.
+    /// The idle time; a client without keep alive is still cut off if it takes no output.
     package var idleTimeout: Duration { environment.settings.limits.idle }
     package var maxFrameBytes: Int { settings.maxPacketBytes }
 
-    /// Refuses what the settings do not offer. CONNACK tells clients of 5.0 of it; 3.1.1 has no word for it, so that its
-    /// connection is closed, as for all that the server cannot do: an acknowledgement would promise it.
+    /// Refuses what the settings do not offer. CONNACK tells clients of 5.0. 3.1.1 cannot tell its clients, so their
+    /// connection is closed: an acknowledgement would be a false promise.
     ///
-    /// - Parameter subject: what it is about, for the message.
+    /// - Parameter subject: the subject of the error message.
     func check(_ qos: MQTTQoS, isRetained: Bool, of subject: String) throws(MQTTPacketError) {
         guard qos.rawValue <= maximumQoS.rawValue else {
             throw MQTTPacketError(

@@ -7,11 +7,11 @@ import HermesWire
 import NIOCore
 import SwiftProtobuf
 
-/// The native protocol carried by publications: `hermes/v1/up` to the server, `hermes/v1/down` to the client, each also
-/// as JSON with `/json` behind it. Owner: the connection's event loop.
+/// The native protocol over publications: `hermes/v1/up` to the server, `hermes/v1/down` to the client, each also as
+/// JSON with `/json` appended. Owner: the connection's event loop.
 ///
-/// It stays while the connection does, also without a subscription: what is under way keeps its packet identifier until
-/// the client acknowledges it [MQTT-3.10.4-3].
+/// It lives as long as the connection, even without a subscription: publications under way keep their packet
+/// identifiers until the client acknowledges them [MQTT-3.10.4-3].
 final class MQTTInbox {
     enum Topic {
         static let up = "hermes/v1/up"
@@ -20,7 +20,7 @@ final class MQTTInbox {
         static let downJSON = "hermes/v1/down/json"
     }
 
-    /// How the client wants to have what comes down.
+    /// The format and QoS of the packets to the client.
     struct Form: Hashable {
         /// JSON if no subscription asks for the binary form.
         let isJSON: Bool
@@ -29,17 +29,17 @@ final class MQTTInbox {
         var topic: String { isJSON ? Topic.downJSON : Topic.down }
     }
 
-    /// The identifiers of these publications lie above those of all others, so that they never meet.
+    /// The number of packet identifiers for these publications, above all others, so that they stay distinct.
     static let windowSize = 500
     static let firstPacketID = OutboundWindow.maxSpan + 1
 
     private(set) var form: Form
-    /// Serves the packets; nil while the client does not subscribe to what comes down.
+    /// Serves the packets; nil while the client does not subscribe to them.
     private(set) var packets: DelimitedSession?
-    /// The client has everything up to here; where the inbox goes on when it is subscribed to again.
+    /// The last seq that the client has; a new subscription continues behind it.
     private(set) var cursor: UInt64
     private var window = makeWindow()
-    /// The seq of the entry that each message of the window carries, the oldest first.
+    /// The seqs of the entries in the window, oldest first.
     private var seqs = Deque<UInt64>()
 
     static func makeWindow() -> OutboundWindow {
@@ -55,7 +55,7 @@ final class MQTTInbox {
 
     func change(to form: Form) { self.form = form }
 
-    /// The client subscribes to it no more; what is under way may still be acknowledged.
+    /// The client has unsubscribed; publications under way may still be acknowledged.
     func close() {
         guard let packets else { return }
         if let acknowledged = packets.acknowledgedSeq { cursor = max(cursor, acknowledged) }
@@ -65,17 +65,17 @@ final class MQTTInbox {
 
     // MARK: Who asks for it
 
-    /// Whether what is published there is a request to the server and reaches nobody else.
+    /// Whether publications to this topic are requests to the server, which reach nobody else.
     static func isForServer(_ topic: TopicName) -> Bool { [Topic.up, Topic.upJSON].contains(topic.rawValue) }
 
-    /// Whether a filter asks for what comes down.
+    /// Whether a filter subscribes to the packets.
     static func isAskedFor(by filter: TopicFilter) -> Bool {
         filter.rawValue.hasPrefix("hermes/") && (matches(filter, Topic.down) || matches(filter, Topic.downJSON))
     }
 
-    /// What some subscriptions ask for together; nil: nothing.
+    /// The combined form of some subscriptions; nil: none.
     ///
-    /// - Parameter mayRead: whether the client may have what comes by a subscription that may not have all it matches.
+    /// - Parameter mayRead: whether the client may read through a subscription that matches more than it may read.
     static func form(
         of subscriptions: [(filter: TopicFilter, options: SubscriptionOptions)],
         mayRead: (String) -> Bool
@@ -94,13 +94,13 @@ final class MQTTInbox {
 
     // MARK: The window
 
-    /// The packet identifier for an entry that is to be acknowledged; nil if it is sent at most once.
+    /// The packet identifier for an entry; nil if it is sent at most once.
     func nextPacketID(for packet: Hermes_V1_Packet) -> UInt16? {
         guard form.qos > .atMostOnce, case .event = packet.body, window.hasRoom else { return nil }
         return UInt16(MQTTInbox.firstPacketID - 1) + window.nextPacketID
     }
 
-    /// An entry goes out with ``nextPacketID(for:)``.
+    /// Records an entry that is sent with ``nextPacketID(for:)``.
     func sent(_ packet: Hermes_V1_Packet) {
         guard case .event(let event) = packet.body else { return }
         let id = window.nextPacketID
@@ -112,9 +112,9 @@ final class MQTTInbox {
         }
     }
 
-    /// PUBACK of one of these publications: entries are taken in order.
+    /// PUBACK of one of these publications: entries are acknowledged in order.
     ///
-    /// - Returns: the seq up to which all are taken now; nil if that is no news.
+    /// - Returns: the seq up to which all are acknowledged; nil if it did not move.
     func acknowledged(_ packetID: UInt16) -> UInt64? {
         let before = window.base
         guard case .completed = window.acknowledged(packetID - UInt16(MQTTInbox.firstPacketID - 1)) else { return nil }
@@ -126,7 +126,7 @@ final class MQTTInbox {
 
     // MARK: Packets
 
-    /// A packet as the client wants it; nil if it cannot be written.
+    /// Encodes a packet in the client's form; nil if it cannot be encoded.
     func payload(of packet: Hermes_V1_Packet) -> ByteBuffer? {
         do {
             return form.isJSON ? ByteBuffer(string: try packet.jsonString()) : try packet.wireBuffer()
@@ -135,7 +135,7 @@ final class MQTTInbox {
         }
     }
 
-    /// A packet as the client wrote it.
+    /// Decodes a client's packet.
     static func packet(from payload: ByteBuffer, isJSON: Bool) throws(WireError) -> Hermes_V1_Packet {
         isJSON ? try Hermes_V1_Packet(wireJSON: payload) : try Hermes_V1_Packet(wire: payload)
     }
@@ -144,10 +144,10 @@ final class MQTTInbox {
 // MARK: - What is too long for a client
 
 extension MQTTInbox {
-    /// What is sent in the place of a packet that is too long for the client, the most telling first; none for what
-    /// matters only now.
+    /// The replacements for a packet that is too long for the client, the most detailed first; none for ephemeral
+    /// events.
     ///
-    /// - Parameter bytes: how long the packet's payload is.
+    /// - Parameter bytes: the length of the packet's payload.
     static func standIns(for packet: Hermes_V1_Packet, bytes: Int) -> [Hermes_V1_Packet] {
         switch packet.body {
         case .event(let event):

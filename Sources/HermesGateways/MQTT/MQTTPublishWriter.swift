@@ -14,14 +14,14 @@ struct MQTTPublishWriter {
     var isDuplicate = false
     /// Subscription identifiers; version 5.0 only.
     var identifiers: [UInt32] = []
-    /// Stands for the topic, or is to stand for it from now on.
+    /// The alias that replaces the topic, or that is being set.
     var alias: UInt16?
-    /// The client knows the alias: the topic itself is left out.
+    /// Whether the client knows the alias, so that the topic is left out.
     var omitsTopic = false
-    /// For what is left of the message's life.
+    /// For the message's remaining expiry.
     var now: Timestamp
 
-    /// The form that all subscribers of one version share, as the first that asks needs it made.
+    /// The form that all subscribers of one version share; encoded for the first that asks.
     static func shared(
         _ publication: Publication,
         version: MQTTVersion,
@@ -46,7 +46,7 @@ struct MQTTPublishWriter {
         )
     }
 
-    /// Appends the packet. Cannot fail: topics are at most 65,535 bytes long, and what came in one packet goes into one.
+    /// Appends the packet. Cannot fail: topics have at most 65,535 bytes, and every received packet fits into one.
     func write(
         _ topic: TopicName,
         _ payload: ByteBuffer,

@@ -5,33 +5,34 @@ import DequeModule
 import HermesCore
 import NIOCore
 
-/// What new subscriptions of one session want of what is retained: which are to be searched for, how far the search is,
-/// and the few publications it found last. Owner: the connection's event loop.
+/// The retained messages for new subscriptions of one session: the pending searches, the progress of the present one,
+/// and its last few results. Owner: the connection's event loop.
 ///
-/// A subscription has at most one place in it, however often it is asked for, so that it is never longer than the
+/// A subscription has at most one place in it, however often it is repeated, so that the queue is never longer than the
 /// session's subscriptions.
 final class MQTTRetainedQueue {
     struct Request {
-        /// The subscription, as the client wrote it.
+        /// The subscription's text from the client.
         let text: String
         let filter: TopicFilter
         let options: SubscriptionOptions
     }
 
-    /// How many publications are found at once.
+    /// The number of publications found at once.
     static let pageSize = 64
-    /// How many records a search looks at before others have their turn.
+    /// The number of records that a search examines before others get their turn.
     static let stepsAtOnce = 4_096
-    /// Until it goes on: not at once, because a loop runs all tasks that are due before it looks at its connections.
+    /// The pause before a search continues. It is not zero, because a loop runs all due tasks before it serves its
+    /// connections.
     static let pause = TimeAmount.milliseconds(1)
 
     private var requests = Deque<Request>()
     private var requested: Set<TopicText> = []
-    /// The one that is being searched for.
+    /// The present search.
     private(set) var current: Request?
     private var search: RetainedMessages.Search?
     private var found = Deque<Publication>()
-    /// Going on is scheduled already, or a page is on its way into the store.
+    /// Whether continuing is scheduled, or a page is being stored.
     var isPaused = false
 
     func append(_ request: Request) {
@@ -45,7 +46,7 @@ final class MQTTRetainedQueue {
 
     func removeFirst() { found.removeFirst() }
 
-    /// All that was found and not taken.
+    /// Removes and returns the found publications.
     func takeFound() -> Deque<Publication> {
         defer { found = [] }
         return found
@@ -54,9 +55,9 @@ final class MQTTRetainedQueue {
     /// Finds the next publications.
     ///
     /// - Parameters:
-    ///   - steps: how many records may be looked at; what was used is subtracted.
-    ///   - own: what the broker says about itself that a filter matches.
-    /// - Returns: false if nothing is left to search for.
+    ///   - steps: the number of records to examine; the number used is subtracted.
+    ///   - own: the broker's own publications that match a filter.
+    /// - Returns: false if no search is left.
     func advance(
         in retained: RetainedMessages,
         now: Timestamp,

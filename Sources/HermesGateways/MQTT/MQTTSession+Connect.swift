@@ -44,7 +44,7 @@ extension MQTTSession {
         }
     }
 
-    /// What of a well-formed CONNECT cannot be granted.
+    /// The first demand of a well-formed CONNECT that cannot be met.
     private func problem(of connect: MQTTConnect) -> MQTTPacketError? {
         if connect.properties.first({ if case .authenticationMethod(let method) = $0 { method } else { nil } }) != nil {
             return MQTTPacketError(.badAuthenticationMethod, "no authentication method is known here [MQTT-4.12.0-1]")
@@ -128,7 +128,7 @@ extension MQTTSession {
         attach(client, since: stamp, connect, isAssigned: isAssigned)
     }
 
-    /// How long the session is to outlive its connection.
+    /// How long the session outlives its connection.
     private func sessionExpiry(of connect: MQTTConnect) -> Duration {
         switch connect.version {
         case .v311:
@@ -140,7 +140,7 @@ extension MQTTSession {
         }
     }
 
-    /// A will is held to what holds for a PUBLISH, before anybody relies on it.
+    /// Checks a will by the rules for PUBLISH when it is given.
     private func pendingWill(
         _ will: MQTTWill,
         of client: MQTTClientState
@@ -183,7 +183,7 @@ extension MQTTSession {
         return seconds == 0 ? most : min(seconds, most)
     }
 
-    /// The session is there: tell the client.
+    /// The session is attached: tell the client.
     func connected(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool, sessionPresent: Bool) {
         guard phase == .connecting, connection.isOpen else { return }
         var packet = MQTTConnack(sessionPresent: sessionPresent, reason: .success)
@@ -199,7 +199,7 @@ extension MQTTSession {
         lookAtExpiry()
     }
 
-    /// Where the server differs from what the client asked for, or from the standard's defaults.
+    /// The properties in which the server differs from the client's request or the standard's defaults.
     private func grants(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool) -> [MQTTProperty] {
         let settings = gateway.settings
         var list: [MQTTProperty] = [
@@ -226,7 +226,7 @@ extension MQTTSession {
         return list
     }
 
-    /// CONNACK with a reason, before the connection closes [MQTT-3.1.4-2].
+    /// Writes CONNACK with a reason before the connection closes [MQTT-3.1.4-2].
     func connack(refusal reason: MQTTReasonCode, _ text: String) {
         let packet = MQTTConnack(reason: reason)
         var telling = packet

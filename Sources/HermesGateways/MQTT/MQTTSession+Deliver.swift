@@ -24,7 +24,7 @@ extension MQTTSession {
         }
     }
 
-    /// QoS 0: the bytes are the same for all.
+    /// QoS 0 with the same bytes for all.
     @inline(__always)
     private func deliverShared(_ delivery: Delivery) {
         let version = version
@@ -36,7 +36,7 @@ extension MQTTSession {
         if !connection.writeNow(frame) { connection.write(.text, frame: delivery.compact(slot)) }
     }
 
-    /// QoS 0 with what is this subscription's own.
+    /// QoS 0 with properties of this subscription.
     private func deliverOnce(_ publication: Publication, _ subscription: TopicSubscription) {
         let options = subscription.options
         guard !options.isFiltered || mayRead(publication.topic) else { return }
@@ -76,7 +76,7 @@ extension MQTTSession {
         connection.write(patching: frame) { buffer, start in Self.put(qos, id, into: &buffer, at: start) }
     }
 
-    /// Makes the form that all subscribers share this one's: without the retain and duplicate flags, with its identifier.
+    /// Turns the shared form into this subscriber's: clears the retain and duplicate flags, sets the packet identifier.
     private static func put(_ qos: QoS, _ packetID: UInt16, into buffer: inout ByteBuffer, at start: Int) {
         buffer.setInteger(MQTTPacketType.publish.rawValue << 4 | qos.rawValue << 1, at: start)
         var index = start + 2
@@ -87,7 +87,7 @@ extension MQTTSession {
         buffer.setInteger(packetID, at: index + 2 + Int(topicBytes))
     }
 
-    /// Whether the rules let the client have what a filter of its matches.
+    /// Whether the rules allow the client to read a matching topic.
     func mayRead(_ topic: TopicName) -> Bool {
         guard let client, client.closedRooms.isEmpty || !client.closedRooms.contains(topic) else { return false }
         return client.access(environment.access).allows(.subscribe, topic.rawValue)
@@ -112,7 +112,7 @@ extension MQTTSession {
         )
     }
 
-    /// Notes what the last message sent was, for the others of its group should this client go.
+    /// Remembers the last sent message for the group's other members, in case this client leaves.
     private func remember(_ publication: Publication, _ subscription: SharedSubscription?) {
         guard let client, let subscription, let next = window?.next else { return }
         if client.shared.remember(next - 1, publication, subscription) { measureMemory() }
@@ -140,15 +140,15 @@ extension MQTTSession {
         measureMemory()
     }
 
-    /// Tells the connection what is kept for the client.
+    /// Reports the memory kept for the client to the connection.
     func measureMemory() {
         connection.sessionHolds((waiting?.bytes ?? 0) &+ (client?.heldBytes ?? 0))
     }
 
-    /// The client takes no packet of that size: it is as if it had been sent [MQTT-3.1.2-25].
+    /// The client accepts no packet of this size: it counts as sent [MQTT-3.1.2-25].
     func tooLarge() { gateway.metrics.droppedTooLarge.increment() }
 
-    /// Sends a message with QoS 0 in a form of its own; one that the client cannot take is left out.
+    /// Sends a QoS 0 message in its own form; one that is too large is left out.
     func sendOnce(_ publication: Publication, isRetained: Bool, identifiers: [UInt32]) {
         guard
             let packet = packet(
@@ -162,10 +162,10 @@ extension MQTTSession {
         connection.write(.text, frame: packet)
     }
 
-    /// Sends a message with QoS 1 or 2 of a clean session, which has room in the window. Only what the client can take
-    /// takes a place there: nothing would ever free the place of what was not sent.
+    /// Sends a QoS 1 or 2 message of a clean session for which the window has room. Only a packet that the client
+    /// accepts takes a place: nothing would ever free the place of an unsent one.
     ///
-    /// - Returns: false if it was left out, and counted.
+    /// - Returns: false if it was left out and counted.
     private func sendWindowed(_ publication: Publication, _ qos: QoS, isRetained: Bool, identifiers: [UInt32]) -> Bool {
         guard let next = window?.nextPacketID else { return false }
         guard
@@ -185,10 +185,10 @@ extension MQTTSession {
         return true
     }
 
-    /// A message in a form of its own.
+    /// Encodes a message in its own form.
     ///
-    /// Nothing has been sent and no place been taken when this returns, so that the caller has to look at the answer.
-    /// - Returns: the PUBLISH packet, to be written now; nil if the client takes no packet of that size.
+    /// It sends nothing and takes no place; the caller must use the result.
+    /// - Returns: the PUBLISH packet, to be written now; nil if the client accepts no packet of that size.
     func packet(
         _ publication: Publication,
         _ qos: QoS,
@@ -215,7 +215,7 @@ extension MQTTSession {
         return frame
     }
 
-    /// A short number instead of the topic, for the first topics that come while numbers last.
+    /// Uses an alias in place of the topic, for the first topics while aliases last.
     private func alias(_ topic: TopicName, of client: MQTTClientState, _ writer: inout MQTTPublishWriter) {
         if let known = client.outboundAliases[topic] {
             writer.alias = known
@@ -230,7 +230,7 @@ extension MQTTSession {
 
     // MARK: Waiting
 
-    /// There is room again, in the window or in the connection.
+    /// Sends waiting messages: the window or the connection has room again.
     func sendWaiting() {
         guard phase == .connected, let client else { return }
         if client.durable != nil { sendQueued() }

@@ -8,9 +8,9 @@ import Logging
 import Metrics
 import NIOCore
 
-/// Sessions: whose this one is, and the queue of one that outlives its connection (3.1.2.4, 4.1, 4.4).
+/// Sessions: the attachment of this one, and the queue of a durable one (3.1.2.4, 4.1, 4.4).
 extension MQTTSession {
-    /// Takes the client's session, which ends another connection of the same client; then CONNACK.
+    /// Takes the client's session, which ends another connection of the same client; then writes CONNACK.
     func attach(_ client: MQTTClientState, since stamp: UInt64?, _ connect: MQTTConnect, isAssigned: Bool) {
         let link = MQTTSessionLink(session: self, connection: connection, client)
         client.link = link
@@ -65,7 +65,7 @@ extension MQTTSession {
         }
     }
 
-    /// Everything a session had is there again before CONNACK.
+    /// Restores the whole session before CONNACK.
     private func resume(_ client: MQTTClientState, _ queue: MQTTDurableQueue, _ opening: DurableOpening) {
         client.durable = queue
         client.received = Set(opening.received)
@@ -87,14 +87,14 @@ extension MQTTSession {
         }
     }
 
-    /// Subscriptions stay as they are; what they match is delivered only as far as the new rules allow.
+    /// Subscriptions stay; their deliveries follow the new rules.
     package func accessChanged() {
         guard let client else { return }
         refilter(client)
         client.inbox?.packets?.accessChanged()
     }
 
-    /// Looks anew at what each subscription may not have of what it matches.
+    /// Updates which subscriptions match more than the client may read.
     func refilter(_ client: MQTTClientState) {
         for (text, held) in client.subscriptions {
             let isFiltered = isFiltered(text.rawValue, of: client)
@@ -109,7 +109,7 @@ extension MQTTSession {
 
     // MARK: The queue
 
-    /// Sends what is queued, as much as the client takes.
+    /// Sends queued messages, as many as the client takes.
     func sendQueued() {
         guard phase == .connected, let client, let durable = client.durable else { return }
         if window == nil {
@@ -161,7 +161,8 @@ extension MQTTSession {
         complete(queued.seq, of: client)
     }
 
-    /// It has expired, or the client may not read it: then it is another member's, if it came by a shared subscription.
+    /// Drops a message that has expired or that the client may not read; from a shared subscription it goes to another
+    /// member.
     private func leave(_ queued: QueuedPublication, of client: MQTTClientState) {
         guard queued.share != nil, let link = client.link, !queued.publication.hasExpired(at: now()) else {
             return complete(queued.seq, of: client)
@@ -215,7 +216,7 @@ extension MQTTSession {
         measureMemory()
     }
 
-    /// The client has a message for good.
+    /// The client has acknowledged a message for good.
     func complete(_ number: UInt64, of client: MQTTClientState) {
         guard client.durable != nil, let link = client.link else { return }
         link.completed.append(number)
@@ -231,7 +232,7 @@ extension MQTTSession {
         link.completed.removeAll(keepingCapacity: link.completed.count <= 64)
     }
 
-    /// PUBREC: PUBREL is sent once it is stored that it came, or the message would come again after a restart.
+    /// PUBREC: stores it before sending PUBREL; otherwise the message would come again after a restart.
     func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTSessionLink) {
         client?.durable?.releasing.insert(packetID)
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
@@ -253,14 +254,14 @@ extension MQTTSession {
 
     // MARK: The end
 
-    /// By the rules of now: those of the day when the will was given may be others.
+    /// Whether the present rules allow the will; they may have changed since it was given.
     private func mayPublish(_ will: MQTTPendingWill, of client: MQTTClientState) -> Bool {
         let isAllowed = client.access(environment.access).allows(.publish, will.publication.topic.rawValue)
         if !isAllowed { gateway.metrics.refusedPublishes.increment() }
         return isAllowed
     }
 
-    /// The connection is closed: lets go of everything, and says what is to be said.
+    /// The connection is closed: releases everything, and publishes the will if due.
     func letGo() {
         guard let client else { return }
         letGo(Array(client.subscriptions.values))
@@ -292,18 +293,18 @@ extension MQTTSession {
     }
 }
 
-/// What the core holds of a connection that has a session. Its mutable part belongs to the connection's loop.
+/// The core's attachment for a connection with a session. Its mutable part belongs to the connection's loop.
 final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confined, but for the calls below.
     private let session: NIOLoopBound<MQTTSession>
     private let connection: Connection
-    /// 0 until the session is there.
+    /// 0 until the session is attached.
     var id = DurableSessionID(rawValue: 0)
-    /// The session ends with this connection, whatever was agreed.
+    /// Whether the session ends with this connection, whatever was agreed.
     var endsSession = false
-    /// Numbers of messages that the client has for good, not told yet.
+    /// Numbers of acknowledged messages that are not reported yet.
     var completed: [UInt64] = []
 
-    /// Not for a session that ends with its connection: that asks itself.
+    /// Nil for a clean session, which checks by itself.
     let reader: (any TopicReader)?
     let source: CommitSource
 
@@ -326,39 +327,39 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
     }
 }
 
-/// What a connection knows of its session's queue: a part of it that is in memory, and how far the store goes.
+/// The connection's view of its session's queue: the part in memory, and the extent of the store.
 final class MQTTDurableQueue {
     enum Next {
         case publication(QueuedPublication)
-        /// One that was received and not completed over a connection before.
+        /// A message received and not completed over an earlier connection.
         case release(UInt64)
         case nothing
         case load(after: UInt64)
     }
 
-    /// How many are read at once.
+    /// The number of messages read at once.
     static let pageSize = 512
-    /// How many wait in memory at most; beyond that the store is read again.
+    /// The most messages in memory; further ones are read from the store again.
     static let maxWaiting = 2_048
-    /// What they may take, in bytes; one more may be longer.
+    /// The most bytes in memory; one more message may exceed it.
     static let maxWaitingBytes = 1 << 20
     static let retryDelay = TimeAmount.seconds(1)
 
     /// The number of the first message that may be sent.
     let firstNumber: UInt64 = 1
-    /// Messages up to this one were sent over a connection before.
+    /// Messages up to this number were sent over an earlier connection.
     let sentBefore: UInt64
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
-    /// The identifiers of messages whose PUBREC is on its way into the store.
+    /// The packet identifiers of messages whose PUBREC is being stored.
     var releasing: Set<UInt16> = []
     private var waiting: [QueuedPublication] = []
     private var start = 0
-    /// What waits in memory, in bytes.
+    /// The bytes of waiting messages.
     private(set) var bytes = 0
-    /// Everything up to here is in ``waiting`` or was taken from it.
+    /// The last number that is in ``waiting`` or was taken from it.
     private var known: UInt64 = 0
-    /// The newest number that is in the store.
+    /// The newest number in the store.
     private var head: UInt64
 
     init(_ opening: DurableOpening) {
@@ -387,7 +388,7 @@ final class MQTTDurableQueue {
         known = max(known, page.upTo)
     }
 
-    /// What is to be sent next.
+    /// The next message to send.
     ///
     /// - Parameter most: the highest number that may be under way; a later one waits for the oldest.
     func next(notAbove most: UInt64) -> Next {

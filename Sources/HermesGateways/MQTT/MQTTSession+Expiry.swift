@@ -5,14 +5,14 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// A connection that was let in by a token lasts as long as the token (`exp`), or until it shows a new one.
+/// A connection that logged in with a token lasts until the token expires (`exp`), unless it shows a new one.
 extension MQTTSession {
-    /// A client that speaks the native protocol is warned so long before the end.
+    /// How long before the end a client of the native protocol is warned.
     static let expiryWarning = Duration.seconds(60)
-    /// The clock of the day is looked at no less often than this: it may be set.
+    /// The longest time between checks of the wall clock, because it may be set.
     private static let longestLook = Duration.seconds(30)
 
-    /// Ends the connection if its token has ended, warns of the end, and sees to it that this is asked again in time.
+    /// Ends the connection if its token has expired, warns before that, and schedules the next check.
     func lookAtExpiry() {
         guard let client, let end = client.identity.expiresAt else { return connection.wake(in: nil) }
         let left = Duration.milliseconds(end.rawValue &- now().rawValue)
@@ -32,9 +32,9 @@ extension MQTTSession {
         if phase == .connected { lookAtExpiry() }
     }
 
-    /// A new token over the native protocol: the way to stay that MQTT itself, without AUTH, does not have here.
+    /// Accepts a new token over the native protocol, because MQTT's AUTH is not supported here.
     ///
-    /// - Returns: false if the packet is not for this.
+    /// - Returns: false for any other packet.
     func renewsToken(_ packet: Hermes_V1_Packet) -> Bool {
         guard case .authenticate(let request) = packet.body, case .token(let token) = request.credential,
             let client, client.identity.expiresAt != nil

@@ -6,17 +6,17 @@ import HermesWire
 import Metrics
 import NIOCore
 
-/// What is not for subscribers: the native protocol in publications, and what rooms ask of theirs.
+/// Publications that are not for subscribers: the native protocol, and those that rooms refuse.
 extension MQTTSession {
-    /// A subscription asks for what comes down, or is changed.
+    /// A subscription to the packets was added or changed.
     func inboxAskedFor(by text: String, of client: MQTTClientState) {
         guard let account = client.account else { return }
         account.asking.insert(TopicText(text))
         adjustInbox(of: client)
     }
 
-    /// The subscriptions changed, or what the client may read: it gets its account's inbox while it asks for it, in the
-    /// form and with the QoS that it asks for now.
+    /// Adjusts the inbox after a change of the subscriptions or permissions: it is open while the client subscribes to
+    /// it, with the present form and QoS.
     func adjustInbox(of client: MQTTClientState) {
         guard let account = client.account, !account.asking.isEmpty else { return }
         account.asking.formIntersection(client.subscriptions.keys)
@@ -52,7 +52,7 @@ extension MQTTSession {
         if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }
 
-    /// Registers the client's device: from now on what comes for the account waits for it.
+    /// Registers the client's device, for which the account's entries wait from now on.
     ///
     /// - Parameter then: gets nil once ``MQTTAccountState/login`` is set.
     func openDevice(of account: MQTTAccountState, then: @escaping (HermesError?) -> Void) {
@@ -76,7 +76,7 @@ extension MQTTSession {
         }
     }
 
-    /// Sends a packet of the native protocol; what is too long for the client is replaced by a word about it.
+    /// Sends a packet of the native protocol, or a replacement if it is too long for the client.
     private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedSession.Carriage {
         // Nothing more is written: what becomes of the packet is the business of the next connection.
         guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }
@@ -93,7 +93,7 @@ extension MQTTSession {
         return .leftOut
     }
 
-    /// - Returns: false if the client takes no packet of that size; then nothing was written.
+    /// - Returns: false if the client accepts no packet of that size; then nothing was written.
     private func writesDown(
         _ payload: ByteBuffer,
         _ packet: Hermes_V1_Packet,
@@ -116,7 +116,7 @@ extension MQTTSession {
         return true
     }
 
-    /// PUBACK of an entry. It counts after UNSUBSCRIBE, too: what was under way is taken to its end [MQTT-3.10.4-3].
+    /// PUBACK of an entry. It counts even after UNSUBSCRIBE: deliveries under way are completed [MQTT-3.10.4-3].
     func inboxAcknowledged(_ packetID: UInt16) {
         guard let account = client?.account, let inbox = account.inbox, let taken = inbox.acknowledged(packetID) else {
             return
@@ -128,7 +128,7 @@ extension MQTTSession {
         }
     }
 
-    /// Takes a publication that is for the server itself, or that a room does not take.
+    /// Handles a publication for the server itself, or one that a room refuses.
     ///
     /// - Returns: false if it is to be published.
     func takesSpecial(_ publication: Publication, _ head: MQTTPublishHead) -> Bool {
@@ -169,15 +169,15 @@ extension MQTTSession {
     }
 }
 
-/// What rooms ask of a publication: LiveRoom's viewers are in them, too.
+/// The demands of rooms on publications, because LiveRoom's viewers get them too.
 extension MQTTTranslation {
-    /// What a publication is to whom it reaches: for rooms as ``roomKind(of:)`` says, plain elsewhere.
+    /// A publication's kind: ``roomKind(of:)`` for rooms, plain elsewhere.
     static func kind(of publication: Publication) -> UInt16? {
         let isForRoom = publication.topic.rawValue.hasPrefix(TopicName.roomPrefix)
         return isForRoom ? roomKind(of: publication) : Publication.plainKind
     }
 
-    /// LiveRoom's type of a message to a room; nil if it says one that is not a client's, or if the body is not of that
+    /// LiveRoom's type of a message to a room; nil if its declared type is not a client's, or the body does not fit the
     /// type.
     static func roomKind(of publication: Publication) -> UInt16? {
         guard let text = publication.details?.userProperties.first(where: { $0.name == roomTypeName })?.value else {

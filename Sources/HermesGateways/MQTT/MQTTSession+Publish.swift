@@ -7,7 +7,7 @@ import HermesWire
 import Metrics
 import NIOCore
 
-/// PUBLISH from the client, and how it is acknowledged (3.3, 4.3).
+/// PUBLISH from the client, and its acknowledgement (3.3, 4.3).
 extension MQTTSession {
     func publishReceived(_ frame: MQTTPublishFrame) throws(MQTTPacketError) {
         let head = try MQTTPublishHead(frame, version: version)
@@ -58,7 +58,7 @@ extension MQTTSession {
         publish(publication, head, to: target)
     }
 
-    /// What is well-formed, yet not for a client to send.
+    /// Refuses well-formed properties that a client may not send.
     static func check(_ properties: MQTTProperties) throws(MQTTPacketError) {
         for property in properties.list {
             switch property {
@@ -71,8 +71,8 @@ extension MQTTSession {
         }
     }
 
-    /// Whether subscribers of this version may get the very bytes that came. With QoS 1 and 2, header and identifier
-    /// are put in for each.
+    /// Whether subscribers of this version can get the received bytes. With QoS 1 and 2, header and identifier are set
+    /// for each.
     private func passesOn(_ head: MQTTPublishHead, _ details: PublicationDetails?) -> Bool {
         // Of the properties, some are for the server alone, and a life is counted down.
         head.propertyBytes == 0 && (head.packetID != 0 || head.flags == 0) && head.topicBytes > 0
@@ -128,7 +128,7 @@ extension MQTTSession {
         )
     }
 
-    /// The message is where it has to be.
+    /// The message is delivered or stored.
     private func published(_ head: MQTTPublishHead, _ reason: MQTTReasonCode) {
         switch head.qos {
         case .atMostOnce: break
@@ -139,13 +139,14 @@ extension MQTTSession {
         }
     }
 
-    /// The client may not publish there: said in 5.0; in 3.1.1 there is no way but to act as if (3.3.5.2).
+    /// The client may not publish there. 5.0 has a reason code; in 3.1.1 the message is acknowledged and dropped
+    /// (3.3.5.2).
     private func refused(_ head: MQTTPublishHead) {
         gateway.metrics.refusedPublishes.increment()
         answer(head, .notAuthorized)
     }
 
-    /// Answers a message that goes nowhere.
+    /// Answers a message that is not published.
     func answer(_ head: MQTTPublishHead, _ reason: MQTTReasonCode) {
         switch head.qos {
         case .atMostOnce: break
@@ -166,7 +167,7 @@ extension MQTTSession {
         return target
     }
 
-    /// Finds where a message goes, by its name or its alias [MQTT-3.3.2-12].
+    /// The target of a message, by its topic or alias [MQTT-3.3.2-12].
     func target(of packet: MQTTPublish) throws(MQTTPacketError) -> MQTTPublishTarget {
         var name = packet.topic
         if let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } }) {
@@ -223,9 +224,9 @@ extension MQTTSession {
 
     // MARK: Storing
 
-    /// Has a message stored for those who are away, and as the retained one; acknowledged after that.
+    /// Stores a message for absent sessions and as the retained one; acknowledges it afterwards.
     ///
-    /// - Parameter isForLater: those who are connected get it after that, too.
+    /// - Parameter isForLater: whether connected subscribers also get it only afterwards.
     private func store(
         _ publication: Publication,
         _ head: MQTTPublishHead,
@@ -280,7 +281,7 @@ extension MQTTSession {
         }
     }
 
-    /// On whose behalf something is stored.
+    /// The source of this client's operations.
     var source: CommitSource { client?.link?.source ?? .server }
 
     private func stored(_ number: UInt64, _ bytes: Int, _ later: Publication?, _ result: Result<Void, HermesError>) {
@@ -330,7 +331,7 @@ extension MQTTSession {
         if client.acknowledgements.count > 4_096 { connection.slowDown() }
     }
 
-    /// PUBREL: the client will not send it again under this identifier (4.3.3).
+    /// PUBREL: the client will not send the message again under this identifier (4.3.3).
     func releaseReceived(_ packetID: UInt16) {
         guard let client, !client.storingReceived.contains(packetID), client.received.remove(packetID) != nil else {
             return writeAcknowledgement(.pubcomp, packetID, .packetIdentifierNotFound)

@@ -5,9 +5,9 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// What is retained, for new subscriptions [MQTT-3.3.1-6].
+/// Retained messages for new subscriptions [MQTT-3.3.1-6].
 extension MQTTSession {
-    /// Notes that a subscription wants what is retained [MQTT-3.3.1-9] … [MQTT-3.3.1-11].
+    /// Queues a search for a subscription's retained messages [MQTT-3.3.1-9] … [MQTT-3.3.1-11].
     func wantRetained(
         _ request: MQTTRetainedQueue.Request,
         _ handling: MQTTSubscription.RetainHandling,
@@ -25,7 +25,7 @@ extension MQTTSession {
         client.retained = queue
     }
 
-    /// Sends as much as the client takes, and searches no longer at once than others can wait.
+    /// Sends as many as the client takes, and searches in small steps.
     func sendRetained(_ client: MQTTClientState) {
         guard let queue = client.retained, !queue.isPaused else { return }
         var steps = MQTTRetainedQueue.stepsAtOnce
@@ -51,7 +51,7 @@ extension MQTTSession {
         }
     }
 
-    /// - Returns: false if the client has to acknowledge others first.
+    /// - Returns: false if the client must acknowledge others first.
     private func sendRetained(
         _ publication: Publication,
         _ request: MQTTRetainedQueue.Request,
@@ -75,7 +75,7 @@ extension MQTTSession {
         return true
     }
 
-    /// Still subscribed, and allowed to read it.
+    /// Whether the client is still subscribed, and may read it.
     private func isWanted(_ topic: TopicName, _ request: MQTTRetainedQueue.Request, of client: MQTTClientState) -> Bool
     {
         guard let held = client.subscriptions[TopicText(request.text)] else { return false }
@@ -94,7 +94,7 @@ extension MQTTSession {
         sendRetained(client)
     }
 
-    /// A session that lasts gets what is to be acknowledged through its queue, in its place there.
+    /// Stores acknowledged messages in the queue of a durable session, in their place there.
     private func store(
         _ publications: [StoredPublication],
         _ request: MQTTRetainedQueue.Request,

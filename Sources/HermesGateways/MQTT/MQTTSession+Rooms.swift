@@ -6,12 +6,12 @@ import HermesWire
 import Logging
 import NIOCore
 
-/// Rooms that an operator removes a client from. It stays connected and may come back by subscribing again.
+/// Rooms from which an operator removes a client. It stays connected and may return by subscribing again.
 ///
-/// A subscription to the room's topic ends, in the store too. One with wildcards stays, and the room is closed to it:
-/// until the client subscribes to something that matches the room, or connects again.
+/// A subscription to the room's topic ends, in the store too. A wildcard subscription stays but excludes the room,
+/// until the client subscribes to a filter that matches the room, or reconnects.
 extension MQTTSession {
-    /// So many rooms can be closed to one connection; one that is to be closed to more is ended.
+    /// The number of rooms that can be excluded for one connection; at more, it is ended.
     static let maxClosedRooms = 100
 
     package func removed(_ account: Account, from room: RoomName) -> Bool {
@@ -35,7 +35,7 @@ extension MQTTSession {
         return true
     }
 
-    /// What is under way to the client by its queue is not sent either.
+    /// Closes a room; queued messages from it are not sent either.
     private func close(_ topic: TopicName, of client: MQTTClientState, _ held: [MQTTHeldSubscription]) {
         guard !held.isEmpty || client.durable != nil else { return }
         client.closedRooms.insert(topic)
@@ -62,7 +62,7 @@ extension MQTTSession {
         }
     }
 
-    /// 5.0 clients can see what it is by the user property, as with all that comes from rooms.
+    /// Tells the client; 5.0 clients recognize the type by the user property, like everything from rooms.
     private func tellRemoval(from topic: TopicName) {
         guard version == .v5 else { return }
         var message = LiveRoom_Kicked()
@@ -74,7 +74,7 @@ extension MQTTSession {
         sendOnce(kicked, isRetained: false, identifiers: [])
     }
 
-    /// The client subscribed anew: rooms that match are open to it again.
+    /// The client subscribed anew: matching rooms are open again.
     func reopenRooms(matching filters: [TopicFilter], of client: MQTTClientState) {
         guard !client.closedRooms.isEmpty else { return }
         let closed = client.closedRooms.filter { topic in !filters.contains { $0.matches(topic) } }
@@ -84,14 +84,14 @@ extension MQTTSession {
         refilter(client)
     }
 
-    /// Whether a subscription may not have all that it matches.
+    /// Whether a subscription matches more than the client may read.
     func isFiltered(_ text: String, of client: MQTTClientState) -> Bool {
         if client.access(environment.access).access(toSubscribe: text) != .all { return true }
         guard !client.closedRooms.isEmpty, let filter = Self.filter(of: text) else { return false }
         return client.closedRooms.contains { filter.matches($0) }
     }
 
-    /// What a subscription's text matches, without the group of a shared one.
+    /// The filter of a subscription's text, without the group of a shared one.
     private static func filter(of text: String) -> TopicFilter? {
         TopicFilter(MQTTTopic.sharedParts(of: text).map { String($0.filter) } ?? text)
     }

@@ -5,7 +5,7 @@ package import HermesCore
 import HermesWire
 import NIOCore
 
-/// PUBLISH packets that came together: handled together where nothing about them is special.
+/// PUBLISH packets that arrived together, handled together if none needs special treatment.
 extension MQTTSession {
     func publishesReceived(_ run: MQTTPublishRun) throws(MQTTPacketError) {
         try gateway.check(run.qos, isRetained: false, of: "a PUBLISH")
@@ -17,7 +17,7 @@ extension MQTTSession {
         }
     }
 
-    /// Where all go; nil if that depends on each.
+    /// The common target of all packets; nil if it differs.
     private func target(of run: MQTTPublishRun) throws(MQTTPacketError) -> MQTTPublishTarget? {
         guard isPlain(run) else { return nil }
         if let known = lastTarget, known.rules == gateway.access.generation,
@@ -38,7 +38,7 @@ extension MQTTSession {
         }
     }
 
-    /// - Returns: false if each has to be looked at by itself; then nothing was done.
+    /// - Returns: false if each packet must be handled separately; then nothing was done.
     private func publishTogether(_ run: MQTTPublishRun, _ target: MQTTPublishTarget) -> Bool {
         guard target.isAllowed, !target.isSpecial else { return false }
         let qos = run.qos
@@ -63,7 +63,7 @@ extension MQTTSession {
         return true
     }
 
-    /// Whether all can be acknowledged at once: nothing is to be stored, nothing was here before, nothing is too much.
+    /// Whether all can be acknowledged at once: none must be stored, is a repetition, or exceeds a limit.
     private func mayAcknowledge(_ run: MQTTPublishRun, _ target: MQTTPublishTarget) -> Bool {
         guard let client, client.acknowledgements.isEmpty, durableTargets(of: target).isEmpty else { return false }
         let isExactlyOnce = run.qos == .exactlyOnce
@@ -106,7 +106,7 @@ extension MQTTSession {
         if !sendTogether(run, subscription) { subscription.deliverOneByOne(run) }
     }
 
-    /// - Returns: false if the packets cannot go out as they are; then nothing was done.
+    /// - Returns: false if the packets cannot be sent unchanged; then nothing was done.
     private func sendTogether(_ delivery: DeliveryRun, _ subscription: TopicSubscription) -> Bool {
         let run = delivery.run
         guard subscription.isPlain, !usesAliases, !subscription.isShared, subscription.qos >= run.qos,

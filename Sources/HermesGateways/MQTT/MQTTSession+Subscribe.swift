@@ -9,7 +9,7 @@ import NIOCore
 
 /// SUBSCRIBE and UNSUBSCRIBE (3.8 to 3.11).
 extension MQTTSession {
-    /// A filter that was granted.
+    /// A granted filter.
     private struct Granted {
         let text: String
         let filter: TopicFilter
@@ -64,7 +64,7 @@ extension MQTTSession {
         }
     }
 
-    /// Stores what was granted where that is needed, then answers.
+    /// Stores the granted subscriptions where needed, then answers.
     private func grant(_ granted: [Granted], _ suback: MQTTSuback, to client: MQTTClientState) {
         guard client.durable != nil, let link = client.link, !granted.isEmpty else {
             hold(granted, of: client)
@@ -100,7 +100,7 @@ extension MQTTSession {
         }
     }
 
-    /// Lets other connections of the loop have their turn after this packet, if it is one that takes long.
+    /// Lets other connections of the loop have their turn after an expensive packet.
     private func takeTurns(_ filterCount: Int, of client: MQTTClientState) {
         connection.charge(.filters(filterCount, isKept: client.durable != nil))
         if filterCount > Self.filtersAtOnce { connection.slowDown(for: MQTTRetainedQueue.pause) }
@@ -156,7 +156,7 @@ extension MQTTSession {
         )
     }
 
-    /// From now on the client gets what matches.
+    /// Adds the subscriptions: the client gets matching messages from now on.
     private func hold(_ granted: [Granted], of client: MQTTClientState) {
         reopenRooms(matching: granted.map(\.filter), of: client)
         for granted in granted { hold(granted.text, granted.filter, group: granted.group, granted.options, of: client) }
@@ -230,7 +230,7 @@ extension MQTTSession {
         }
     }
 
-    /// What the store could not forget stays: it would be there again with the next connection.
+    /// A subscription that the store could not remove stays: it would return with the next connection.
     private func unsubscribed(
         _ result: Result<Void, HermesError>,
         _ gone: [TopicText],
@@ -266,7 +266,7 @@ extension MQTTSession {
         measureMemory()
     }
 
-    /// Ends subscriptions; in time linear in them and in what waits.
+    /// Ends subscriptions, in time linear in them and in the waiting messages.
     func letGo(_ ended: [MQTTHeldSubscription]) {
         let shared = ended.compactMap(\.shared)
         var back = shared.isEmpty ? [:] : takeBack(Set(shared.map(ObjectIdentifier.init)))
@@ -278,8 +278,8 @@ extension MQTTSession {
         }
     }
 
-    /// What was delivered for shared subscriptions and is not acknowledged: it is for the groups' others, but for what was
-    /// sent with QoS 2, which nobody else may get [MQTT-4.8.2-5].
+    /// Unacknowledged messages of shared subscriptions: they go to the groups' other members, except those sent with
+    /// QoS 2, which nobody else may get [MQTT-4.8.2-5].
     private func takeBack(_ subscriptions: Set<ObjectIdentifier>) -> [ObjectIdentifier: [Publication]] {
         guard let shared = client?.shared else { return [:] }
         var publications: [ObjectIdentifier: [Publication]] = [:]

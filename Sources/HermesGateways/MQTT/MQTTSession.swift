@@ -8,12 +8,11 @@ import NIOCore
 
 /// One MQTT connection.
 ///
-/// What a connection that only listens or only beats never needs lies in ``MQTTClientState``. Owner: the connection's event
-/// loop.
+/// ``MQTTClientState`` holds the state that idle connections do not need. Owner: the connection's event loop.
 package final class MQTTSession: GatewaySession, SharedMember {
     package typealias Decoder = MQTTInputDecoder
 
-    /// A client that does not read must still be able to acknowledge what it got.
+    /// Whether reading pauses: a client that does not read must still be able to acknowledge.
     package static let pausesReadingWhenStuck = false
     /// Publishers wait for acknowledgements, and are not read from while subscribers are behind.
     package static let hasRequestLimit = false
@@ -21,7 +20,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
     enum Phase {
         /// CONNECT is awaited.
         case new
-        /// CONNECT is being looked at; nothing is read.
+        /// CONNECT is being checked; nothing is read.
         case connecting
         case connected
         case ended
@@ -31,31 +30,31 @@ package final class MQTTSession: GatewaySession, SharedMember {
     let connection: Connection
     let gateway: MQTTGateway
     let topics: TopicShard
-    /// Marks what this connection publishes, for no-local.
+    /// The connection's number, for no local.
     let number: UInt64
     @exclusivity(unchecked)
     var phase = Phase.new
     @exclusivity(unchecked)
     var version = MQTTVersion.v311
-    /// The longest packet that the client takes, in bytes.
+    /// The longest packet that the client accepts, in bytes.
     @exclusivity(unchecked)
     var maxPacketBytes = Int.max
-    /// Whether topics are to be replaced by aliases where numbers last: then no packet is the same as another's.
+    /// Whether topics are replaced by aliases while they last; packets then differ between clients.
     @exclusivity(unchecked)
     var usesAliases = false
     /// Set with CONNECT.
     @exclusivity(unchecked)
     var client: MQTTClientState?
-    /// Where the last PUBLISH went: publishers like to use a topic again.
+    /// The target of the last PUBLISH: publishers often repeat a topic.
     @exclusivity(unchecked)
     var lastTarget: MQTTPublishTarget?
-    /// What was sent with QoS 1 and 2; made for the first such message.
+    /// The sent QoS 1 and 2 messages; created for the first one.
     @exclusivity(unchecked)
     var window: OutboundWindow?
-    /// What waits for room in the window or in the connection.
+    /// Messages that wait for the window or the connection.
     @exclusivity(unchecked)
     var waiting: MQTTWaitingQueue?
-    /// What the client is told when the connection ends, if not what the reason for it says.
+    /// The client's reason for the end of the connection, if it differs from the actual one's.
     var parting: (reason: MQTTReasonCode, text: String)?
 
     init(connection: Connection, gateway: MQTTGateway) {
@@ -65,7 +64,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         number = connection.loop.nextConnectionNumber()
     }
 
-    /// For shared subscriptions: what is sent and not acknowledged, or waits.
+    /// For shared subscriptions: unacknowledged and waiting messages.
     package var load: SharedLoad { client?.shared.load ?? SharedLoad() }
 
     package var reader: (any TopicReader)? { client?.reader }
@@ -100,7 +99,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         }
     }
 
-    /// A client that says goodbye has no will [MQTT-3.14.4-3], and what it acknowledged is not sent again.
+    /// A DISCONNECT discards the will [MQTT-3.14.4-3], and acknowledged messages are not sent again.
     package func receivedLast(_ input: MQTTInput) {
         guard phase == .connected else { return }
         switch input {
@@ -133,7 +132,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         }
     }
 
-    /// Runs what an incoming packet asks for; a packet that breaks the rules ends the connection.
+    /// Handles an incoming packet; a packet that breaks the rules ends the connection.
     private func attempt(_ body: () throws(MQTTPacketError) -> Void) {
         do throws(MQTTPacketError) { try body() } catch { refuse(error) }
     }
@@ -146,8 +145,8 @@ package final class MQTTSession: GatewaySession, SharedMember {
 
     // MARK: Output
 
-    /// Writes an answer. One that is too large for the client must not be sent [MQTT-3.1.2-24], and the client waits for
-    /// it: the connection ends.
+    /// Writes an answer. The client waits for it, so if it is too large for the client [MQTT-3.1.2-24], the connection
+    /// ends.
     func write(_ packet: MQTTPacket) {
         guard let bytes = bytes(of: packet) else { return refuse(Self.tooLarge(packet)) }
         connection.write(frame: bytes)
@@ -157,13 +156,13 @@ package final class MQTTSession: GatewaySession, SharedMember {
         MQTTPacketError(.packetTooLarge, "a \(packet.type) is longer than the client takes [MQTT-3.1.2-24]")
     }
 
-    /// Writes the last packet of a connection, with a reason in words, or without if it were too large for the client
-    /// [MQTT-3.2.2-19], [MQTT-3.14.2-3]; nothing if that is too large, too.
+    /// Writes the last packet of a connection with a reason string, or without it if it is too large for the client
+    /// [MQTT-3.2.2-19], [MQTT-3.14.2-3]; nothing if even that is too large.
     func writeLast(_ packet: MQTTPacket, orShorter shorter: MQTTPacket) {
         if let bytes = bytes(of: packet) ?? bytes(of: shorter) { connection.write(frame: bytes) }
     }
 
-    /// A packet as it is to be written; nil if the client takes no packet of that size, or if it has no representation.
+    /// Encodes a packet; nil if it is too large for the client, or cannot be encoded.
     func bytes(of packet: MQTTPacket) -> ByteBuffer? {
         var bytes = ByteBuffer()
         do throws(WireError) {

@@ -5,7 +5,7 @@ import HermesCore
 import NIOCore
 import Synchronization
 
-/// What the broker tells about itself below `$SYS/broker/`: published at an interval, and to those who subscribe.
+/// The broker's statistics below `$SYS/broker/`: published at an interval, and to new subscribers.
 ///
 /// State: a `Mutex` around the last values; nothing is called under it.
 final class MQTTStatistics: Sendable {
@@ -29,7 +29,7 @@ final class MQTTStatistics: Sendable {
         self.version = version
     }
 
-    /// Begins to publish; a second time does nothing.
+    /// Begins to publish; repeated calls do nothing.
     func start() {
         guard interval > .zero, let loop = loops.all.first else { return }
         let isFirst = state.withLock { state in
@@ -46,12 +46,12 @@ final class MQTTStatistics: Sendable {
         }
     }
 
-    /// Has a listener's connections counted.
+    /// Includes a listener's connections.
     func count(_ metrics: GatewayMetrics) {
         state.withLock { $0.metrics[ObjectIdentifier(metrics)] = metrics }
     }
 
-    /// The values now whose topics a filter matches.
+    /// The present values whose topics match a filter.
     func publications(matching filter: TopicFilter) -> [Publication] {
         guard filter.rawValue.utf8.first == UInt8(ascii: "$") else { return [] }
         return state.withLock { $0.values }.compactMap { name, value in

@@ -4,14 +4,14 @@
 import HermesCore
 import Synchronization
 
-/// What one client may read, for shared subscriptions, which choose among their members on any thread.
+/// One client's permissions, for shared subscriptions, which choose a member on any thread.
 ///
-/// State: a `Mutex`; nothing is called under it but the rules.
+/// State: a `Mutex`; only the rules are called under it.
 final class MQTTTopicReader: TopicReader {
     private struct State: Sendable {
         var rules: BoundTopicRules?
         var generation: UInt64 = 0
-        /// Rooms that an operator removed the client from.
+        /// Rooms from which an operator removed the client.
         var closed: Set<TopicName>
     }
 

@@ -5,11 +5,11 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// MQTT's packets in the core's words, and back.
+/// Translates between MQTT's packets and the core.
 enum MQTTTranslation {
     static func qos(_ qos: MQTTQoS) -> QoS { QoS(rawValue: qos.rawValue) ?? .atMostOnce }
 
-    /// What a message says beside topic and payload; nil if nothing.
+    /// A message's further properties; nil if none.
     static func details(of properties: MQTTProperties, now: Timestamp) -> PublicationDetails? {
         var expiresAt: Timestamp?
         var isText = false
@@ -43,7 +43,7 @@ enum MQTTTranslation {
         )
     }
 
-    /// The properties of a forwarded message; of its expiry, what is left [MQTT-3.3.2-6].
+    /// The properties of a forwarded message, with the remaining expiry [MQTT-3.3.2-6].
     static func properties(of details: PublicationDetails, now: Timestamp) -> [MQTTProperty] {
         var list: [MQTTProperty] = []
         if details.payloadIsUTF8 { list.append(.payloadFormatIndicator(true)) }
@@ -58,10 +58,10 @@ enum MQTTTranslation {
         return list
     }
 
-    /// The user property that tells what a room's payload is: the number of LiveRoom's type.
+    /// The user property with the type of a room's payload: the number of LiveRoom's type.
     static let roomTypeName = "liveroom-type"
 
-    /// The type that is to be told to 5.0 clients; nil for what a client of theirs published.
+    /// The type for 5.0 clients; nil for a message that another MQTT client published.
     static func roomType(of publication: Publication) -> UInt16? {
         guard publication.kind != Publication.plainKind else { return nil }
         return publication.kind
@@ -72,7 +72,7 @@ enum MQTTTranslation {
         return end <= now
     }
 
-    /// Why a connection is refused, as CONNACK tells.
+    /// The reason code of a refused connection, for CONNACK.
     static func connackReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {
         case .wrongCredentials, .invalidToken: .badUserNameOrPassword
@@ -86,7 +86,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// Why a subscription that opens the inbox is refused.
+    /// The reason code of a refused subscription to the inbox.
     static func subackReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {
         case .forbidden, .notAuthenticated, .accountDisabled, .notFound: .notAuthorized
@@ -95,7 +95,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// Whether 3.1.1 has a word for it; what else goes wrong before CONNACK closes the connection without one.
+    /// Whether 3.1.1 has a return code for it; other failures before CONNACK close the connection without a packet.
     static func hasReturnCode(_ reason: MQTTReasonCode) -> Bool {
         switch reason {
         case .unsupportedProtocolVersion, .clientIdentifierNotValid, .serverUnavailable, .serverBusy,
@@ -105,7 +105,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// Why a connection ends, as DISCONNECT tells; nil where nothing is to be said.
+    /// The reason code of a connection's end, for DISCONNECT; nil if none is sent.
     static func disconnectReason(for reason: CloseReason) -> MQTTReasonCode? {
         switch reason {
         case .goodbye, .finished, .slowReader, .loginBudget: nil
@@ -124,7 +124,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// What went wrong with a publication, as PUBACK and PUBREC tell.
+    /// The reason code of a failed publication, for PUBACK and PUBREC.
     static func publishReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {
         case .forbidden, .notAuthenticated: .notAuthorized
@@ -134,6 +134,6 @@ enum MQTTTranslation {
         }
     }
 
-    /// A success of SUBACK.
+    /// The reason code of a granted subscription.
     static func granted(_ qos: QoS) -> MQTTReasonCode { MQTTReasonCode(rawValue: qos.rawValue) }
 }

@@ -5,25 +5,25 @@ import DequeModule
 import HermesCore
 import NIOCore
 
-/// Messages with QoS 1 and 2 of a clean session that wait for room in the window or in the connection.
+/// QoS 1 and 2 messages of a clean session that wait for the window or the connection.
 struct MQTTWaitingQueue {
     struct Message {
         let publication: Publication
         let qos: QoS
         let isRetained: Bool
         let identifiers: [UInt32]
-        /// The part in a shared subscription that it came by.
+        /// The shared subscription that it came by.
         var shared: SharedSubscription?
     }
 
     private var messages = Deque<Message>()
-    /// What they hold, in bytes, about.
+    /// Their approximate bytes.
     private(set) var bytes = 0
 
     var count: Int { messages.count }
     var isEmpty: Bool { messages.isEmpty }
 
-    /// - Returns: false if there is no room; then nothing was taken.
+    /// - Returns: false if there is no room and it was not added.
     mutating func append(_ message: Message, maxCount: Int, maxBytes: Int) -> Bool {
         let weight = Self.weight(message)
         guard messages.count < maxCount, bytes + weight <= maxBytes else { return false }
@@ -39,7 +39,7 @@ struct MQTTWaitingQueue {
         return message
     }
 
-    /// Takes out what came by some shared subscriptions, in its order.
+    /// Removes the messages of some shared subscriptions, in order.
     mutating func take(of subscriptions: Set<ObjectIdentifier>) -> [Message] {
         var taken: [Message] = []
         var left = Deque<Message>()

@@ -19,11 +19,11 @@ final class MQTTWills: Sendable {
     private struct State: Sendable {
         var waiting: [SessionKey: Waiting] = [:]
         var nextNumber: UInt64 = 0
-        /// What they hold, about.
+        /// Their approximate bytes.
         var bytes = 0
     }
 
-    /// How much those that wait may hold, in bytes; beyond that one is published at once, which is better than never.
+    /// The most bytes of waiting wills; beyond it, a will is published at once rather than never.
     static let maxWaitingBytes = 256 << 20
 
     private let state = Mutex(State())
@@ -36,8 +36,8 @@ final class MQTTWills: Sendable {
         self.time = time
     }
 
-    /// A connection has ended without a goodbye: its will is published after its delay, or when the session ends,
-    /// whichever comes first [MQTT-3.1.3-9]. On the connection's loop.
+    /// A connection ended without DISCONNECT: its will is published after its delay, or when the session ends,
+    /// whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
     func ended(_ will: MQTTPendingWill, of key: SessionKey, sessionExpiry: Duration, on loop: LoopContext) {
         let delay = min(will.delay, sessionExpiry)
         guard delay > .zero else { return publish(will, on: loop) }
@@ -55,7 +55,7 @@ final class MQTTWills: Sendable {
         }
     }
 
-    /// The client is back before its will was due: it is not published, unless the session begins anew.
+    /// The client returned before its will was due: the will is discarded, unless the session starts clean.
     func connected(_ key: SessionKey, isClean: Bool) {
         guard let waiting = take(key), isClean else { return }
         let wills = self
@@ -71,7 +71,7 @@ final class MQTTWills: Sendable {
         }
     }
 
-    /// Publishes for somebody who is not there any more.
+    /// Publishes on behalf of an absent client.
     private func publish(_ will: MQTTPendingWill, on loop: LoopContext) {
         let now = time.now()
         let publication = will.publication.living(from: now, insteadOf: will.givenAt)
@@ -89,7 +89,7 @@ final class MQTTWills: Sendable {
 }
 
 extension Publication {
-    /// The same with a life that begins later.
+    /// The same with an expiry that counts from later.
     fileprivate func living(from now: Timestamp, insteadOf then: Timestamp) -> Publication {
         guard let details, let end = details.expiresAt else { return self }
         return Publication(

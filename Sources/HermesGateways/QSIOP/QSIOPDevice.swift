@@ -5,14 +5,14 @@ package import HermesCore
 package import HermesWire
 import NIOCore
 
-/// One device's connection: does what ``QSIOPSession`` says, and pushes what its inbox says.
+/// One device's connection: carries out the actions of ``QSIOPSession``, and pushes its inbox entries.
 ///
 /// Owner: the connection's event loop.
 package final class QSIOPDevice: GatewaySession {
     package typealias Decoder = QSIOPFrameDecoder
 
-    /// Pushes that may wait for their acknowledgement. Each may be as long as a frame, and all together must fit into the
-    /// outbound queue of a connection; a device that never acknowledges gets no more than these.
+    /// The number of unacknowledged pushes. Each may fill a frame, and all together must fit into a connection's
+    /// outbound queue; a device that never acknowledges gets no more.
     static let window = 8
 
     private let connection: Connection
@@ -81,7 +81,7 @@ package final class QSIOPDevice: GatewaySession {
         connection.write { try QSIOPTranslation.frame(answer).write(into: &$0) }
     }
 
-    /// Requests that came while the report was being checked.
+    /// Handles requests that arrived during the check of the report.
     private func takeWaiting() {
         while let frame = session.waitingTaken() { perform(session.frameReceived(frame)) }
         connection.sessionHolds(session.waitingBytes)
@@ -89,7 +89,7 @@ package final class QSIOPDevice: GatewaySession {
 
     // MARK: Accounts
 
-    /// Not `Connection.ask`: that would keep pings from being read, which are answered at any time.
+    /// Checks a report without `Connection.ask`, which would delay pings.
     private func check(_ report: QSIOPReport) {
         connection.charge(.login)
         let accounts = gateway.environment.messenger.accounts

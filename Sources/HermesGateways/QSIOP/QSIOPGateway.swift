@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// Small request/response devices, which are pushed what comes for their account.
+/// Small request/response devices, which also get their account's pushes.
 package struct QSIOPGateway: Gateway {
     package static let name = "qsiop"
     package static let defaultPort = 7979

@@ -9,7 +9,7 @@ import NIOCore
 extension QSIOPSession {
     // MARK: Frames
 
-    /// A whole frame was received.
+    /// A complete frame arrived.
     package mutating func frameReceived(_ frame: QSIOPFrame) -> Action {
         guard state != .ended else { return .ignore(.ended) }
         switch frame.operation {
@@ -21,7 +21,7 @@ extension QSIOPSession {
         return requestHeld(frame)
     }
 
-    /// A report is being checked: what comes after it is answered after it.
+    /// Queues a request behind the report that is being checked.
     private mutating func requestHeld(_ frame: QSIOPFrame) -> Action {
         let bytes = waitingBytes + frame.encodedBytes
         guard waiting.count < rules.maxWaitingRequests, bytes <= rules.maxWaitingBytes else {
@@ -79,21 +79,21 @@ extension QSIOPSession {
 
     // MARK: The report's check
 
-    /// The report is true.
+    /// The report is valid.
     package mutating func reportAccepted(_ principal: Principal) -> Action {
         guard case .checking = state else { return .ignore(.ended) }
         state = .bound(principal)
         return .bind(principal, .done)
     }
 
-    /// The report is not true, or could not be checked. The device may try again.
+    /// The report is invalid, or could not be checked. The device may try again.
     package mutating func reportRefused(_ answer: QSIOPAnswer) -> Action {
         guard case .checking = state else { return .ignore(.ended) }
         state = .anonymous
         return .refuse(answer)
     }
 
-    /// The next request that waited, to be received again; nil if there is none, or another report is being checked.
+    /// The next queued request, to be received again; nil if there is none, or another report is being checked.
     package mutating func waitingTaken() -> QSIOPFrame? {
         switch state {
         case .checking, .ended:
@@ -113,9 +113,9 @@ extension QSIOPSession {
         window.pushed(seq, id: id)
     }
 
-    /// An entry is nothing that this protocol pushes.
+    /// An entry is not pushed in this protocol.
     ///
-    /// - Returns: how far the device's cursor may go now; nil if it stays.
+    /// - Returns: the cursor's new place; nil if it stays.
     package mutating func skipped(_ seq: UInt64) -> UInt64? {
         guard case .bound = state else { return nil }
         return window.skipped(seq)
@@ -123,14 +123,14 @@ extension QSIOPSession {
 
     // MARK: The end
 
-    /// The server ends the connection: its own reasons, or bytes that are not QSIOP or not its version 1.
+    /// The server ends the connection, for its own reasons or because the bytes are not QSIOP version 1.
     package mutating func removalDecided(_ answer: QSIOPAnswer) -> Action {
         guard state != .ended else { return .ignore(.ended) }
         end()
         return .close(answer)
     }
 
-    /// The connection is gone.
+    /// The connection is closed.
     package mutating func connectionClosed() -> Action {
         guard state != .ended else { return .ignore(.ended) }
         end()

@@ -5,13 +5,13 @@ import DequeModule
 package import HermesCore
 package import HermesWire
 
-/// What a QSIOP listener allows.
+/// The rules of a QSIOP listener.
 package struct QSIOPRules: Sendable, Hashable {
-    /// Whether a report needs an access token; if not, the userid alone is believed.
+    /// Whether a report needs an access token; otherwise the userid alone is accepted.
     package var requiresToken: Bool
-    /// How many requests may wait for the answer to a report.
+    /// The number of requests that may wait behind a report.
     package var maxWaitingRequests: Int
-    /// How many bytes they may take.
+    /// Their bytes.
     package var maxWaitingBytes: Int
 
     package init(requiresToken: Bool = true, maxWaitingRequests: Int = 64, maxWaitingBytes: Int = 128 * 1024) {
@@ -21,49 +21,47 @@ package struct QSIOPRules: Sendable, Hashable {
     }
 }
 
-/// One device's session: whom it reported, what it was pushed, in which order it is answered.
+/// One device's session: its account, its pushes, and the order of its answers.
 ///
-/// Pure: `QSIOPSession+StateMachine.swift` takes events and returns what is to be done. Owner: the connection's event
-/// loop.
+/// Pure: `QSIOPSession+StateMachine.swift` takes events and returns actions. Owner: the connection's event loop.
 package struct QSIOPSession: Sendable {
-    /// Where a session stands.
+    /// The state of a session.
     package enum State: Hashable, Sendable {
-        /// Nobody was reported yet.
+        /// No account was reported yet.
         case anonymous
         /// A report is being checked; later requests wait for its answer.
         case checking(QSIOPReport)
         /// The connection is bound to an account.
         case bound(Principal)
-        /// Over; nothing that comes counts any more.
+        /// Ended; input is ignored.
         case ended
     }
 
-    /// What is to be done after an event.
+    /// The action for an event.
     package enum Action: Hashable, Sendable {
         /// Nothing.
         case ignore(Ignored)
-        /// Answer a ping, before anything that waits.
+        /// Answer a ping, ahead of queued requests.
         case pong
         /// Answer a request.
         case respond(QSIOPAnswer)
         /// Answer an acknowledgement, and move the device's cursor.
         case acknowledge(QSIOPAnswer, upTo: UInt64)
-        /// Find out whether the report is true; then report `reportAccepted` or `reportRefused`.
+        /// Check the report; then report `reportAccepted` or `reportRefused`.
         case check(QSIOPReport)
-        /// Answer the report, begin to push from the inbox, then take up what waits (`waitingTaken()`).
+        /// Answer the report, begin to push from the inbox, then handle queued requests (`waitingTaken()`).
         case bind(Principal, QSIOPAnswer)
-        /// Answer the report, then take up what waits.
+        /// Answer the report, then handle queued requests.
         case refuse(QSIOPAnswer)
         /// Answer, then close.
         case close(QSIOPAnswer?)
     }
 
-    /// Why nothing is done.
+    /// The reason why there is no action.
     package enum Ignored: Hashable, Sendable {
-        /// The request waits for the answer to a report.
+        /// The request waits behind a report.
         case waiting
-        /// Operations that the server sends (1, 3, 4) ask for nothing, so they get no answer: an answer to an answer
-        /// could go on for ever.
+        /// A server's operation (1, 3, 4) gets no answer: answering answers could go on forever.
         case serverOperation
         /// The session has ended.
         case ended
@@ -71,19 +69,19 @@ package struct QSIOPSession: Sendable {
 
     package let rules: QSIOPRules
     package internal(set) var state: State = .anonymous
-    /// What was pushed and not acknowledged.
+    /// Unacknowledged pushes.
     package internal(set) var window = QSIOPWindow()
-    /// Requests that came while a report was being checked.
+    /// Requests that arrived while a report was being checked.
     var waiting = Deque<QSIOPFrame>()
     var waitingBytes = 0
 
     package init(rules: QSIOPRules) { self.rules = rules }
 }
 
-/// What a report (op 2) says.
+/// The contents of a report (op 2).
 package struct QSIOPReport: Hashable, Sendable {
     package let user: UserID
-    /// Nil where the listener believes the userid alone and none was given.
+    /// Nil if none was given, where the listener accepts the userid alone.
     package let token: String?
     package let device: DeviceID
 
@@ -96,7 +94,7 @@ package struct QSIOPReport: Hashable, Sendable {
 
 /// The answer to a request (op 3).
 package struct QSIOPAnswer: Hashable, Sendable {
-    /// 0: done; 404: there is no such operation; otherwise a number of the error catalogue.
+    /// 0: done; 404: unknown operation; otherwise a number of the error catalogue.
     package let code: UInt32
     package let message: String
 

@@ -4,9 +4,9 @@
 import HermesCore
 import HermesWire
 
-/// What back ends push, as op 4.
+/// Pushes of back ends, as op 4.
 extension QSIOPTranslation {
-    /// Keys that the protocol itself uses; data with these names is left out.
+    /// Keys of the protocol itself; data with these names is left out.
     private static let ownKeys: Set<String> = ["id", "title", "body", "seq", "time", "collapse", "truncated", "data"]
 
     /// - Returns: nil if it is for another device.
@@ -32,7 +32,7 @@ extension QSIOPTranslation {
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 
-    /// The texts, numbers and truth values that stand in the object itself, in the order of their keys.
+    /// The texts, numbers and truth values at the object's top level, in the order of their keys.
     private static func topLevelTexts(_ json: String) -> [(key: String, value: String)] {
         guard !json.isEmpty, case .object(let members) = try? JSONParser.parse(Array(json.utf8)) else { return [] }
         return members.compactMap { member in
@@ -43,7 +43,7 @@ extension QSIOPTranslation {
         }.sorted { $0.key < $1.key }
     }
 
-    /// What fits on a line; nil for anything else.
+    /// A value that fits on a line; nil for others.
     private static func text(of value: JSON) -> String? {
         switch value {
         case .string(let text): text

@@ -5,9 +5,9 @@ package import HermesCore
 package import HermesWire
 import NIOCore
 
-/// A push (op 4) as it stands for an inbox entry.
+/// A push (op 4) for an inbox entry.
 package struct QSIOPPush: Hashable, Sendable {
-    /// What the device acknowledges: the message's id.
+    /// The id that the device acknowledges: the message's id.
     package let id: String
     package let frame: QSIOPFrame
 }
@@ -15,9 +15,9 @@ package struct QSIOPPush: Hashable, Sendable {
 extension QSIOPTranslation {
     /// The push for an inbox entry.
     ///
-    /// - Parameter reader: whose inbox and device it is.
-    /// - Returns: nil for what a device of this protocol is not pushed: read marks, recalls, changes of contacts and
-    ///   groups, what it sent itself, what is for another device.
+    /// - Parameter reader: the inbox's account and device.
+    /// - Returns: nil for entries that are not pushed: read marks, recalls, changes of contacts and groups, the
+    ///   device's own messages, and pushes for another device.
     package static func push(for entry: InboxEntry, reader: Principal) -> QSIOPPush? {
         if case .push(let push) = entry.event { return self.push(push, seq: entry.seq, reader: reader) }
         guard case .message(let message) = entry.event, !message.isRecalled else { return nil }
@@ -56,7 +56,7 @@ extension QSIOPTranslation {
         properties.pairs.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
     }
 
-    /// A message's content for a screen that shows text alone.
+    /// The content as plain text, for a simple screen.
     static func plainText(_ content: MessageContent) -> String {
         let message: Hermes_V1_Content
         do {

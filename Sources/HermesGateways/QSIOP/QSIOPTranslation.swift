@@ -4,14 +4,14 @@
 import HermesCore
 import HermesWire
 
-/// QSIOP's frames in the core's words, and back.
+/// Translates between QSIOP's frames and the core.
 package enum QSIOPTranslation {
-    /// The longest access token that is looked at, in bytes; real ones have 43.
+    /// The longest access token that is examined, in bytes; real ones have 43.
     static let maxTokenBytes = 256
-    /// The device of a connection that names none.
+    /// The device id of a connection that names none.
     static let defaultDevice = "qsiop"
 
-    /// A request that cannot be done, and what is answered to it.
+    /// A refused request, and its answer.
     struct Refusal: Error, Hashable {
         let answer: QSIOPAnswer
 
@@ -20,7 +20,7 @@ package enum QSIOPTranslation {
 
     // MARK: Requests
 
-    /// Reads a report (op 2): `userid`, `token`, `device`.
+    /// Parses a report (op 2): `userid`, `token`, `device`.
     static func report(from frame: QSIOPFrame, requiresToken: Bool) -> Result<QSIOPReport, Refusal> {
         Result { () throws(Refusal) -> QSIOPReport in
             let properties = try properties(of: frame)
@@ -47,7 +47,7 @@ package enum QSIOPTranslation {
         }
     }
 
-    /// Reads an acknowledgement (op 5): `id`.
+    /// Parses an acknowledgement (op 5): `id`.
     static func acknowledgedID(from frame: QSIOPFrame) -> Result<String, Refusal> {
         Result { () throws(Refusal) -> String in
             guard let id = try properties(of: frame)["id"], !id.isEmpty else {
@@ -67,15 +67,15 @@ package enum QSIOPTranslation {
 
     // MARK: Answers
 
-    /// The answer to a request, as a frame.
+    /// The frame of an answer.
     static func frame(_ answer: QSIOPAnswer) -> QSIOPFrame {
         QSIOPFrame(.response, ["code": String(answer.code), "msg": cut(answer.message, to: 1024)])
     }
 
-    /// Why a report was refused.
+    /// The answer to a refused report.
     static func answer(for error: HermesError) -> QSIOPAnswer { QSIOPAnswer(error.code, error.message) }
 
-    /// Why the bytes that came end the connection.
+    /// The answer before malformed bytes end the connection.
     static func answer(for error: WireError) -> QSIOPAnswer {
         switch error.code {
         case .frameTooLong: QSIOPAnswer(.tooLarge, error.message)
@@ -85,7 +85,7 @@ package enum QSIOPTranslation {
         }
     }
 
-    /// Why the server ends a session.
+    /// The answer when the server ends a session.
     static func answer(for end: SessionEnd) -> QSIOPAnswer {
         switch end {
         case .replaced: QSIOPAnswer(.replaced, "the same device reported on another connection")
@@ -97,7 +97,7 @@ package enum QSIOPTranslation {
         }
     }
 
-    /// Why the server closes a connection; nil where there is nothing to tell, or nobody.
+    /// The answer when the server closes a connection; nil if there is none, or nobody to tell.
     static func answer(for reason: CloseReason) -> QSIOPAnswer? {
         switch reason {
         case .session(let end): answer(for: end)
@@ -113,7 +113,7 @@ package enum QSIOPTranslation {
 
     // MARK: Accounts
 
-    /// Checks a report: the token where there is one, and that it belongs to the userid.
+    /// Checks a report: the token if there is one, and that it belongs to the userid.
     static func logIn(
         _ report: QSIOPReport,
         address: String?,
@@ -129,7 +129,7 @@ package enum QSIOPTranslation {
         return try await accounts.open(device, by: admission)
     }
 
-    /// As much of a text as fits into a number of bytes of UTF-8, whole characters.
+    /// Cuts a text to a number of bytes of UTF-8, at a character boundary.
     static func cut(_ text: String, to maxBytes: Int) -> String {
         guard text.utf8.count > maxBytes else { return text }
         var end = text.utf8.index(text.startIndex, offsetBy: max(0, maxBytes))

@@ -3,14 +3,14 @@
 
 import DequeModule
 
-/// Which inbox entries a device was pushed and has not acknowledged, and how far its cursor may go.
+/// The inbox entries that were pushed and not acknowledged, and the cursor.
 ///
-/// The cursor is one number, acknowledgements come per push and in any order: it moves up to an entry only when that
-/// and all before it are done. Bounded by the window of the inbox feed.
+/// The cursor is one number, but acknowledgements come per push and in any order: it moves up to an entry only when
+/// that and all before it are done. Bounded by the window of the inbox feed.
 package struct QSIOPWindow: Sendable, Hashable {
     private struct Entry: Sendable, Hashable {
         let seq: UInt64
-        /// Nil: the entry was nothing that is pushed, so it waits for nobody.
+        /// Nil: the entry was not pushed, so no acknowledgement is awaited.
         let id: String?
         var isDone: Bool
     }
@@ -19,7 +19,7 @@ package struct QSIOPWindow: Sendable, Hashable {
 
     package init() {}
 
-    /// How many entries lie between the cursor and the newest push.
+    /// The number of entries between the cursor and the newest push.
     package var count: Int { entries.count }
 
     /// An entry was pushed under an id.
@@ -27,25 +27,25 @@ package struct QSIOPWindow: Sendable, Hashable {
         entries.append(Entry(seq: seq, id: id, isDone: false))
     }
 
-    /// An entry is nothing for this device.
+    /// An entry is not pushed to this device.
     ///
-    /// - Returns: how far the cursor may go now; nil if it stays.
+    /// - Returns: the cursor's new place; nil if it stays.
     package mutating func skipped(_ seq: UInt64) -> UInt64? {
         entries.append(Entry(seq: seq, id: nil, isDone: true))
         return advance()
     }
 
-    /// What an acknowledgement meant.
+    /// The meaning of an acknowledgement.
     package enum Acknowledgement: Sendable, Hashable {
-        /// Nothing with this id is waiting for an acknowledgement.
+        /// No push with this id waits for it.
         case unknown
-        /// Counted; entries before it are still waiting, so the cursor stays.
+        /// Counted; earlier entries are still waiting, so the cursor stays.
         case waiting
-        /// Counted, and the cursor may go up to this seq.
+        /// Counted, and the cursor may move up to this seq.
         case advanced(UInt64)
     }
 
-    /// The device acknowledged a push; a second time for the same one is harmless while it is in the window.
+    /// The device acknowledged a push; a repetition is harmless while it is in the window.
     package mutating func acknowledged(_ id: String) -> Acknowledgement {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return .unknown }
         entries[index].isDone = true

@@ -8,7 +8,7 @@ import NIOPosix
 
 /// Tells clients their observed UDP address (STUN Binding, RFC 8489), for direct links.
 package final class STUNListener: Sendable {
-    /// The UDP port unless configured.
+    /// The default UDP port.
     package static let defaultPort = 3478
 
     private let channel: any Channel
@@ -18,7 +18,7 @@ package final class STUNListener: Sendable {
     /// The port it listens on.
     package var port: Int { channel.localAddress?.port ?? 0 }
 
-    /// Starts to answer.
+    /// Starts to answer requests.
     ///
     /// - Throws: IOError if the address cannot be bound.
     package static func start(host: String, port: Int, group: any EventLoopGroup) async throws -> STUNListener {
@@ -41,7 +41,7 @@ package final class STUNListener: Sendable {
     }
 }
 
-/// Answers requests, at most so many of one address, so that nobody uses us to flood a third.
+/// Answers requests, a limited number per address, so that nobody uses the server to flood a third party.
 final class STUNHandler: ChannelInboundHandler {
     typealias InboundIn = AddressedEnvelope<ByteBuffer>
     typealias OutboundOut = AddressedEnvelope<ByteBuffer>
@@ -69,11 +69,11 @@ final class STUNHandler: ChannelInboundHandler {
     }
 }
 
-/// Counts requests per address and second. Pure; bounded, whatever addresses are forged.
+/// Counts requests per address and second. Pure; bounded even with forged addresses.
 struct STUNLimiter {
-    /// Requests of one address within one second; a client asks about once.
+    /// The requests of one address within one second; a client sends about one.
     static let perAddress = 20
-    /// Addresses within one second; further ones wait for the next.
+    /// The addresses within one second; further ones wait for the next.
     static let addresses = 10_000
 
     private var second: UInt32 = 0

@@ -1,23 +1,23 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Who may come in, and what decides it.
+/// The access rules: who may connect, and how that is decided.
 package struct AccessSettings: Sendable, Hashable {
-    /// How a JSON Web Token is signed.
+    /// The signature algorithms of JSON Web Tokens.
     package enum TokenAlgorithm: String, CaseIterable, Sendable {
         case hs256 = "HS256"
         case rs256 = "RS256"
         case es256 = "ES256"
     }
 
-    /// Tokens that somebody else issues.
+    /// Tokens of other issuers.
     package struct Tokens: Sendable, Hashable {
         /// A PEM public key, a secret for HS256, or a JWKS.
         package var keysPath: String
         package var algorithms: Set<TokenAlgorithm>
-        /// What `aud` must hold; nil: anything.
+        /// The value that `aud` must contain; nil: any.
         package var audience: String?
-        /// What `iss` must be; nil: anything.
+        /// The value that `iss` must equal; nil: any.
         package var issuer: String?
 
         package init(
@@ -34,11 +34,11 @@ package struct AccessSettings: Sendable, Hashable {
     }
 
     package var isAnonymousAllowed: Bool
-    /// Anonymous access also where other machines reach the server.
+    /// Whether anonymous access is allowed even where other machines reach the server.
     package var isAnonymousAllowedOnPublic: Bool
-    /// The file of the topic rules; nil: the built-in ones alone.
+    /// The file of the topic rules; nil: only the built-in ones.
     package var rulesPath: String?
-    /// Nil: no tokens but the server's own.
+    /// Nil: only the server's own tokens.
     package var tokens: Tokens?
 
     package init(

@@ -94,7 +94,7 @@ extension ConnectionLimits {
             + "closed."
     )
 
-    /// The settings below `limits` that concern connections.
+    /// The connection settings below `limits`.
     package static let settings: [SettingDescriptor] = [
         connections.descriptor, connectionsPerAddress.descriptor, timeToAuthenticate.descriptor, idle.descriptor,
         stuck.descriptor, outboundQueue.descriptor, memory.descriptor, requestsPerSecond.descriptor,

@@ -1,34 +1,34 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What connections may take, the same for every protocol.
+/// The limits of connections, the same for every protocol.
 package struct ConnectionLimits: Sendable, Hashable {
-    /// Of all listeners together.
+    /// The connections of all listeners together.
     package var connections: Int
     package var connectionsPerAddress: Int
-    /// How long a connection may stay without having logged in.
+    /// How long a connection may stay without a login.
     package var timeToAuthenticate: Duration
     /// How long a connection may stay without sending a byte.
     package var idle: Duration
-    /// How long a peer may take nothing of what is sent to it.
+    /// How long a peer may take none of the output.
     package var stuck: Duration
-    /// Bytes that wait to be written to one connection before the protocol's policy for slow readers applies.
+    /// The bytes in one connection's output queue above which the protocol's policy for slow readers applies.
     package var outboundQueueBytes: Int
-    /// What may wait in memory for all connections together, in bytes.
+    /// The memory that may wait for all connections together, in bytes.
     package var memoryBytes: Int
-    /// What one connection may cause a second, averaged, with as much again as a burst; see ``RequestCost``.
+    /// The average cost per second that one connection may cause, with the same again as a burst; see ``RequestCost``.
     package var requestsPerSecond: Int
-    /// The same of all connections of one account.
+    /// The same for all connections of one account.
     package var requestsPerSecondPerAccount: Int
-    /// The same of all connections of one address.
+    /// The same for all connections of one address.
     package var requestsPerSecondPerAddress: Int
-    /// How long a connection may ask for more than that without a pause.
+    /// How long a connection may exceed its rate without a pause.
     package var throttled: Duration
     /// The longest frame body of Delimited; the other protocols have their own, lower ones.
     package var maxFrameBytes: Int
-    /// The longest frame body from a connection that has not logged in, of any protocol.
+    /// The longest frame body before the login, of any protocol.
     package var maxLoginFrameBytes: Int
-    /// What all connections together may have sent that have not logged in, in bytes.
+    /// The most bytes of all connections together before their login.
     package var maxLoginBytes: Int
 
     package init(

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A listener that an operator named, beside those that are always there: `listeners.factory.protocol: mqtt`.
+/// A listener that an operator named, beside the predefined ones: `listeners.factory.protocol: mqtt`.
 package struct FurtherListener: Sendable, Hashable {
-    /// The protocols that one may serve.
+    /// The protocols that it may serve.
     package enum ProtocolName: String, CaseIterable, Sendable {
         case impb
         case liveroom
@@ -25,12 +25,12 @@ package struct FurtherListener: Sendable, Hashable {
 }
 
 extension FurtherListener {
-    /// The names that are taken.
+    /// Names in use.
     private static let otherNames: Set<String> = [
         "impb", "liveroom", "qsiop", "delimited", "mqtt", "mqtts", "http", "stun",
     ]
 
-    /// Whether a listener may be called so: a letter, then letters and digits, all small, at most 32.
+    /// Whether a text is a valid listener name: a lower-case letter, then lower-case letters and digits, at most 32.
     package static func isName(_ text: some StringProtocol) -> Bool {
         guard let first = text.utf8.first, (0x61...0x7A).contains(first), text.utf8.count <= 32 else { return false }
         let isPlain = text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) }
@@ -52,12 +52,12 @@ extension FurtherListener {
         )
     }
 
-    /// The settings of a listener of that name.
+    /// The settings of a listener with that name.
     package static func settings(of name: String) -> [SettingDescriptor] {
         [protocolKey(name).descriptor] + keys(name).all
     }
 
-    /// Those that the values name, by name.
+    /// The further listeners in the values, sorted by name.
     static func all(in values: SettingValues) throws(SettingsError) -> [FurtherListener] {
         let names = values.given.keys.compactMap { key -> String? in
             let path = key.split(separator: ".")
@@ -83,7 +83,7 @@ extension FurtherListener {
 }
 
 extension SettingSources {
-    /// The names of listeners that are given a protocol, by name: their settings are to be loaded with the others.
+    /// The names of listeners with a protocol, sorted: their settings must be loaded with the others.
     package func furtherListeners() -> [String] {
         var names: Set<String> = []
         for argument in arguments where argument.hasPrefix("--listeners.") {

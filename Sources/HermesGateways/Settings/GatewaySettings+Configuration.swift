@@ -34,7 +34,7 @@ extension GatewaySettings {
         ListenerSettings.Keys(name, title: title, port: port, isEnabled: true, features: features)
     }
 
-    /// Every setting of the gateways.
+    /// All settings of the gateways.
     package static let settings: [SettingDescriptor] =
         impbKeys.all + liveroomKeys.all + qsiopKeys.all + delimitedKeys.all
         + mqttKeys.all + [mqttUnixSocket.descriptor] + mqttsKeys.all
@@ -43,7 +43,7 @@ extension GatewaySettings {
         + LiveRoomSettings.settings + QSIOPSettings.settings + MQTTSettings.settings
         + ClientSettings.settings
 
-    /// - Throws: also what no single value shows: half a TLS configuration, anonymous access on a public address.
+    /// - Throws: also for combinations: half a TLS configuration, anonymous access on a public address.
     package init(_ values: SettingValues) throws(SettingsError) {
         let access = try AccessSettings(values)
         let unixSocket = try values.value(of: Self.mqttUnixSocket)

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// All that the gateways are told by the configuration.
+/// The configuration of the gateways.
 package struct GatewaySettings: Sendable, Hashable {
     package var impb: ListenerSettings
     package var liveroom: ListenerSettings
@@ -10,7 +10,7 @@ package struct GatewaySettings: Sendable, Hashable {
     package var mqtt: ListenerSettings
     /// MQTT over TLS on a port of its own.
     package var mqtts: ListenerSettings
-    /// Those that were given a name, beside the ones above.
+    /// Further named listeners.
     package var further: [FurtherListener] = []
     /// MQTT on a Unix socket; nil: there is none.
     package var mqttUnixSocketPath: String?
@@ -54,10 +54,10 @@ package struct GatewaySettings: Sendable, Hashable {
         self.clients = clients
     }
 
-    /// Whether MQTT clients need to be nobody.
+    /// Whether MQTT clients may connect without an account.
     package var isAnonymousAllowed: Bool { access.isAnonymousAllowed }
 
-    /// Every listener with its name in the configuration and the ``Gateway/name`` of the protocol that it serves.
+    /// All listeners, with their names in the configuration and the ``Gateway/name`` of their protocols.
     package var listeners: [(name: String, gateway: String, settings: ListenerSettings)] {
         var listeners = [
             ("impb", "impb", impb), ("liveroom", "liveroom", liveroom), ("qsiop", "qsiop", qsiop),

@@ -7,10 +7,10 @@ package import NIOCore
 package struct IPNetwork: Sendable, Hashable {
     /// 16 bytes; IPv4 as `::ffff:a.b.c.d`.
     private let bytes: [UInt8]
-    /// How many bits of them count.
+    /// The number of significant bits.
     private let bits: Int
 
-    /// - Returns: nil if the text is no network, or has bits beyond its length.
+    /// - Returns: nil if the text is not a network, or has bits beyond its length.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard let address = try? SocketAddress(ipAddress: String(parts[0]), port: 0),
@@ -28,7 +28,7 @@ package struct IPNetwork: Sendable, Hashable {
         guard (bits..<128).allSatisfy({ bytes[$0 / 8] & (0x80 >> UInt8($0 % 8)) == 0 }) else { return nil }
     }
 
-    /// Whether an address lies in it.
+    /// Whether the network contains an address.
     package func contains(_ address: SocketAddress) -> Bool {
         guard let other = Self.bytes(of: address) else { return false }
         let whole = bits / 8
@@ -54,7 +54,7 @@ package struct IPNetwork: Sendable, Hashable {
 }
 
 extension Setting where Value == [IPNetwork] {
-    /// Networks with commas between them; none if empty.
+    /// A list of networks, separated by commas; empty: none.
     package static func networks(_ key: String, maxCount: Int, _ summary: String) -> Self {
         let allowed = "up to \(maxCount) addresses or networks such as 10.0.0.0/8, with commas between"
         return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ListenerSettings {
-    /// When a listener speaks TLS.
+    /// When a listener uses TLS.
     enum TLSMode: String, CaseIterable, Sendable {
         /// If a certificate is configured.
         case auto
@@ -10,23 +10,23 @@ extension ListenerSettings {
         case off = "false"
     }
 
-    /// What a listener can do beside listening: which further settings it has.
+    /// The optional features of a listener, which decide its further settings.
     package struct Features: OptionSet, Sendable {
         package let rawValue: UInt8
 
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// Clients may show certificates.
+        /// Clients may present certificates.
         package static let clientCertificates = Features(rawValue: 1)
         /// The name in a client's certificate may be its user name.
         package static let certificateIdentity = Features(rawValue: 2)
-        /// It speaks TLS alone, and is enabled if a certificate is given.
+        /// It uses only TLS, and is enabled if a certificate is given.
         package static let tlsOnly = Features(rawValue: 4)
-        /// A proxy may stand before the server.
+        /// It may be behind a proxy.
         package static let proxied = Features(rawValue: 8)
-        /// Clients may need no account.
+        /// Clients may connect without an account.
         package static let anonymous = Features(rawValue: 16)
-        /// What every gateway's listener can do.
+        /// The features of every gateway's listener.
         package static let gateway: Features = [.clientCertificates, .proxied]
     }
 
@@ -47,7 +47,7 @@ extension ListenerSettings {
         let identityFromCertificate: Setting<Bool>
         let features: Features
 
-        /// Keys of a listener called `name`.
+        /// Creates the keys of a listener called `name`.
         package init(_ name: String, title: String, port: Int, isEnabled: Bool, features: Features = []) {
             let prefix = "listeners.\(name)"
             self.features = features
@@ -139,7 +139,7 @@ extension ListenerSettings {
         }
     }
 
-    /// - Throws: values that are not allowed, and TLS of which only half is there.
+    /// - Throws: for invalid values, and for incomplete TLS settings.
     package init(_ values: SettingValues, _ keys: Keys) throws(SettingsError) {
         host = try values.value(of: keys.host)
         port = try values.value(of: keys.port)

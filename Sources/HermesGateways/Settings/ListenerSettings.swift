@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where one protocol listens.
+/// The address of one protocol's listener.
 package struct ListenerSettings: Sendable, Hashable {
-    /// Whether connections begin with a header of the proxy before the server that tells the client's address.
+    /// Whether connections begin with a PROXY header with the client's address.
     package enum ProxyProtocol: String, CaseIterable, Sendable {
         case off
         case v2
@@ -16,10 +16,10 @@ package struct ListenerSettings: Sendable, Hashable {
     package var port: Int
     /// The path of a Unix socket, in place of host and port.
     package var unixSocketPath: String?
-    /// Nil: in the clear.
+    /// Nil: no TLS.
     package var tls: TLSSettings?
     package var proxyProtocol: ProxyProtocol
-    /// False: nobody comes in here without an account, though that is allowed elsewhere.
+    /// Whether clients may connect here without an account, if that is allowed at all.
     package var isAnonymousAllowed = true
 
     package init(
@@ -38,7 +38,7 @@ package struct ListenerSettings: Sendable, Hashable {
         self.proxyProtocol = proxyProtocol
     }
 
-    /// Whether only programs on this machine reach it.
+    /// Whether only programs on this machine can reach it.
     package var isLoopback: Bool {
         if unixSocketPath != nil { return true }
         let host = host.lowercased()
@@ -50,11 +50,11 @@ package struct ListenerSettings: Sendable, Hashable {
 
 /// The files TLS needs; read again on SIGHUP.
 package struct TLSSettings: Sendable, Hashable {
-    /// Whether clients show certificates.
+    /// Whether clients present certificates.
     package enum ClientCertificates: String, CaseIterable, Sendable {
-        /// They are not asked for one.
+        /// None is requested.
         case none
-        /// One that is shown must be good.
+        /// A presented one must be valid.
         case optional
         case required
     }
@@ -66,7 +66,7 @@ package struct TLSSettings: Sendable, Hashable {
     package var clientCertificates: ClientCertificates
     /// PEM, the authorities that sign clients' certificates; nil: those of the system.
     package var clientAuthorityPath: String?
-    /// PEM, lists of the clients' certificates that were taken back; nil: none was.
+    /// PEM, revocation lists for clients' certificates; nil: none.
     package var revocationListPath: String?
     /// Whether the common name of a client's certificate is its user name.
     package var isIdentityFromCertificate: Bool

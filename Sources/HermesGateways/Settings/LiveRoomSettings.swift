@@ -1,22 +1,22 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How rooms on the LiveRoom port behave.
+/// The rules of rooms on the LiveRoom port.
 package struct LiveRoomSettings: Sendable, Hashable {
-    /// What happens to frames of the application's own types (16 … 65535).
+    /// The handling of the application's own frame types (16 … 65535).
     package enum ApplicationTypes: String, CaseIterable, Sendable {
         case forward
         case drop
     }
 
-    /// The room that a connection belongs to from the moment it is accepted.
+    /// The room of a new connection.
     package var room: String
     /// A client without a heartbeat for longer than this is removed.
     package var silence: Duration
     package var applicationTypes: ApplicationTypes
     /// The longest body of a frame.
     package var maxBodyBytes: Int
-    /// Whether a connection without an account may take part.
+    /// Whether a connection without an account may join.
     package var isAnonymousAllowed: Bool
 
     package init(

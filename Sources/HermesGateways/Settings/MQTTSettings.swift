@@ -1,27 +1,27 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How the MQTT broker behaves.
+/// The rules of the MQTT broker.
 package struct MQTTSettings: Sendable, Hashable {
-    /// The longest packet that is taken, told to clients of 5.0 as Maximum Packet Size.
+    /// The longest accepted packet, told to clients of 5.0 as Maximum Packet Size.
     package var maxPacketBytes: Int
-    /// Unacknowledged QoS 1 and 2 publications from a client, told to clients of 5.0 as Receive Maximum.
+    /// The number of unacknowledged QoS 1 and 2 publications from a client, told to clients of 5.0 as Receive Maximum.
     package var receiveMaximum: Int
-    /// Unacknowledged QoS 1 and 2 publications to a client; its own Receive Maximum lowers it.
+    /// The number of unacknowledged QoS 1 and 2 publications to a client, if its own Receive Maximum is not lower.
     package var maxInflight: Int
-    /// Aliases that a client may use, told to clients of 5.0; 0: none.
+    /// The number of topic aliases of a client, told to clients of 5.0; 0: none.
     package var topicAliasMaximum: UInt16
     package var maxSubscriptionsPerSession: Int
-    /// What the filters of one session's subscriptions may take together, in bytes.
+    /// The most bytes of all filters of one session.
     package var maxSubscriptionBytesPerSession: Int
-    /// The longest a session outlives its connection, those of 3.1.1 included.
+    /// The longest time that a session outlives its connection, in 3.1.1 too.
     package var maxSessionExpiry: Duration
-    /// Publications that wait for an absent session.
+    /// The number of publications that wait for an absent session.
     package var maxQueuedMessages: Int
-    /// What they may take, in bytes.
+    /// Their bytes.
     package var maxQueuedBytes: Int
-    /// How long a kept session may be away before others of a shared subscription get what was never sent to it; zero: they
-    /// do not.
+    /// The absence of a kept session after which other members of a shared subscription get its never-sent messages;
+    /// zero: never.
     package var sharedRedistribution: Duration
     /// The longest keep alive in seconds; a longer one, or none, is replaced. 0: no limit.
     package var maxKeepAlive: UInt16
@@ -29,12 +29,12 @@ package struct MQTTSettings: Sendable, Hashable {
     package var maxClientIDBytes: Int
     /// The highest QoS of publications, both ways: 0 … 2; told to clients of 5.0 if it is not 2.
     package var maximumQoS: Int
-    /// Whether there are retained publications; told to clients of 5.0 if not.
+    /// Whether publications can be retained; told to clients of 5.0 if not.
     package var isRetainAvailable: Bool
     package var maxRetainedMessages: Int
-    /// What all retained publications may take, in bytes.
+    /// The most bytes of all retained publications.
     package var maxRetainedBytes: Int
-    /// Between two publications of `$SYS/…`; zero: there are none.
+    /// The time between two publications of `$SYS/…`; zero: none.
     package var sysInterval: Duration
 
     package init(
@@ -75,7 +75,7 @@ package struct MQTTSettings: Sendable, Hashable {
         self.sysInterval = sysInterval
     }
 
-    /// What a client gets that asked for a session of so many seconds; 0xFFFFFFFF: for ever.
+    /// The session expiry granted for a request of this number of seconds; 0xFFFFFFFF: forever.
     package func sessionExpiry(_ seconds: UInt32) -> Duration {
         min(seconds == .max ? maxSessionExpiry : .seconds(Int64(seconds)), maxSessionExpiry)
     }

@@ -11,7 +11,7 @@ extension QSIOPSettings {
     /// The settings below `qsiop`.
     package static let settings: [SettingDescriptor] = [requireToken.descriptor]
 
-    /// Without anonymous access a token is always needed.
+    /// Without anonymous access a token is always required.
     package init(_ values: SettingValues, isAnonymousAllowed: Bool) throws(SettingsError) {
         let required = try values.value(of: Self.requireToken)
         self.init(isTokenRequired: required || !isAnonymousAllowed)

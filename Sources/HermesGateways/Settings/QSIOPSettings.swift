@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How the QSIOP port behaves.
+/// The rules of the QSIOP port.
 package struct QSIOPSettings: Sendable, Hashable {
-    /// Whether `userid` alone binds a connection to an account, or a token is needed as well.
+    /// Whether a token is required beside `userid`.
     package var isTokenRequired: Bool
 
     package init(isTokenRequired: Bool = false) { self.isTokenRequired = isTokenRequired }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where STUN requests are answered, for direct links between clients.
+/// The address of the STUN listener, for direct links between clients.
 package struct STUNSettings: Sendable, Hashable {
     package var isEnabled: Bool
     /// An IP address or host name.

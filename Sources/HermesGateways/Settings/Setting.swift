@@ -3,7 +3,7 @@
 
 /// One setting with the type of its value.
 package struct Setting<Value: Sendable>: Sendable {
-    /// All that is known about it without its type.
+    /// The description without the value's type.
     package let descriptor: SettingDescriptor
     let parse: @Sendable (String) -> Value?
 
@@ -57,7 +57,7 @@ extension Setting where Value == Int {
         }
     }
 
-    /// A number of bytes, written with a unit: `1 MiB`.
+    /// A number of bytes with a unit: `1 MiB`.
     package static func byteCount(
         _ key: String,
         default value: Int,
@@ -80,7 +80,7 @@ extension Setting where Value == Int {
 }
 
 extension Setting where Value == Duration {
-    /// A length of time, written with a unit: `10 s`.
+    /// A duration with a unit: `10 s`.
     package static func duration(
         _ key: String,
         default value: Duration,
@@ -103,7 +103,7 @@ extension Setting where Value == Duration {
 }
 
 extension Setting where Value == String {
-    /// A text of a bounded length without control characters.
+    /// A text of limited length without control characters.
     package static func text(
         _ key: String,
         default value: String,
@@ -134,7 +134,7 @@ extension Setting where Value == String {
 }
 
 extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue == String {
-    /// One of a few words.
+    /// One word of a list.
     package static func choice(_ key: String, default value: Value, _ summary: String) -> Self {
         let allowed = Value.allCases.map(\.rawValue).joined(separator: ", ")
         return Setting(key, kind: "choice", allowed: allowed, default: value.rawValue, summary) { text in
@@ -144,7 +144,7 @@ extension Setting where Value: CaseIterable & RawRepresentable, Value.RawValue =
 }
 
 extension Setting {
-    /// Some of a few words, with commas between them.
+    /// Several words of a list, separated by commas.
     package static func choices<Choice>(_ key: String, default values: [Choice], _ summary: String) -> Self
     where Value == [Choice], Choice: CaseIterable & RawRepresentable, Choice.RawValue == String {
         let words = Choice.allCases.map(\.rawValue).joined(separator: ", ")
@@ -164,7 +164,7 @@ extension Setting {
 }
 
 extension Setting where Value == [String] {
-    /// Texts with commas between them; none if empty.
+    /// Texts, separated by commas; empty: none.
     package static func texts(_ key: String, maxCount: Int, maxBytes: Int, _ summary: String) -> Self {
         let allowed = "up to \(maxCount) of at most \(maxBytes) bytes, with commas between"
         return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in

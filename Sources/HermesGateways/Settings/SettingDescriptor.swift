@@ -1,22 +1,22 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is known about one setting before anybody gives it a value: from this come parsing, `check-config`, the
-/// annotated `docs/hermes.yaml` and `docs/configuration.md`.
+/// The description of one setting. Parsing, `check-config`, the annotated `docs/hermes.yaml` and
+/// `docs/configuration.md` are made from it.
 package struct SettingDescriptor: Sendable {
     /// The dotted key, for example `listeners.impb.port`.
     package let key: String
-    /// What kind of value, for people: "whole number", "duration".
+    /// The kind of value, for people: "whole number", "duration".
     package let kind: String
-    /// What is allowed, for people: "1 to 65,535".
+    /// The allowed values, for people: "1 to 65,535".
     package let allowed: String
-    /// The default as it would be written in the file.
+    /// The default in the form of the file.
     package let defaultText: String
-    /// One line that says what it does.
+    /// A one-line description.
     package let summary: String
-    /// Never shown in logs, errors or `check-config`.
+    /// Whether it is hidden in logs, errors and `check-config`.
     package let isSecret: Bool
-    /// Whether a text is a value of this setting.
+    /// Whether a text is a valid value.
     let accepts: @Sendable (String) -> Bool
 
     /// The components of the key.

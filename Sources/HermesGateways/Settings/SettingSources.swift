@@ -5,16 +5,16 @@ import Configuration
 import Foundation
 import Yams
 
-/// Where values come from, the strongest first: command line, environment (`HERMES_…`), file.
+/// The sources of values in order of precedence: command line, environment (`HERMES_…`), file.
 package struct SettingSources: Sendable {
-    /// Variables that begin with `HERMES_` and are no settings: of the build, and of the clients' commands.
+    /// Variables that begin with `HERMES_` and are not settings: those of the build and of the client commands.
     static let otherVariables: Set<String> = [
         "HERMES_BIN", "HERMES_CONFIG", "HERMES_DEV", "HERMES_PASSWORD", "HERMES_STRICT",
     ]
     /// Variables of the programs in Interop.
     static let otherPrefix = "HERMES_INTEROP_"
 
-    /// What follows `hermes serve`: `--listeners.impb.port 7000` or `--listeners.impb.port=7000`.
+    /// The arguments of `hermes serve`: `--listeners.impb.port 7000` or `--listeners.impb.port=7000`.
     package var arguments: [String]
     package var environment: [String: String]
     /// The path of a YAML file; nil: none.
@@ -26,7 +26,7 @@ package struct SettingSources: Sendable {
         self.file = file
     }
 
-    /// Reads all sources. Every value is checked against its setting, and a key that is no setting is a problem.
+    /// Reads all sources. Checks every value against its setting; an unknown key is a problem.
     /// - Throws: all problems at once.
     package func load(_ settings: [SettingDescriptor]) throws(SettingsError) -> SettingValues {
         var problems: [String] = []
@@ -130,7 +130,7 @@ package struct SettingSources: Sendable {
         return reader.entries
     }
 
-    /// The sections below `listeners` that have a key `protocol`.
+    /// The sections below `listeners` with a key `protocol`.
     func namesInFile() -> [String] {
         guard let file, let data = FileManager.default.contents(atPath: file),
             let listeners = try? Yams.compose(yaml: String(decoding: data, as: UTF8.self))?.mapping?["listeners"]?
@@ -166,7 +166,7 @@ private struct SettingFileReader {
         self.keys = keys
     }
 
-    /// Depth is bounded: a mapping is only entered where a known key lies below.
+    /// Reads a mapping; its depth is bounded, because only mappings with a known key below are entered.
     mutating func read(_ mapping: Node.Mapping, below prefix: String) {
         for (keyNode, node) in mapping {
             let key = prefix + (keyNode.scalar?.string ?? "?")

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Sizes and durations as people write them.
+/// Sizes and durations in their written form.
 package enum SettingUnits {
     private static let byteUnits: [(name: String, bytes: Int)] = [
         ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1),
@@ -10,26 +10,26 @@ package enum SettingUnits {
         ("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1),
     ]
 
-    /// Reads `64 KiB`; a unit is needed for everything but 0.
-    /// - Returns: nil for anything else, negative numbers and what does not fit.
+    /// Parses `64 KiB`; a unit is required except for 0.
+    /// - Returns: nil for any other text, negative numbers and numbers that do not fit.
     package static func parse(bytes text: String) -> Int? {
         parse(text, units: byteUnits.map { ($0.name, $0.bytes) })
     }
 
-    /// Reads `10 s`; a unit is needed for everything but 0.
-    /// - Returns: nil for anything else, negative numbers and what does not fit.
+    /// Parses `10 s`; a unit is required except for 0.
+    /// - Returns: nil for any other text, negative numbers and numbers that do not fit.
     package static func parse(duration text: String) -> Duration? {
         guard let milliseconds = parse(text, units: timeUnits.map { ($0.name, $0.milliseconds) }) else { return nil }
         return .milliseconds(milliseconds)
     }
 
-    /// Writes a size in the largest unit that keeps it whole.
+    /// Formats a size in the largest unit that keeps it whole.
     package static func format(bytes: Int) -> String {
         guard bytes != 0, let unit = byteUnits.first(where: { bytes % $0.bytes == 0 }) else { return "0 B" }
         return "\(bytes / unit.bytes) \(unit.name)"
     }
 
-    /// Writes a duration in the largest unit that keeps it whole; less than a millisecond is cut.
+    /// Formats a duration in the largest unit that keeps it whole; less than a millisecond is cut.
     package static func format(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         let milliseconds = seconds &* 1000 &+ attoseconds / 1_000_000_000_000_000
@@ -38,7 +38,7 @@ package enum SettingUnits {
         return "\(milliseconds / Int64(unit.milliseconds)) \(unit.name)"
     }
 
-    /// Writes a number with commas between thousands.
+    /// Formats a number with commas between thousands.
     static func grouped(_ number: Int) -> String {
         let digits = String(number.magnitude)
         var text = ""

@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The values that were given, each with where it came from; what was not given has its default.
+/// The given values with their origins; other settings have their defaults.
 package struct SettingValues: Sendable {
-    /// A value as it was written.
+    /// A value in its written form.
     package struct Given: Sendable, Hashable {
         package let text: String
-        /// For people: "hermes.yaml, line 3", "HERMES_LOG_LEVEL", "command line".
+        /// The origin for people: "hermes.yaml, line 3", "HERMES_LOG_LEVEL", "command line".
         package let origin: String
 
         package init(text: String, origin: String) {
@@ -21,8 +21,8 @@ package struct SettingValues: Sendable {
     /// - Parameter given: by dotted key; for tests and for programs that embed the server.
     package init(given: [String: Given] = [:]) { self.given = given }
 
-    /// The value of a setting: as given, else its default.
-    /// - Throws: if what was given is not a value of the setting.
+    /// The given value of a setting, or its default.
+    /// - Throws: if the given text is not a valid value.
     package func value<Value>(of setting: Setting<Value>) throws(SettingsError) -> Value {
         let descriptor = setting.descriptor
         let text = given[descriptor.key]?.text ?? descriptor.defaultText
@@ -30,7 +30,7 @@ package struct SettingValues: Sendable {
         return value
     }
 
-    /// What is wrong with the values given for these settings, one sentence each.
+    /// The problems of the values given for these settings, one sentence each.
     package func problems(with settings: [SettingDescriptor]) -> [String] {
         settings.filter { !$0.accepts(given[$0.key]?.text ?? $0.defaultText) }.map(problem(with:))
     }

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Everything that is wrong with a configuration, so that it can be mended in one go.
+/// All problems of a configuration, so that they can be fixed at once.
 package struct SettingsError: Error, Sendable, CustomStringConvertible {
-    /// One sentence each, with the key, the value, and what is allowed.
+    /// One sentence each, with the key, the value, and the allowed values.
     package let problems: [String]
 
     package init(problems: [String]) { self.problems = problems }
@@ -14,7 +14,7 @@ package struct SettingsError: Error, Sendable, CustomStringConvertible {
 }
 
 extension SettingsError {
-    /// Of several words the one that is most like `word`, if it is like it at all.
+    /// The word most similar to `word`, if any is similar.
     static func nearest(to word: String, among words: some Sequence<String>) -> String? {
         let typed = Array(word.lowercased())
         var best: (word: String, distance: Int)?
