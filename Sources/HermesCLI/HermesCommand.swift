@@ -33,7 +33,7 @@ struct HermesCommand: AsyncParsableCommand {
         SubCommand.self, BenchCommand.self,
     ]
 
-    /// Joins what options of several words take, and goes on as always.
+    /// Joins the words of multi-word options, then parses as usual.
     static func main() async {
         await main(MQTTPropertyArguments.joined(Array(CommandLine.arguments.dropFirst())))
     }

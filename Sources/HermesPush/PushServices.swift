@@ -3,7 +3,7 @@
 
 package import HermesCore
 
-/// The push services that are configured, as one: each notification goes to the one its token is of.
+/// The configured push services as one: each notification goes to its token's service.
 package struct PushServices: PushSender {
     package var apns: ReloadableSender?
     package var fcm: ReloadableSender?
@@ -18,9 +18,9 @@ package struct PushServices: PushSender {
     /// Whether none is configured.
     package var isEmpty: Bool { apns == nil && fcm == nil && webPush == nil }
 
-    /// Reads the keys of all of them again, in the services' order.
+    /// Reads all keys again, in the services' order.
     ///
-    /// - Parameter note: what became of each; one whose key cannot be used goes on with the old one.
+    /// - Parameter note: gets the result for each; a service whose key is unusable keeps the old one.
     package func reload(note: (String, Result<ReloadableSender.Reloaded, PushConfigurationError>) -> Void) async {
         for (name, sender) in [("apns", apns), ("fcm", fcm), ("web_push", webPush)] {
             guard let sender else { continue }

@@ -5,20 +5,20 @@ import Foundation
 package import HermesCore
 import Synchronization
 
-/// A sender whose key can be read again while it works: what is being sent goes on with the old one.
+/// A sender whose key can be read again while it works; requests under way end with the old key.
 ///
-/// State: a `Mutex` around the sender in use and what its key file held.
+/// State: a `Mutex` around the present sender and the contents of its key file.
 package final class ReloadableSender: PushSender {
-    /// What reading the key again came to.
+    /// The result of reading the key again.
     package enum Reloaded: Sendable, Hashable {
-        /// The file holds what it held: the sender goes on as it is, with the credentials it has.
+        /// The file is unchanged: the sender keeps its credentials.
         case unchanged
         case changed
     }
 
-    /// What tells one key from another.
+    /// The identity of a key.
     private struct Key: Equatable {
-        /// Where links lead: the name may be a part of it.
+        /// The path behind links: the name may be a part of the key.
         let path: String
         let content: Data
     }
@@ -28,12 +28,12 @@ package final class ReloadableSender: PushSender {
     private let make: @Sendable () async throws(PushConfigurationError) -> any PushSender
     private let state: Mutex<(key: Key, sender: any PushSender)>
 
-    /// Makes the first sender.
+    /// Creates the first sender.
     ///
     /// - Parameters:
-    ///   - file: where the key is.
-    ///   - setting: what is configured with it.
-    ///   - make: makes a sender by what the file holds now.
+    ///   - file: the key file.
+    ///   - setting: the setting that names it.
+    ///   - make: creates a sender from the file's present contents.
     /// - Throws: ``PushConfigurationError``.
     package init(
         file: String,
@@ -52,7 +52,7 @@ package final class ReloadableSender: PushSender {
         await state.withLock { $0.sender }.send(deliveries)
     }
 
-    /// Reads the key again; one that cannot be used leaves the old one in use. Not to be called twice at once.
+    /// Reads the key again; an unusable one leaves the old one in use. Calls must not overlap.
     ///
     /// - Throws: ``PushConfigurationError``.
     package func reload() async throws(PushConfigurationError) -> Reloaded {

@@ -3,6 +3,6 @@
 
 /// The column `is_disabled` of an account.
 enum AccountRow {
-    /// Its deletion has begun: nobody finds it, but its name is taken still.
+    /// Being deleted: nobody finds it, but its name is still taken.
     static let leaving: Int64 = 2
 }

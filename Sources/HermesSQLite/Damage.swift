@@ -6,12 +6,12 @@ import HermesCore
 internal import Logging
 import Synchronization
 
-/// Rows that hold what no version of Hermes writes. They are left out and told, each once, and never deleted for it:
-/// somebody may be able to read them still.
+/// Rows with contents that no version of Hermes writes. They are skipped and reported, each once, and never deleted,
+/// because somebody may still be able to read them.
 ///
-/// State: a `Mutex` around what was told.
+/// State: a `Mutex` around the reported rows.
 package final class Damage: Sendable {
-    /// So many are told apart; beyond that they are counted again and again.
+    /// The number of rows that are remembered; further ones are counted again each time.
     private static let maxKnown = 10_000
 
     private let known = Mutex<Set<String>>([])
@@ -23,7 +23,7 @@ package final class Damage: Sendable {
         self.tell = tell
     }
 
-    /// - Parameter row: which one, without its content.
+    /// - Parameter row: the row's name, without its content.
     func found(_ row: String) {
         let isNew = known.withLock { known in
             guard known.count < Self.maxKnown else { return !known.contains(row) }
@@ -34,7 +34,7 @@ package final class Damage: Sendable {
         tell()
     }
 
-    /// Runs what reads one row; nil if that is damaged.
+    /// Runs the reading of one row; nil if the row is damaged.
     func skipping<Value>(_ row: @autoclosure () -> String, _ read: () throws -> Value) throws -> Value? {
         do {
             return try read()
@@ -44,7 +44,7 @@ package final class Damage: Sendable {
         }
     }
 
-    /// What is told about an operation that needs such a row.
+    /// The error for an operation that needs such a row.
     static let refusal = HermesError(
         .internalError,
         "What this needs is damaged in the server's database; nothing was stored. The operator finds it in the log."

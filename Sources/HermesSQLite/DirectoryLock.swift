@@ -11,8 +11,8 @@ import Musl
 import Glibc
 #endif
 
-/// Keeps a second server away from a data directory: an exclusive `flock` on a file in it, which the system gives back
-/// when the process ends, however it ends.
+/// Keeps a second server away from a data directory: an exclusive `flock` on a file in it. The system releases it when
+/// the process ends, in whatever way.
 final class DirectoryLock: Sendable {
     private let descriptor: Mutex<Int32?>
 
@@ -40,7 +40,7 @@ final class DirectoryLock: Sendable {
         self.descriptor = Mutex(descriptor)
     }
 
-    /// Lets another server in.
+    /// Releases the lock.
     func release() {
         descriptor.withLock { descriptor in
             if let open = descriptor { close(open) }

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// The layout of pushes. Append only, as all of ``EventCoding``.
+/// The layout of pushes. Append only, like all of ``EventCoding``.
 extension EventCoding {
     static func append(_ push: Push, to bytes: inout [UInt8]) {
         append(push.id.high, count: 8, to: &bytes)
@@ -36,14 +36,14 @@ extension EventCoding {
         )
     }
 
-    /// A push alone, for jobs.
+    /// Encodes a push, for jobs.
     static func encode(_ push: Push) -> [UInt8] {
         var bytes: [UInt8] = []
         append(push, to: &bytes)
         return bytes
     }
 
-    /// Users, 4 bytes each.
+    /// Encodes users, 4 bytes each.
     static func encode(_ users: [UserID]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(4 * users.count)
@@ -51,7 +51,7 @@ extension EventCoding {
         return bytes
     }
 
-    /// Up to `limit` users behind the first `cursor` ones.
+    /// Returns up to `limit` users behind the first `cursor` ones.
     static func users(_ bytes: [UInt8], from cursor: Int, limit: Int) -> [UserID] {
         var rest = bytes.dropFirst(4 * cursor).prefix(4 * limit)
         var users: [UserID] = []

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// The layouts of contact and group events. Append only, as all of ``EventCoding``.
+/// The layouts of contact and group events. Append only, like all of ``EventCoding``.
 extension EventCoding {
     static func append(_ event: ContactEvent, to bytes: inout [UInt8]) {
         append(UInt64(event.kind.rawValue), count: 1, to: &bytes)
@@ -69,7 +69,7 @@ extension EventCoding {
         take(4, from: &bytes).flatMap { UserID($0) }
     }
 
-    /// The length in two bytes, then the text; longer ones than the core allows are cut.
+    /// Appends the length in two bytes, then the text; text beyond the core's limit is cut.
     static func append(_ text: String, to bytes: inout [UInt8]) {
         let characters = text.utf8.prefix(Int(UInt16.max))
         append(UInt64(characters.count), count: 2, to: &bytes)

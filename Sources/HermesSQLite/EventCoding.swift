@@ -12,7 +12,7 @@ enum EventCoding {
     private static let groupKind: Int64 = 4
     private static let pushKind: Int64 = 5
 
-    /// - Returns: nil for what cannot be appended as an event.
+    /// - Returns: nil for an event that is not stored this way.
     static func encode(_ event: InboxEvent) -> (kind: Int64, payload: [UInt8])? {
         var bytes: [UInt8] = []
         switch event {
@@ -131,7 +131,7 @@ struct ConversationColumns {
     }
 }
 
-/// Which seq a message has in whose inbox: 12 bytes each, the user in 4 and the seq in 8, little-endian.
+/// The inbox seqs of a message: 12 bytes per recipient, the user in 4 and the seq in 8, little-endian.
 enum DeliveryList {
     static func append(_ user: UserID, _ seq: UInt64, to bytes: inout [UInt8]) {
         withUnsafeBytes(of: UInt32(bitPattern: user.rawValue).littleEndian) { bytes.append(contentsOf: $0) }
@@ -152,7 +152,7 @@ enum DeliveryList {
 }
 
 extension MessageContent {
-    /// FNV-1a, 64 bits: enough to tell a repetition from a mistake; the same in every process.
+    /// FNV-1a, 64 bits: distinguishes a repetition from a mistake; the same in every process.
     var stableHash: Int64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in bytes {

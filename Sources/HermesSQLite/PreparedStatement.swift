@@ -7,11 +7,12 @@ import GRDBSQLite
 import HermesCore
 import NIOCore
 
-/// A prepared statement of one connection, driven through SQLite's C API.
+/// A prepared statement of one connection, run through SQLite's C API.
 ///
-/// The only place that calls it: the statements of a commit run tens of thousands of times a second, and binding
-/// through GRDB's values costs more than SQLite itself. Prepared and kept by GRDB's cache. Used on the connection's own
-/// queue alone. Every run must bind all parameters anew: texts and blobs are bound without a copy.
+/// The only place that calls the C API: the statements of a commit run tens of thousands of times a second, and binding
+/// through GRDB's values would cost more than SQLite itself. GRDB's cache prepares and keeps the statements. Used only
+/// on the connection's own queue. Every run must bind all parameters anew, because texts and blobs are bound without a
+/// copy.
 struct PreparedStatement {
     /// Keeps the C statement alive.
     private let statement: Statement
@@ -30,7 +31,7 @@ struct PreparedStatement {
         if let value { sqlite3_bind_int64(pointer, index, value) } else { sqlite3_bind_null(pointer, index) }
     }
 
-    /// Bit by bit: numbers above 2⁶³−1 come back as they were with ``unsigned(_:)``.
+    /// Binds the bits: numbers above 2⁶³−1 are restored by ``unsigned(_:)``.
     func bind(_ value: UInt64, at index: Int32) {
         sqlite3_bind_int64(pointer, index, Int64(bitPattern: value))
     }
@@ -55,7 +56,7 @@ struct PreparedStatement {
         }
     }
 
-    /// Binds what is readable of a buffer as a blob while `body` runs.
+    /// Binds the readable bytes of a buffer as a blob while `body` runs.
     func bind<Result>(_ buffer: ByteBuffer, at index: Int32, while body: () throws -> Result) rethrows -> Result {
         try buffer.withUnsafeReadableBytes { bytes in
             if bytes.isEmpty {
@@ -94,7 +95,7 @@ struct PreparedStatement {
         }
     }
 
-    /// Runs a statement that gives no rows.
+    /// Runs a statement without result rows.
     func run() throws {
         let code = sqlite3_step(pointer)
         guard code == SQLITE_DONE else { throw failure() }
@@ -103,7 +104,7 @@ struct PreparedStatement {
 
     /// Runs an insertion.
     ///
-    /// - Returns: false, and nothing was inserted, if a unique index has such a row already.
+    /// - Returns: false, with nothing inserted, if a unique index already has such a row.
     func runUnlessConflict() throws -> Bool {
         let code = sqlite3_step(pointer)
         if code == SQLITE_DONE {
@@ -117,7 +118,7 @@ struct PreparedStatement {
         throw failure()
     }
 
-    /// Calls `body` for each row; a query always ends reset, so that it holds no snapshot.
+    /// Calls `body` for each row. The query is always reset at the end, so that it holds no snapshot.
     func forEachRow(_ body: (PreparedStatement) throws -> Bool) throws {
         defer { sqlite3_reset(pointer) }
         while true {
@@ -167,7 +168,7 @@ struct PreparedStatement {
         )
     }
 
-    /// Whether a column has the same bytes as a text.
+    /// Whether a column's bytes equal a text.
     func hasText(_ text: String, in column: Int32) -> Bool {
         guard let start = sqlite3_column_text(pointer, column) else { return false }
         let count = Int(sqlite3_column_bytes(pointer, column))
@@ -189,6 +190,6 @@ struct PreparedStatement {
         return DatabaseError(resultCode: ResultCode(rawValue: code), message: message)
     }
 
-    /// SQLITE_TRANSIENT, a macro that Swift does not see.
+    /// SQLITE_TRANSIENT, a macro that Swift cannot import.
     private static let copying = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 }

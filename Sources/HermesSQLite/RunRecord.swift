@@ -11,27 +11,27 @@ import Musl
 import Glibc
 #endif
 
-/// What a data directory says about the run that used it last: whether it closed the database, and under which boot of
-/// the machine it ran. One short file beside the database, written in place, so that a full disk does not keep it from
-/// being written again; the holder of the ``DirectoryLock`` alone touches it.
+/// The data directory's record of its last run: whether it closed the database, and the machine's boot id at that time.
+/// A short file beside the database, written in place, so that a full disk does not prevent rewriting it. Only the
+/// holder of the ``DirectoryLock`` touches it.
 ///
-/// It says "closed" only after the database was closed, and "open" before anything of it is written again. Whatever is not
-/// understood, or does not fit the database that is there, counts as not closed.
+/// It says "closed" only after the database was closed, and "open" before anything is written again. A record that is
+/// not understood, or does not match the database, counts as not closed.
 struct RunRecord {
     /// How the last run ended.
     enum Ending: Sendable, Hashable {
-        /// The database was closed, and is as it was left.
+        /// The database was closed and is unchanged.
         case closed
-        /// It was not, or something else has written since.
+        /// The database was not closed, or something else has written to it since.
         ///
-        /// - Parameter bootID: of the machine when the run began; nil if that is not known: there was no record.
+        /// - Parameter bootID: the boot id when the run began; nil if unknown, because there was no record.
         case unclosed(bootID: String?)
-        /// It was, but what is there now is not what it left: an earlier copy, perhaps.
+        /// The database was closed, but the present one is another: perhaps an earlier copy.
         case replaced
 
         /// Whether commits that clients have seen may be missing.
         ///
-        /// - Parameter current: of the machine now; nil where that is not known.
+        /// - Parameter current: the present boot id; nil if unknown.
         func mayHaveLost(bootID current: String?) -> Bool {
             switch self {
             case .closed: false
@@ -50,14 +50,14 @@ struct RunRecord {
     private let database: String
     private let bootID: String?
 
-    /// - Parameter bootID: of the machine now.
+    /// - Parameter bootID: the present boot id.
     init(directory: String, database: String, bootID: String? = RunRecord.bootID) {
         self.bootID = bootID
         path = directory + "/" + Self.fileName
         self.database = database
     }
 
-    /// Identifies the time since the machine started; nil where the system does not tell.
+    /// The boot id, which identifies the time since the machine started; nil where the system has none.
     static let bootID: String? = {
         #if canImport(Darwin)
         var text = [CChar](repeating: 0, count: 64)
@@ -71,7 +71,7 @@ struct RunRecord {
         #endif
     }()
 
-    /// How the last run ended, by the record and the database as they are now.
+    /// The end of the last run, by the record and the present database.
     func lastEnding() -> Ending {
         guard let data = FileManager.default.contents(atPath: path), data.count == Self.bytes else {
             return .unclosed(bootID: nil)
@@ -84,9 +84,9 @@ struct RunRecord {
         return .unclosed(bootID: boot.isEmpty ? nil : boot)
     }
 
-    /// Says that the database is open, and is not to be relied on until it is closed.
+    /// Records that the database is open and not reliable until it is closed.
     ///
-    /// - Parameter bootID: the boot whose end the database may have lost commits in.
+    /// - Parameter bootID: the boot whose end may lose commits.
     func markOpen(bootID: String?) throws(StoreOpenError) {
         let failure = write("boot \(bootID ?? "")\nopen")
         guard failure == 0 else {
@@ -102,14 +102,14 @@ struct RunRecord {
         }
     }
 
-    /// Says that the database was closed, if nothing is left in its log. If that cannot be written the next start checks the
-    /// database, which does no harm.
+    /// Records that the database was closed, if its log is empty. If the record cannot be written, the next start
+    /// checks the database, which does no harm.
     func markClosed() {
         guard let fingerprint = fingerprint() else { return }
         _ = write("boot \(bootID ?? "")\nclosed \(fingerprint)")
     }
 
-    /// What changes when anything writes to the database or puts another in its place; nil if its log is not empty.
+    /// A value that changes when anything writes to the database or replaces it; nil if its log is not empty.
     private func fingerprint() -> String? {
         var log = stat()
         guard stat(database + "-wal", &log) != 0 || log.st_size == 0 else { return nil }
@@ -123,7 +123,7 @@ struct RunRecord {
         return "\(file.st_ino) \(file.st_size) \(time.tv_sec) \(time.tv_nsec)"
     }
 
-    /// - Returns: 0, or the system's number of what went wrong.
+    /// - Returns: 0, or the system's error number.
     private func write(_ text: String) -> Int32 {
         var bytes = Array("\(Self.title)\n\(text)\n".utf8)
         guard bytes.count <= Self.bytes else { return EINVAL }

@@ -49,7 +49,7 @@ extension SQLiteStore: APIKeyStore {
 
     private static let selectKey = "SELECT id, name, scopes, created_at, last_used_at FROM api_key"
 
-    /// Scopes of a newer version are left out: what this one does not know it does not allow.
+    /// Leaves out scopes of a newer version, so that this one does not grant them.
     private static func apiKey(_ row: Row) -> APIKey {
         let scopes = (row["scopes"] as String).split(separator: ",").compactMap { APIScope(rawValue: String($0)) }
         return APIKey(

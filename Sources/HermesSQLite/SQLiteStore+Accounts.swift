@@ -70,7 +70,7 @@ extension SQLiteStore: AccountStore {
         try await read { db in try DeviceReader(db: db).owner(of: token) }
     }
 
-    /// But those that are being deleted.
+    /// Selects accounts, except those being deleted.
     private static let selectAccount = """
         SELECT id, nick_name, nick_key, password, avatar_url, is_disabled, created_at FROM account \
         WHERE is_disabled <> \(AccountRow.leaving)

@@ -33,7 +33,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Copies what this reader sees; commits go on beside it. The copy is one file that knows that it is a copy.
+    /// Copies this reader's snapshot while commits continue. The copy is one file, marked as a copy.
     private static func copy(_ db: Database, to path: String) throws {
         let copy = try DatabaseQueue(path: path)
         try copy.writeWithoutTransaction { destination in
@@ -44,7 +44,7 @@ extension SQLiteStore {
         try copy.close()
     }
 
-    /// A copy of an older version's file is written anew, so that it can give back what becomes free in it.
+    /// Rewrites the copy of an older version's file, so that it can return free space.
     private static func convert(_ path: String) async throws {
         let copy = try DatabaseQueue(path: path)
         try await copy.writeWithoutTransaction { db in

@@ -48,7 +48,7 @@ extension SQLiteStore: InvitationStore {
         }
     }
 
-    /// Uses an invitation up by one.
+    /// Uses one use of an invitation.
     static func use(_ hash: TokenHash, at now: Timestamp, in db: Database) throws {
         try db.execute(
             sql: """

@@ -5,23 +5,23 @@ internal import GRDB
 package import HermesCore
 import Synchronization
 
-/// What the files hold beside what is stored.
+/// The contents of the files beside the stored rows.
 ///
-/// What is deleted is overwritten in the database file, but the log still has the pages as they were, and the database
-/// file gets them from the log only with a checkpoint. So the log is written back and emptied every so often.
+/// Deleted content is overwritten in the database file, but the log still has the old pages, and the database file gets
+/// the new ones only with a checkpoint. So the log is written back and emptied periodically.
 extension SQLiteStore {
-    /// When what was looked at last.
+    /// The times of the last checks.
     struct Maintenance {
-        /// Since when the log has something, as far as is known.
+        /// Since when the log has contents, as far as known.
         var logSince: Duration?
     }
 
-    /// How long the log keeps what was deleted, but for a reader that is at work at that moment (a backup).
+    /// The longest time that the log keeps deleted content, unless a reader (a backup) is running.
     static let logPeriod = Duration.seconds(60)
 
-    /// Pages that one transaction gives back: a few milliseconds.
+    /// The pages that one transaction returns, which takes a few milliseconds.
     static let vacuumSlice = 64
-    /// Transactions of one call.
+    /// The transactions of one call.
     private static let vacuumSlices = 8
 
     package func maintain(uptime: Duration) async throws(HermesError) {
@@ -40,9 +40,9 @@ extension SQLiteStore {
         }
     }
 
-    /// Writes the log back into the database file and cuts it to nothing.
+    /// Writes the log back into the database file and truncates it.
     ///
-    /// - Returns: false if a reader needs the log still.
+    /// - Returns: false if a reader still needs the log.
     private func emptyLog() async throws -> Bool {
         do {
             // Most of it beside the writer, on a connection of its own; the rest holds up commits.
@@ -59,7 +59,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Gives pages that are free back to the file system, if there are many. Some stay, for what comes next.
+    /// Returns free pages to the file system if there are many; some stay for later use.
     private func returnFreePages() async throws {
         let pages = try await pool.read { db in
             (
@@ -77,6 +77,6 @@ extension SQLiteStore {
         }
     }
 
-    /// How many free pages are too many: more than a quarter of the file and 4 MiB.
+    /// The number of free pages to return: those beyond a quarter of the file and 4 MiB.
     static func excessPages(free: Int, all: Int) -> Int { max(0, free - max(1_024, all / 4)) }
 }

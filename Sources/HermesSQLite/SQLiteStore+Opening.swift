@@ -11,13 +11,13 @@ extension SQLiteStore {
     /// The database in the data directory.
     package static let fileName = "hermes.db"
 
-    /// Opens the store of a data directory, which is created (mode 0700) if it is missing.
+    /// Opens the store of a data directory; creates the directory (mode 0700) if it is missing.
     ///
-    /// Refuses what is damaged, newer or not ours without touching it. Where the last run did not close the database, or
-    /// something else wrote to it since, the whole file is checked first (`PRAGMA quick_check`: 3 s/GB from memory, 16 from
-    /// a cold disk), with lines in the log.
+    /// Refuses a damaged, newer or foreign file without touching it. If the last run did not close the database, or
+    /// something else wrote to it since, checks the whole file first (`PRAGMA quick_check`: 3 s/GB from memory, 16 from
+    /// a cold disk), and logs the progress.
     ///
-    /// - Parameter checking: called once if the file is checked, before that begins.
+    /// - Parameter checking: called once before such a check.
     package static func open(
         directory: String,
         durability: Durability = .normal,
@@ -37,7 +37,7 @@ extension SQLiteStore {
         )
     }
 
-    /// - Parameter bootID: of the machine's start; nil where the system does not tell.
+    /// - Parameter bootID: the boot id; nil where the system has none.
     static func open(
         directory: String,
         durability: Durability,
@@ -112,21 +112,21 @@ extension SQLiteStore {
         }
     }
 
-    /// Takes back a file that nothing could be written to (the disk was full): the next start would take it for one
-    /// that was truncated.
+    /// Removes a new file that could not be written (the disk was full): the next start would take it for a truncated
+    /// one.
     private static func removeEmptyFile(_ path: String) {
         guard fileSize(path) == 0, fileSize(path + "-wal") == 0 else { return }
         for ending in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + ending) }
     }
 
-    /// Pages that a commit touches stay in memory: 32 MB.
+    /// The writer's page cache, in KiB: pages that commits touch stay in memory.
     private static let writerCacheKilobytes = 32 * 1024
 
-    /// The log is written back every so many pages of 4 KiB (32 MB): rarely enough that pages which change often are
-    /// written once for many commits, often enough that no single commit waits for long.
+    /// The size of the log, in pages of 4 KiB (32 MB), at which it is written back: large enough that frequently
+    /// changed pages are written once for many commits, small enough that no single commit waits for long.
     private static let checkpointPages = 8192
 
-    /// What the writer's connection is set to.
+    /// The PRAGMAs of the writer's connection.
     static func tuning(_ durability: Durability) -> [String] {
         [
             "PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")",
@@ -136,7 +136,7 @@ extension SQLiteStore {
         ]
     }
 
-    /// Seconds.
+    /// In seconds.
     static let busyTimeout = 2.0
 
     private static var configuration: Configuration {
@@ -171,7 +171,7 @@ extension SQLiteStore {
         }
     }
 
-    /// With a narrow mode from the start; SQLite gives the log's files the same.
+    /// Creates the file with a narrow mode from the start; SQLite gives the log's files the same mode.
     private static func createFile(_ path: String) throws(StoreOpenError) {
         let isCreated = FileManager.default.createFile(
             atPath: path,
@@ -187,7 +187,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Looks at an existing file without changing it.
+    /// Examines an existing file without changing it.
     ///
     /// - Parameter isWhole: whether every page is read.
     private static func inspect(_ path: String, isWhole: Bool, _ logger: Logger) throws(StoreOpenError) {
@@ -247,12 +247,12 @@ extension SQLiteStore {
         }
     }
 
-    /// How often a check that takes long says so.
+    /// The interval of progress lines during a long check.
     private static let checkReportSeconds = 5
 
     /// Reads every page.
     ///
-    /// - Returns: "ok", or what is wrong.
+    /// - Returns: "ok", or the error.
     private static func check(_ db: Database, bytes: Int, _ logger: Logger) throws -> String? {
         let began = ContinuousClock.now
         logger.notice(

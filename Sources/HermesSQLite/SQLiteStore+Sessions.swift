@@ -62,9 +62,9 @@ extension SQLiteStore: SessionStore {
         }
     }
 
-    /// Runs a batch on the writer, with the cache taken out; it comes back only if the transaction commits.
+    /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
     ///
-    /// - Parameter isolating: each operation can be taken back by itself; slow.
+    /// - Parameter isolating: whether each operation can be rolled back separately; slow.
     private func commitSessions(_ operations: [SessionOperation], isolating: Bool) throws -> [SessionOutcome] {
         try pool.writeWithoutTransaction { db in
             var taken = sessionCache.withLock { cache in

@@ -46,10 +46,10 @@ extension SQLiteStore: WebhookStore {
         }
     }
 
-    /// Beyond those that came.
+    /// The most events dropped at once beyond the number appended.
     private static let maxDropped = 1_000
 
-    /// How many wait: counted once, then known. To be asked on the writer, before a change.
+    /// The number of waiting events: counted once, then kept. Called on the writer, before a change.
     private func webhookCount(_ db: Database) throws -> Int {
         // Unknown until the change is made: it may fail.
         let known = webhooksStored.withLock { count in
@@ -59,13 +59,13 @@ extension SQLiteStore: WebhookStore {
         return try known ?? Int.fetchOne(db, sql: "SELECT count(*) FROM webhook") ?? 0
     }
 
-    /// The queries that find what is due; a test holds their plans against full scans.
+    /// The queries for due events; a test checks their plans for full scans.
     enum WebhookQuery {
         static let due = """
             SELECT number, user, due, id, created_at, attempts, body FROM webhook \
             WHERE due <= ?1 AND (due, number) > (?2, ?3) ORDER BY due, number LIMIT ?4
             """
-        /// The events of a user that hold up later ones, in their order.
+        /// The events that hold up a user's later ones, in order.
         static let line = """
             SELECT number FROM webhook WHERE user = ?1 AND attempts < \(WebhookEvent.attemptsInOrder) \
             ORDER BY number LIMIT ?2
@@ -73,7 +73,7 @@ extension SQLiteStore: WebhookStore {
         static let next = "SELECT min(due) FROM webhook"
     }
 
-    /// So many of those that have been due for longest are put in order, at least.
+    /// The least number of the longest-due events that are put in order.
     private static let leastLooked = 100
 
     package func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook] {
@@ -108,7 +108,7 @@ extension SQLiteStore: WebhookStore {
         }
     }
 
-    /// Without those that wait behind an earlier event of their user that is not among them.
+    /// Leaves out events behind an earlier event of the same user that is not in the list.
     private static func inOrder(_ webhooks: [StoredWebhook], _ db: Database) throws -> [StoredWebhook] {
         let numbers = Set(webhooks.map(\.number))
         var counts: [UserID: Int] = [:]

@@ -8,20 +8,20 @@ import Synchronization
 
 /// All stores in one SQLite database in write-ahead mode: one writer with group commit, readers beside it.
 ///
-/// A killed process loses nothing that was committed. With ``Durability/full`` neither does a power cut.
-/// State: SQLite's own, and the writer's caches (``WriterCache``, ``SessionCache``), which only the writer's queue touches.
+/// A killed process loses no commit. With ``Durability/full`` neither does a power cut. State: SQLite's own, and the
+/// writer's caches (``WriterCache``, ``SessionCache``), which only the writer's queue touches.
 package final class SQLiteStore: Sendable {
-    /// What a commit outlives.
+    /// The faults that a commit survives.
     package enum Durability: String, Sendable, CaseIterable {
-        /// The end of the process, however it comes. A power cut may take the last commits, never the order.
+        /// The end of the process. A power cut may lose the last commits, but never reorders them.
         case normal
-        /// A power cut, too: each commit waits for the disk.
+        /// A power cut too: each commit waits for the disk.
         case full
     }
 
     let path: String
     let pool: DatabasePool
-    /// For writing the log back while commits go on.
+    /// Writes the log back while commits continue.
     let checkpointer: DatabaseQueue
     let epoch: UInt64
     let settings: StoreSettings
@@ -32,7 +32,7 @@ package final class SQLiteStore: Sendable {
     let sessionCache = Mutex(SessionCache())
     let maintenance = Mutex(Maintenance())
     let damage: Damage
-    /// How many webhooks wait; nil: to be counted.
+    /// The number of waiting webhooks; nil: to be counted.
     let webhooksStored = Mutex<Int?>(nil)
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
@@ -64,8 +64,8 @@ package final class SQLiteStore: Sendable {
 
     /// Writes the log back into the database file and closes it.
     ///
-    /// Calls in flight end first; later ones fail with `.storageUnavailable`. Then the directory is free for others.
-    /// Closing it again does nothing.
+    /// Calls in flight end first; later ones fail with `.storageUnavailable`. Then the directory is free for other
+    /// processes. Repeated calls do nothing.
     package func close() throws(HermesError) {
         // SQLite's checkpoint does not bear a connection that is closed.
         guard isOpen.exchange(false, ordering: .acquiringAndReleasing) else { return }
@@ -81,9 +81,9 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Commits a page that holds what it held before, behind what waits to be written.
+    /// Commits an unchanged page, behind waiting writes.
     ///
-    /// - Parameter done: told what kept it from that, for people; nil: nothing. Called on the writer's queue.
+    /// - Parameter done: gets the error for people; nil: success. Called on the writer's queue.
     package func tryWrite(_ done: @escaping @Sendable (String?) -> Void) {
         pool.asyncWriteWithoutTransaction { db in
             do {
@@ -95,19 +95,19 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Lets the file grow to so many pages of 4 KiB only, as a full disk would; for tests.
+    /// Limits the file to a number of pages of 4 KiB, like a full disk; for tests.
     package func limitSize(pages: Int) throws {
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
     }
 
-    /// Runs a batch on the writer, with the cache taken out; it comes back only if the transaction commits.
+    /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
     ///
     /// An operation that meets a damaged row is refused, and the others are applied.
     func commitBatch(_ operations: [WriteOperation], now: Timestamp) throws -> [WriteOutcome] {
         try pool.writeWithoutTransaction { db in try commitBatch(operations, now: now, in: db) }
     }
 
-    /// The same for one operation, for who cannot block.
+    /// The same for one operation, for callers that cannot block.
     func commitAlone(_ operation: WriteOperation, now: Timestamp) async throws(HermesError) -> WriteOutcome? {
         do {
             return try await pool.writeWithoutTransaction { [self] db in
@@ -126,7 +126,7 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// - Parameter isolating: each operation can be taken back by itself; slow.
+    /// - Parameter isolating: whether each operation can be rolled back separately; slow.
     private func commitBatch(
         _ operations: [WriteOperation],
         now: Timestamp,
@@ -167,7 +167,7 @@ package final class SQLiteStore: Sendable {
         return outcomes
     }
 
-    /// Applies one operation, or takes it back if it met a damaged row.
+    /// Applies one operation, and rolls it back if it meets a damaged row.
     ///
     /// - Returns: nil if it did.
     func isolated<Writer, Outcome>(
@@ -190,7 +190,7 @@ package final class SQLiteStore: Sendable {
         return outcome
     }
 
-    /// Runs a change that is not a commit; the cache forgets the users it concerns.
+    /// Runs a change outside of commits; the cache forgets the users concerned.
     func write<Value: Sendable>(
         _ body: @escaping @Sendable (Database, inout [UserID]) throws -> Value
     ) async throws(HermesError) -> Value {
@@ -217,7 +217,7 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Logs what failed underneath and tells the core about it.
+    /// Logs the underlying error and returns the core's.
     func failure(_ error: any Error) -> HermesError {
         let failure = StoreFailure.hermesError(error)
         // Cancelled as the server stops: nothing is wrong.

@@ -4,9 +4,9 @@
 internal import GRDB
 import HermesCore
 
-/// Turns what SQLite reports into what the core knows.
+/// Translates SQLite's errors for the core.
 enum StoreFailure {
-    /// A row holds what no version of Hermes writes.
+    /// The error for a row with contents that no version of Hermes writes.
     static let damagedRow = DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row holds an impossible value")
 
     static func hermesError(_ error: any Error) -> HermesError {

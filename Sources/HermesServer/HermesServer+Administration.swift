@@ -8,7 +8,7 @@ import Logging
 
 extension HermesServer {
     /// Checks the configuration as `run` does.
-    /// - Returns: what is in force and where it comes from, one line a setting.
+    /// - Returns: the values in force and their sources, one line per setting.
     package static func checkConfiguration(
         arguments: [String],
         environment: [String: String] = ProcessInfo.processInfo.environment,
@@ -25,10 +25,10 @@ extension HermesServer {
         }
     }
 
-    /// Carries out an administrator's request: by the server that runs on the data directory, else on the directory
+    /// Carries out an administrator's request: by the running server of the data directory, otherwise on the directory
     /// itself.
     ///
-    /// - Throws: what keeps the directory from being opened; what goes wrong with the request is in the response.
+    /// - Throws: errors in opening the directory; errors of the request are in the response.
     package static func administer(
         _ request: ControlRequest,
         arguments: [String],

@@ -5,14 +5,14 @@ public import Foundation
 import HermesGateways
 import Logging
 
-/// The server as a program runs it.
+/// The server as a program.
 public enum HermesServer {
     /// Reads the configuration, serves until SIGTERM or SIGINT, drains and returns.
     ///
-    /// Raises the process's limit of open files, and makes itself the backend of swift-metrics.
+    /// Raises the process's limit of open files, and installs the backend of swift-metrics.
     ///
     /// - Parameters:
-    ///   - arguments: settings as `--KEY VALUE`; they win over the environment, which wins over the file.
+    ///   - arguments: settings as `--KEY VALUE`; they override the environment, which overrides the file.
     ///   - environment: variables that begin with `HERMES_`.
     ///   - file: the path of a YAML file; nil: none.
     public static func run(
@@ -53,7 +53,7 @@ public enum HermesServer {
         SettingSources(arguments: arguments, environment: environment, file: file ?? environment["HERMES_CONFIG"])
     }
 
-    /// The one line on standard output that says where the server listens, and what to try.
+    /// The line on standard output with the server's addresses and commands to try.
     package static func readyLine(_ addresses: [BoundAddress]) -> String {
         let places = addresses.map(\.description).joined(separator: ", ")
         var line = "hermes \(HermesVersion.current) ready: \(places)"

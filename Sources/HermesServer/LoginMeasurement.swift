@@ -6,15 +6,15 @@ import HermesCore
 import HermesSQLite
 import Logging
 
-/// How fast devices log in by token, over the embedded store and without any network; for `hermes bench logins`.
+/// Measures logins by token over the embedded store, without a network; for `hermes bench logins`.
 package struct LoginMeasurement: Sendable {
-    /// How many accounts, each with one device.
+    /// The number of accounts, each with one device.
     package var accounts: Int
-    /// How many logins of known devices.
+    /// The number of logins of known devices.
     package var logins: Int
-    /// How many are under way at once.
+    /// The number of logins at once.
     package var atOnce: Int
-    /// Waits for the disk in each commit (`durability: full`).
+    /// Whether each commit waits for the disk (`durability: full`).
     package var waitsForDisk: Bool
 
     package init(accounts: Int, logins: Int, atOnce: Int, waitsForDisk: Bool) {
@@ -31,7 +31,7 @@ package struct LoginMeasurement: Sendable {
 
     /// Measures in a directory of its own below `directory`, which is removed at the end.
     ///
-    /// - Returns: a line for each step, for people.
+    /// - Returns: a line for each step.
     package func run(in directory: String) async throws -> String {
         let base = directory + "/hermes-bench-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: base) }

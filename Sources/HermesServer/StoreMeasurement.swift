@@ -3,16 +3,16 @@
 
 import HermesSQLite
 
-/// How fast the embedded store commits, without any network; for `hermes bench store`.
+/// Measures commits of the embedded store, without a network; for `hermes bench store`.
 package struct StoreMeasurement: Sendable {
-    /// How many users write to each other, in pairs.
+    /// The number of users, who write to each other in pairs.
     package var users: Int
-    /// How many commits.
+    /// The number of commits.
     package var batches: Int
-    /// Messages of each commit.
+    /// Messages in each commit.
     package var batchSize: Int
     package var contentBytes: Int
-    /// Waits for the disk in each commit (`durability: full`).
+    /// Whether each commit waits for the disk (`durability: full`).
     package var waitsForDisk: Bool
 
     package init(users: Int, batches: Int, batchSize: Int, contentBytes: Int, waitsForDisk: Bool) {
@@ -25,7 +25,7 @@ package struct StoreMeasurement: Sendable {
 
     /// Measures in a directory of its own below `directory`, which is removed at the end.
     ///
-    /// - Returns: the figures of the store and of a bare loop that writes the same rows, for people.
+    /// - Returns: the figures of the store and of a plain loop that writes the same rows.
     package func run(in directory: String) async throws -> String {
         let benchmark = StoreBenchmark(
             users: users,
@@ -38,18 +38,18 @@ package struct StoreMeasurement: Sendable {
     }
 }
 
-/// How fast the embedded store queues publications for durable sessions; for `hermes bench sessions`.
+/// Measures how fast the embedded store queues publications for durable sessions; for `hermes bench sessions`.
 package struct SessionMeasurement: Sendable {
-    /// How many sessions.
+    /// The number of sessions.
     package var sessions: Int
-    /// How many publications wait for each.
+    /// The number of waiting publications of each.
     package var messages: Int
-    /// Publications of each commit.
+    /// Publications in each commit.
     package var batchSize: Int
     package var payloadBytes: Int
-    /// How many topics are retained.
+    /// The number of retained topics.
     package var retained: Int
-    /// Waits for the disk in each commit (`durability: full`).
+    /// Whether each commit waits for the disk (`durability: full`).
     package var waitsForDisk: Bool
 
     package init(
@@ -70,7 +70,7 @@ package struct SessionMeasurement: Sendable {
 
     /// Measures in a directory of its own below `directory`, which is removed at the end.
     ///
-    /// - Returns: a line for each step, for people.
+    /// - Returns: a line for each step.
     package func run(in directory: String) async throws -> String {
         let benchmark = SessionBenchmark(
             sessions: sessions,

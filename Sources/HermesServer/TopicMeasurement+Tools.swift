@@ -9,7 +9,7 @@ import Synchronization
 import Glibc
 #endif
 
-/// Loops that run on the calling thread, when told to.
+/// Loops that run on the calling thread, on request.
 final class ImmediateLoops {
     private final class Loop: Sendable {
         let work = Mutex<[@Sendable () -> Void]>([])
@@ -61,7 +61,7 @@ struct FilterShape {
 
     mutating func topic() -> TopicName { TopicName(levels().joined(separator: "/")) ?? TopicName(room: .lobby) }
 
-    /// One of ten kinds, of which four have no wildcard.
+    /// A filter of one of ten kinds, four of which have no wildcard.
     mutating func filter(wildcardsOnly: Bool) -> TopicFilter {
         var levels = levels()
         switch Int.random(in: (wildcardsOnly ? 4 : 0)..<10, using: &random) {
@@ -92,7 +92,7 @@ struct SeededRandom: RandomNumberGenerator {
     }
 }
 
-/// The processor time that something took on this thread's process.
+/// Measures processor time.
 struct Stopwatch {
     let nanoseconds: Double
 
@@ -110,10 +110,10 @@ struct Stopwatch {
     }
 }
 
-/// What the process occupies.
+/// The memory of the process.
 struct MemoryUse {
     let resident: Int
-    /// What malloc has given out; nil where it does not say.
+    /// The bytes that malloc has given out; nil if unknown.
     let allocated: Int?
 
     static var now: MemoryUse { MemoryUse(resident: residentBytes, allocated: allocatedBytes) }
@@ -121,7 +121,7 @@ struct MemoryUse {
     #if canImport(Glibc)
     private typealias Info = @convention(c) (Int32, UnsafeMutablePointer<FILE>?) -> Int32
 
-    /// From glibc's `malloc_info`: what it has from the system, less what lies free there.
+    /// From glibc's `malloc_info`: its memory from the system, minus the free part.
     private static var allocatedBytes: Int? {
         guard let symbol = dlsym(dlopen(nil, RTLD_NOW), "malloc_info") else { return nil }
         var text: UnsafeMutablePointer<CChar>?
@@ -164,7 +164,7 @@ struct MemoryUse {
     }
 }
 
-/// How many allocations this thread made: known only where Tests/AllocationCounter is loaded before the C library.
+/// The number of this thread's allocations; known only if Tests/AllocationCounter is loaded before the C library.
 enum AllocationCount {
     private typealias Counter = @convention(c) () -> UInt64
 

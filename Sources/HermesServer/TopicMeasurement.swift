@@ -5,13 +5,13 @@ import Foundation
 import HermesCore
 import NIOCore
 
-/// How fast topics and filters are matched and delivered to, without any network; for `hermes bench topics`.
+/// Measures the matching of topics and filters and the delivery, without a network; for `hermes bench topics`.
 package struct TopicMeasurement: Sendable {
-    /// How many subscriptions there are.
+    /// The number of subscriptions.
     package var subscriptions: Int
-    /// How many loops know of them; the subscribers are all on the first.
+    /// The number of loops that know them; all subscribers are on the first.
     package var loops: Int
-    /// How many topics are matched, subscriptions changed, and publications delivered.
+    /// The number of matched topics, changed subscriptions, and delivered publications.
     package var operations: Int
 
     package init(subscriptions: Int, loops: Int, operations: Int) {
@@ -22,7 +22,7 @@ package struct TopicMeasurement: Sendable {
 
     /// Measures on the calling thread.
     ///
-    /// - Returns: the figures, for people.
+    /// - Returns: the figures.
     package func run() -> String {
         var report = Report()
         tree(&report)

@@ -5,8 +5,8 @@ package import HermesGateways
 package import HermesWire
 package import NIOCore
 
-/// A protocol for tests of what lies below protocols: each line is answered with itself; `who` with the peer's address and
-/// the name in its certificate, `big N` with N letters, `login` lets in, `bye` ends the connection.
+/// A protocol for tests of the layers below protocols. Each line is answered with itself; `who` with the peer's address
+/// and the name in its certificate, `big N` with N letters; `login` authenticates, `bye` ends the connection.
 package struct LineGateway: Gateway {
     package static let name = "line"
     package static let defaultPort = 0

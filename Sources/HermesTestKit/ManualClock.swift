@@ -4,7 +4,7 @@
 package import HermesCore
 import Synchronization
 
-/// Time that stands still until a test moves it.
+/// A clock that stands still until a test moves it.
 package final class ManualClock: TimeSource {
     private struct State {
         var now: Timestamp
@@ -13,7 +13,7 @@ package final class ManualClock: TimeSource {
 
     private let state: Mutex<State>
 
-    /// - Parameter now: the wall clock at the beginning; the uptime begins at zero.
+    /// - Parameter now: the initial wall clock; the uptime begins at zero.
     package init(now: Timestamp = Timestamp(rawValue: 1_800_000_000_000)) {
         state = Mutex(State(now: now, uptime: .zero))
     }
@@ -22,12 +22,12 @@ package final class ManualClock: TimeSource {
 
     package func uptime() -> Duration { state.withLock { $0.uptime } }
 
-    /// Sets the wall clock ahead or, with a negative duration, back; the other one goes on.
+    /// Sets the wall clock ahead or, with a negative duration, back; the uptime is unchanged.
     package func jump(by duration: Duration) {
         state.withLock { $0.now = $0.now.advanced(by: duration) }
     }
 
-    /// Lets time pass on both clocks.
+    /// Advances both clocks.
     package func advance(by duration: Duration) {
         state.withLock { state in
             state.now = state.now.advanced(by: duration)

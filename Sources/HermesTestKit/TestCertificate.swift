@@ -23,7 +23,7 @@ package struct TestCertificate {
     package var key: String { directory.appending(path: "key.pem").path }
     package var settings: TLSSettings { TLSSettings(certificatePath: certificate, privateKeyPath: key) }
 
-    /// Puts a new certificate in the place of the old one.
+    /// Replaces the certificate with a new one.
     package func renew() throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: Self.openssl)
@@ -39,7 +39,7 @@ package struct TestCertificate {
         guard process.terminationStatus == 0 else { throw OpenSSLFailed() }
     }
 
-    /// A copy of the certificate that stays when it is renewed.
+    /// A copy of the certificate that survives its renewal.
     package func copy() throws -> String {
         let path = directory.appending(path: "\(UUID()).pem").path
         try FileManager.default.copyItem(atPath: certificate, toPath: path)

@@ -5,14 +5,14 @@ import HermesCore
 import HermesGateways
 package import HermesServer
 
-/// What clients report, for tests that know no core.
+/// Clients' reports, for tests that do not use the core.
 extension TestServer {
-    /// Settings of a server that tells clients what it learned from others.
+    /// Settings of a server that shares learned heartbeats between clients.
     package static func sharingHeartbeats(_ settings: inout ServerSettings) {
         settings.gateways.clients.sharesHeartbeats = true
     }
 
-    /// Five clients have settled on this interval in networks of this kind.
+    /// Reports that five clients have settled on this interval in networks of this kind.
     package func settleHeartbeats(at interval: Duration, in label: String) throws {
         let messenger = try messenger()
         let network = try ClientReport.Network(
@@ -27,7 +27,7 @@ extension TestServer {
         }
     }
 
-    /// How many entries the clients of a version report to have received, and how many of them within a second.
+    /// The entries that clients of a version report as received, and those within a second.
     package func reported(appVersion: String) throws -> (received: UInt64, within1s: UInt64) {
         let messenger = try messenger()
         let versions = messenger.clientStatistics.delivery(now: messenger.time.now())

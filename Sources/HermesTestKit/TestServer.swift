@@ -8,7 +8,7 @@ package import HermesServer
 import Logging
 import Synchronization
 
-/// Where a TestServer keeps its data.
+/// The data of a TestServer.
 package enum TestStore: Sendable, CaseIterable {
     case memory
     /// In a folder of its own, removed afterwards.
@@ -88,7 +88,7 @@ package final class TestServer: Sendable {
         self.time = time
     }
 
-    /// The defaults, with free ports and hashes that cost little.
+    /// The defaults, with free ports and cheap hashes.
     package static func settings(store: TestStore, directory: String) throws -> ServerSettings {
         var settings = try ServerSettings.defaults()
         settings.dataDirectory = directory
@@ -117,7 +117,7 @@ package final class TestServer: Sendable {
         return assembly
     }
 
-    /// Stops the server as SIGTERM does, and starts another with the same data on the same ports.
+    /// Stops the server like SIGTERM, and starts another with the same data and ports.
     package func restart(configure: (inout ServerSettings) -> Void = { _ in }) async throws {
         let stop = state.withLock { state in
             state.restarts = true
@@ -130,14 +130,14 @@ package final class TestServer: Sendable {
         try await ready()
     }
 
-    /// Stops the server as SIGTERM does, and returns when that has begun.
+    /// Stops the server like SIGTERM, and returns when that has begun.
     package func stop() async {
         let stop = state.withLock { $0.stop }
         await stop?()
     }
 
     /// Waits until the server is ready.
-    /// - Throws: why it did not become so.
+    /// - Throws: the reason why it is not.
     func ready() async throws {
         try await withCheckedThrowingContinuation { continuation in
             let answer: Swift.Result<Void, any Error>? = state.withLock { state in
@@ -201,10 +201,10 @@ package final class TestServer: Sendable {
 private struct NotRunning: Error {}
 
 extension ServerSettings {
-    /// Every listener takes a free port.
+    /// Sets all listeners to free ports.
     fileprivate mutating func useFreePorts() { usePorts([:]) }
 
-    /// Listeners take these ports; those not named a free one.
+    /// Sets the ports of listeners; unnamed ones get a free port.
     fileprivate mutating func usePorts(_ ports: [String: Int]) {
         gateways.impb.port = ports["impb"] ?? 0
         gateways.liveroom.port = ports["liveroom"] ?? 0

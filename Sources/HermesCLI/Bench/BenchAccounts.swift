@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import HermesClient
 
-/// Where the accounts of a benchmark are kept.
+/// The file with the accounts of a benchmark.
 struct BenchAccountOptions: ParsableArguments {
     @Option(
         name: .customLong("accounts"),
@@ -29,7 +29,7 @@ struct BenchAccounts {
     /// Accounts are registered over Delimited, whatever is measured.
     let registration: ServerAddress
 
-    /// As many accounts as wanted; registers those that the file lacks, and adds them to it.
+    /// Returns the wanted number of accounts; registers those that the file lacks, and adds them to it.
     func get(_ count: Int) async throws -> [BenchAccount] {
         var accounts = try read()
         if accounts.count < count {

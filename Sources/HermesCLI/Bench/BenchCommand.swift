@@ -33,7 +33,7 @@ struct BenchCommand: AsyncParsableCommand {
     )
 }
 
-/// What all benchmarks share.
+/// The options of all benchmarks.
 struct BenchOptions: ParsableArguments {
     @Option(name: [.customShort("d"), .long], help: ArgumentHelp("Measure for this long.", valueName: "seconds"))
     var seconds: Double = 5
@@ -63,11 +63,11 @@ struct BenchOptions: ParsableArguments {
         }
     }
 
-    /// Says how far a benchmark is, on stderr.
+    /// Reports a benchmark's progress on stderr.
     func progress(_ text: String) { StandardError.write("hermes bench: \(text)\n") }
 }
 
-/// Connects to the server; in the clear, on one loop.
+/// Connects to the server, unencrypted, on one loop.
 struct BenchTransport: Sendable {
     let address: ServerAddress
     let loop: any EventLoop
@@ -77,9 +77,9 @@ struct BenchTransport: Sendable {
         loop = MultiThreadedEventLoopGroup.singleton.next()
     }
 
-    /// Opens a channel; the handler is made on the loop.
+    /// Opens a channel; the handler is created on the loop.
     ///
-    /// - Parameter number: on loopback, spreads the channels over 64 addresses of this machine, so that ports last.
+    /// - Parameter number: on loopback, spreads the channels over 64 addresses of this machine, to have enough ports.
     func connect(
         number: Int = 0,
         _ makeHandler: @escaping @Sendable () -> any ChannelHandler

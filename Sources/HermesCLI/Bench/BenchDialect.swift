@@ -4,18 +4,18 @@
 import HermesWire
 import NIOCore
 
-/// What a message benchmark says and hears, in one protocol.
+/// The frames of a message benchmark in one protocol.
 enum BenchDialect: String, Sendable {
     case delimited
     case impb
 
     var defaultPort: Int { self == .delimited ? 9000 : 6969 }
 
-    /// What a frame from the server says.
+    /// A frame from the server.
     enum Incoming {
-        /// Logged in; the inbox seq that was acknowledged before.
+        /// Logged in, with the last acknowledged inbox seq.
         case loggedIn(acknowledged: UInt64)
-        /// A message was committed; its seq in one's own inbox.
+        /// A message was committed, with its seq in the sender's inbox.
         case receipt(id: UInt64, inboxSeq: UInt64)
         /// A message arrived; nil: one of another run.
         case message(inboxSeq: UInt64, stamp: (number: UInt64, nanoseconds: UInt64)?)
@@ -83,7 +83,7 @@ enum BenchDialect: String, Sendable {
         }
     }
 
-    /// Writes a text of `textBytes` bytes with number and moment. By hand: a message object costs more than the rest.
+    /// Writes a text of `textBytes` bytes with number and time, by hand: a message object costs more than the rest.
     func writeSend(
         id: UInt64,
         to uid: UInt32,
@@ -129,9 +129,9 @@ enum BenchDialect: String, Sendable {
 
     // MARK: In
 
-    /// Calls back for each whole frame.
+    /// Calls back for each complete frame.
     ///
-    /// - Returns: how many bytes were whole frames.
+    /// - Returns: the number of bytes in complete frames.
     func scan(_ bytes: UnsafeRawBufferPointer, _ body: (Incoming) -> Void) -> Int {
         var position = 0
         while let (start, end) = frame(bytes, at: position) {
@@ -147,7 +147,7 @@ enum BenchDialect: String, Sendable {
         return position
     }
 
-    /// Where the next whole frame of `bytes` lies; nil if none is there.
+    /// The place of the next complete frame of `bytes`; nil if there is none.
     func frame(_ bytes: UnsafeRawBufferPointer, at position: Int) -> (start: Int, end: Int)? {
         switch self {
         case .delimited:
@@ -235,7 +235,7 @@ enum BenchDialect: String, Sendable {
 enum Varint {
     static func bytes(_ value: UInt64) -> Int { max(1, (UInt64.bitWidth - value.leadingZeroBitCount + 6) / 7) }
 
-    /// A field with a number below 16 that holds so many bytes.
+    /// The size of a field with a number below 16 and this number of bytes.
     static func fieldBytes(_ length: Int) -> Int { 1 + bytes(UInt64(length)) + length }
 
     static func write(_ value: UInt64, into buffer: inout ByteBuffer) {

@@ -4,7 +4,7 @@
 import Foundation
 import Histogram
 
-/// What a benchmark found, for people or as JSON.
+/// The results of a benchmark, for people or as JSON.
 struct BenchReport {
     private enum Value {
         case text(String)
@@ -90,7 +90,7 @@ struct BenchReport {
     }
 }
 
-/// CPU and memory of the server over a span.
+/// The server's processor time and memory over a period.
 struct ServerUse {
     let cpuNanoseconds: UInt64
     let seconds: Double
@@ -115,7 +115,7 @@ struct ServerUse {
         addShare(to: &report, per: what, count: count)
     }
 
-    /// The CPU time of each alone.
+    /// Reports the processor time per item.
     func addShare(to report: inout BenchReport, per what: String, count: Int) {
         guard count > 0 else { return }
         let each = Double(cpuNanoseconds) / Double(count) / 1000

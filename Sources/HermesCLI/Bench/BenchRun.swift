@@ -3,13 +3,13 @@
 
 import NIOCore
 
-/// What a benchmark's handlers share: a value that lives on their loop, reached from outside.
+/// The shared value of a benchmark's handlers, which lives on their loop and is reached from outside.
 struct BenchRun<Value>: Sendable {
-    /// For handlers that are made on the loop.
+    /// For handlers that are created on the loop.
     let bound: NIOLoopBound<Value>
     let loop: any EventLoop
 
-    /// Makes the value on the loop.
+    /// Creates the value on the loop.
     init(on loop: any EventLoop, _ make: @escaping @Sendable () throws -> Value) async throws {
         self.loop = loop
         bound = try await loop.submit { NIOLoopBound(try make(), eventLoop: loop) }.get()
@@ -21,9 +21,9 @@ struct BenchRun<Value>: Sendable {
         try await loop.submit { [bound] in try body(bound.value) }.get()
     }
 
-    /// Looks now and then, as long as that.
+    /// Checks a condition periodically, up to this long.
     ///
-    /// - Returns: whether it came true.
+    /// - Returns: whether it became true.
     func wait(
         seconds: Double,
         every interval: Duration = .milliseconds(50),
@@ -38,13 +38,13 @@ struct BenchRun<Value>: Sendable {
     }
 }
 
-/// Bytes of a connection that are not a whole frame yet.
+/// The incomplete frame of a connection.
 struct BenchInbox {
     private var rest = ByteBuffer()
 
     /// Adds bytes.
     ///
-    /// - Parameter scan: takes what it gets apart, and tells how many bytes were whole frames.
+    /// - Parameter scan: parses the bytes, and returns the number in complete frames.
     mutating func add(_ bytes: ByteBuffer, scan: (UnsafeRawBufferPointer) -> Int) {
         var buffer = bytes
         if rest.readableBytes > 0 {
@@ -59,11 +59,11 @@ struct BenchInbox {
 }
 
 extension BenchTransport {
-    /// Opens so many channels, fifty at once; the handlers are made on the loop.
+    /// Opens this number of channels, fifty at once; the handlers are created on the loop.
     ///
     /// - Parameters:
-    ///   - indices: numbers the channels.
-    ///   - opened: is told after each fifty how many there are.
+    ///   - indices: the numbers of the channels.
+    ///   - opened: gets the number of open channels after each fifty.
     func connect(
         _ indices: Range<Int>,
         opened: (Int) async throws -> Void = { _ in },

@@ -3,9 +3,9 @@
 
 import NIOCore
 
-/// A number and a moment as text of fixed length, so that a benchmark's messages tell their order and their age.
+/// A number and a time as text of fixed length, which show a message's order and age.
 ///
-/// Eight characters of six bits each for the number, ten for the moment; the rest is padding.
+/// Eight characters of six bits each for the number, ten for the time; the rest is padding.
 enum BenchStamp {
     static let minBytes = 18
 
@@ -16,7 +16,7 @@ enum BenchStamp {
         buffer.writeRepeatingByte(UInt8(ascii: "."), count: max(0, bytes - minBytes))
     }
 
-    /// Reads a text; nil if it is none of these.
+    /// Parses a text; nil if it is not a stamp.
     static func read(_ bytes: UnsafeRawBufferPointer) -> (number: UInt64, nanoseconds: UInt64)? {
         guard bytes.count >= minBytes else { return nil }
         var number: UInt64 = 0

@@ -5,7 +5,7 @@ import ArgumentParser
 import HermesClient
 import Synchronization
 
-/// `hermes bench heartbeat`: how long a silence the network between here and a server stands.
+/// `hermes bench heartbeat`: how long the network to a server allows silence.
 struct HeartbeatBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "heartbeat",
@@ -108,7 +108,7 @@ struct HeartbeatBench: AsyncParsableCommand {
     }
 }
 
-/// Counts a client's connections that end, and says why.
+/// Counts a client's connections that end, and reports why.
 ///
 /// State: the count, in a `Mutex`.
 private final class HeartbeatWatch: Sendable {

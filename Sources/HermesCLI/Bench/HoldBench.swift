@@ -4,7 +4,7 @@
 import ArgumentParser
 import HermesClient
 
-/// `hermes bench hold`: connections of the SDK that stand still, to be looked at from outside.
+/// `hermes bench hold`: idle connections of the SDK, to be measured from outside.
 struct HoldBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold",
@@ -19,7 +19,7 @@ struct HoldBench: AsyncParsableCommand {
             """
     )
 
-    /// A client of the SDK, by the protocol that it speaks.
+    /// The client of the SDK, by protocol.
     enum Kind: String, CaseIterable, ExpressibleByArgument {
         case delimited, websocket, impb, mqtt, qsiop, liveroom
 
@@ -34,7 +34,7 @@ struct HoldBench: AsyncParsableCommand {
             }
         }
 
-        /// Whether each connection is an account's.
+        /// Whether each connection needs an account.
         var needsAccount: Bool {
             switch self {
             case .delimited, .websocket, .impb, .qsiop: true
@@ -132,7 +132,7 @@ struct HoldBench: AsyncParsableCommand {
     }
 }
 
-/// A client that is kept, whatever its type.
+/// A client of any type that is kept.
 private struct HeldConnection: Sendable {
     let close: @Sendable () async -> Void
 }

@@ -5,7 +5,7 @@ import ArgumentParser
 import HermesClient
 import NIOCore
 
-/// `hermes bench idle`: what connections cost that do nothing but beat.
+/// `hermes bench idle`: the cost of idle connections with heartbeats.
 struct IdleBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "idle",
@@ -122,7 +122,7 @@ final class IdleRun {
     init(dialect: BenchDialect) { self.dialect = dialect }
 }
 
-/// A connection that logs in and beats.
+/// A connection that logs in and sends heartbeats.
 final class IdleHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

@@ -4,7 +4,7 @@
 import HermesWire
 import NIOCore
 
-/// A connection of an MQTT benchmark. Reads packets where they lie: parsing them costs more than all the rest.
+/// A connection of an MQTT benchmark. Reads packets in place, because parsing would cost more than the rest.
 final class MQTTBenchHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -15,14 +15,14 @@ final class MQTTBenchHandler: ChannelInboundHandler {
     private let publisher: MQTTBenchPublisher?
     private var streams: [MQTTBenchStream] = []
     private var inbox = BenchInbox()
-    /// Acknowledgements of what is being read.
+    /// Acknowledgements of the bytes being read.
     private var answers = ByteBuffer()
     private var isReady = false
     private var isLeaving = false
     private var heartbeat: RepeatedTask?
     private let startedAt = BenchStamp.now
 
-    /// - Parameter keepsSession: whether the server is to keep the session, and give it back.
+    /// - Parameter keepsSession: whether the server keeps the session.
     init(run: MQTTBenchRun, role: MQTTBenchPlan.Role, keepsSession: Bool = false) {
         self.run = run
         self.role = role
@@ -75,7 +75,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
-    /// Says goodbye; the server closes.
+    /// Sends DISCONNECT; the server closes.
     func leave(_ context: ChannelHandlerContext) {
         isLeaving = true
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: [0xE0, 0])), promise: nil)
@@ -83,7 +83,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
 
     // MARK: Reading
 
-    /// - Returns: how many bytes were whole packets.
+    /// - Returns: the number of bytes in complete packets.
     private func scan(_ bytes: UnsafeRawBufferPointer, now: UInt64, context: ChannelHandlerContext) -> Int {
         var position = 0
         while bytes.count - position >= 2 {
@@ -167,7 +167,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
         }
     }
 
-    /// How many unacknowledged messages the server takes.
+    /// The number of unacknowledged messages that the server accepts.
     private func receiveMaximum(_ body: UnsafeRawBufferPointer) -> Int {
         let frame = MQTTFrame(header: 0x20, body: ByteBuffer(bytes: body))
         guard case .connack(let packet)? = try? MQTTPacket(frame, version: .v5) else { return 65_535 }
@@ -191,7 +191,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
         if run.plan.keepAlive > 0 { beat(context) }
     }
 
-    /// Pings at two thirds of the keep-alive; spread, so that not all do in one moment.
+    /// Pings at two thirds of the keep alive; spread over time.
     private func beat(_ context: ChannelHandlerContext) {
         let channel = context.channel
         let interval = Int64(run.plan.keepAlive) * 667

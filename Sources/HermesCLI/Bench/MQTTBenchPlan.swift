@@ -5,36 +5,36 @@ import ArgumentParser
 import HermesWire
 import NIOCore
 
-/// Who publishes to whom.
+/// The pattern of publishers and subscribers.
 enum MQTTBenchShape: String, ExpressibleByArgument, CaseIterable, Sendable {
     /// All publish to one topic that all subscribe to.
     case fanout
-    /// Each publisher has its topic; all subscribers get all of them by a wildcard.
+    /// Each publisher has its own topic; all subscribers get all of them through a wildcard.
     case fanin
-    /// Each publisher has its topic and its subscriber.
+    /// Each publisher has its own topic and subscriber.
     case pair
-    /// Connections that only beat.
+    /// Connections with heartbeats only.
     case conn
     /// Connect, subscribe, publish, receive, disconnect, again.
     case churn
-    /// Sessions go away, messages are published to them, they come back.
+    /// Sessions disconnect, messages are published to them, they reconnect.
     case offline
 }
 
-/// What an MQTT benchmark sends.
+/// The parameters of an MQTT benchmark.
 struct MQTTBenchPlan: Sendable {
     var shape: MQTTBenchShape
     var version: MQTTVersion
     var qos: MQTTQoS
-    /// Of a payload.
+    /// The size of a payload.
     var bytes: Int
-    /// Unfinished messages of a publisher.
+    /// The number of unfinished messages per publisher.
     var window: Int
     var publishers: Int
     var subscribers: Int
-    /// Messages of each publisher; nil: no end.
+    /// Messages of each publisher; nil: unlimited.
     var messages: Int?
-    /// Publications per second in all; nil: as many as the window allows.
+    /// Publications per second in total; nil: as many as the window allows.
     var rate: Double?
     var keepAlive: UInt16
     var userName: String?
@@ -49,7 +49,7 @@ struct MQTTBenchPlan: Sendable {
         case churn(Int)
     }
 
-    /// How many get each message.
+    /// The number of recipients of each message.
     var fan: Int { shape == .pair ? 1 : subscribers }
 
     func topic(of role: Role) -> String {
@@ -62,7 +62,7 @@ struct MQTTBenchPlan: Sendable {
         }
     }
 
-    /// - Parameter keepsSession: whether the server is to keep the session, and give it back.
+    /// - Parameter keepsSession: whether the server keeps the session.
     func connect(_ role: Role, keepsSession: Bool) throws -> MQTTFrame {
         let name =
             switch role {
@@ -91,7 +91,7 @@ struct MQTTBenchPlan: Sendable {
     }
 }
 
-/// A PUBLISH up to its payload, but for its packet number.
+/// A PUBLISH up to its payload, without its packet identifier.
 struct MQTTBenchTemplate {
     private let head: ByteBuffer
     private let tail: ByteBuffer

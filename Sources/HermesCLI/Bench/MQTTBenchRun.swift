@@ -7,16 +7,16 @@ import NIOCore
 
 /// What the handlers of an MQTT benchmark share; on one loop.
 final class MQTTBenchRun {
-    /// Counts that only grow.
+    /// Growing counts.
     struct Counts: Sendable {
-        /// Messages that came, each once.
+        /// Messages that arrived, each counted once.
         var delivered = 0
         var duplicates = 0
         var disorders = 0
         var published = 0
         var acknowledged = 0
         var cycles = 0
-        /// Answers that nothing asked for, refusals, other contents than were sent.
+        /// Unexpected answers, refusals, and wrong contents.
         var violations = 0
         var disconnected = 0
         var refused = 0
@@ -25,17 +25,17 @@ final class MQTTBenchRun {
 
     let plan: MQTTBenchPlan
     var counts = Counts()
-    /// Connections that are connected, and subscribed where they have to.
+    /// Connections that are connected and, if they have to be, subscribed.
     var ready = 0
     var firstFailure = ""
-    /// Connections that end now do so because they should.
+    /// Whether connections are expected to end.
     var isEnding = false
     var isRunning = false
     var isMeasuring = false
-    /// Cycles of churn while it was measured.
+    /// Measured cycles of churn.
     var cyclesMeasured = 0
     private(set) var publishers: [MQTTBenchPublisher] = []
-    /// Whose window may have room.
+    /// Publishers whose windows may have room.
     private var open: [MQTTBenchPublisher] = []
     private(set) var latencies: Histogram<UInt32> = .init(highestTrackableValue: 60_000_000_000)
     private var startedAt: UInt64 = 0
@@ -87,7 +87,7 @@ final class MQTTBenchRun {
         open.append(publisher)
     }
 
-    /// Lets those publish whose windows have room.
+    /// Lets publishers with room in their windows publish.
     func pump() {
         guard isRunning, !open.isEmpty else { return }
         let these = open
@@ -99,7 +99,7 @@ final class MQTTBenchRun {
         }
     }
 
-    /// Open loop: message k of publisher i is due at the start + (k · publishers + i) / rate, and carries that moment,
+    /// Open loop: message k of publisher i is due at the start + (k · publishers + i) / rate, and carries that time,
     /// however late it leaves.
     private func publishDue() {
         guard isRunning, let rate = plan.rate else { return }
@@ -113,7 +113,7 @@ final class MQTTBenchRun {
         }
     }
 
-    /// Nothing comes any more: what is missing will not, so that the windows open again.
+    /// Gives up missing messages, so that the windows open again.
     func writeOff() {
         for publisher in publishers where publisher.settled < publisher.sent * plan.fan {
             publisher.settled = publisher.sent * plan.fan
@@ -128,20 +128,20 @@ final class MQTTBenchRun {
         counts.delivered >= sent * plan.fan && (plan.qos == .atMostOnce || counts.acknowledged >= sent)
     }
 
-    /// Everyone has published all it had to.
+    /// Whether every publisher has finished.
     var isPublished: Bool {
         guard let messages = plan.messages else { return false }
         return sent >= messages * publishers.count && (plan.qos == .atMostOnce || counts.acknowledged >= sent)
     }
 }
 
-/// One that publishes; the connection is a handler's.
+/// A publisher; its connection belongs to a handler.
 final class MQTTBenchPublisher {
     let index: Int
     private let template: MQTTBenchTemplate
     var context: ChannelHandlerContext?
     var sent = 0
-    /// Deliveries of its messages, and those that were skipped.
+    /// Deliveries of its messages, skipped ones included.
     var settled = 0
     var isMarked = false
     private var inflight = 0
@@ -157,12 +157,12 @@ final class MQTTBenchPublisher {
         states = plan.qos == .atMostOnce ? [] : [UInt8](repeating: 0, count: 65_536)
     }
 
-    /// The server takes no more unacknowledged messages than that.
+    /// Limits the unacknowledged messages to the server's receive maximum.
     func limit(to receiveMaximum: Int) { maxInflight = min(maxInflight, receiveMaximum) }
 
     /// Publishes what the window allows, in one write.
     ///
-    /// - Parameter moment: the moment that message carries; nil: it is not due yet.
+    /// - Parameter moment: the time in the message; nil: it is not due yet.
     func publish(_ plan: MQTTBenchPlan, counts: inout MQTTBenchRun.Counts, moment: (Int) -> UInt64?) {
         guard let context, context.channel.isWritable else { return }
         var buffer = ByteBuffer()
@@ -190,9 +190,9 @@ final class MQTTBenchPublisher {
         return (sent + 1) * plan.fan - settled <= plan.window * plan.fan
     }
 
-    /// An answer came.
+    /// An answer arrived.
     ///
-    /// - Returns: false if it is not the one that was awaited.
+    /// - Returns: false if it was not expected.
     func answered(_ type: UInt8, _ packetID: UInt16, _ qos: MQTTQoS) -> Bool {
         let state = states.isEmpty ? 0 : states[Int(packetID)]
         switch (type, qos, state) {
@@ -209,17 +209,17 @@ final class MQTTBenchPublisher {
     }
 }
 
-/// What one subscriber got of one publisher.
+/// One subscriber's messages from one publisher.
 struct MQTTBenchStream {
     private var next: UInt64 = 0
-    /// Which of the last 64 came, the newest in the lowest bit.
+    /// The last 64 messages, the newest in the lowest bit.
     private var window: UInt64 = 0
     private var missing: UInt64 = 0
 
     enum Outcome: Hashable {
-        /// New; so many before it did not come (yet).
+        /// New, with the number of skipped ones before it.
         case new(skipped: Int)
-        /// One of those that were skipped.
+        /// One of the skipped ones.
         case late
         case duplicate
     }

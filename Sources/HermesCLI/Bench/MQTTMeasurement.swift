@@ -14,7 +14,7 @@ struct MQTTMeasurement: Sendable {
     let probe: ServerProbe?
     let options: BenchOptions
 
-    /// Without progress for this long, what is missing is taken for lost.
+    /// The time without progress after which missing messages count as lost.
     private static let patience: Double = 2
 
     // MARK: Shapes
@@ -202,7 +202,7 @@ extension MQTTMeasurement {
         }
     }
 
-    /// Waits until so many are connected and subscribed.
+    /// Waits until this number of connections is connected and subscribed.
     private func ready(_ count: Int) async throws {
         _ = try await run.wait(seconds: 60) { $0.ready >= count || !$0.firstFailure.isEmpty }
         let (ready, failure) = try await run.on { ($0.ready, $0.firstFailure) }
@@ -222,7 +222,7 @@ extension MQTTMeasurement {
         try await run.on { $0.isEnding = false }
     }
 
-    /// Sleeps, and lets publishers go on where what they wait for was lost.
+    /// Sleeps, and lets publishers continue whose messages were lost.
     private func sleepWatching(_ seconds: Double) async throws {
         let end = ContinuousClock.now + .seconds(seconds)
         var last = -1
@@ -239,7 +239,7 @@ extension MQTTMeasurement {
         }
     }
 
-    /// Waits until it is true, or nothing has happened for a while.
+    /// Waits until the condition is true, or nothing has happened for a while.
     private func settle(until isDone: @escaping @Sendable (MQTTBenchRun) -> Bool) async throws {
         var last = -1
         while true {
@@ -258,7 +258,7 @@ extension MQTTMeasurement {
         return report
     }
 
-    /// Adds what all shapes report, prints, and ends with 1 if something went wrong.
+    /// Adds the common results, prints them, and exits with 1 after errors.
     private func finish(
         _ report: inout BenchReport,
         wanted: Int,

@@ -23,7 +23,7 @@ final class MessageRun {
     let dialect: BenchDialect
     let window: Int
     let textBytes: Int
-    /// Sets the client ids of this run apart.
+    /// Distinguishes the client ids of this run.
     let name: String
     private(set) var isRunning = false
     private(set) var loggedIn = 0
@@ -113,18 +113,18 @@ final class PairHandler: ChannelInboundHandler {
 
     private let run: MessageRun
     private let account: BenchAccount
-    /// Whom to send to; nil: only receives.
+    /// The recipient; nil: only receives.
     let peer: UInt32?
     private var context: ChannelHandlerContext?
     private var inbox = BenchInbox()
     private var outbound = ByteBuffer()
     private var isLoggedIn = false
-    /// Numbers of messages from here on are not sent yet.
+    /// The next number to send.
     private var nextNumber: UInt64 = 0
     /// When the unacknowledged messages were sent, by number modulo the window.
     private var sentAt: [UInt64]
     private var inFlight = 0
-    /// The number that the next message to arrive should have.
+    /// The expected number of the next message.
     private var expected: UInt64 = 0
     private var inboxSeq: UInt64 = 0
     private var isInboxKnown = false
@@ -234,7 +234,7 @@ final class PairHandler: ChannelInboundHandler {
         }
     }
 
-    /// Receipts and messages together are the inbox: its seqs have no holes.
+    /// Receipts and messages together make up the inbox: its seqs have no holes.
     private func arrived(_ seq: UInt64) {
         guard seq > 0 else { return }
         if seq > inboxSeq + 1, isInboxKnown { run.holes += 1 }

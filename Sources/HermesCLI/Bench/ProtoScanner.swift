@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Walks over the fields of a protobuf message without making objects of them: a benchmark's client has to be cheap.
+/// Iterates over the fields of a protobuf message without creating objects: a benchmark's client must be cheap.
 struct ProtoScanner {
     struct Field {
         var number: UInt64
-        /// The value of a number; the length of bytes.
+        /// The value of a number, or the length of bytes.
         var value: UInt64
-        /// The bytes of a field that has them; else empty.
+        /// The bytes of the field; empty for other types.
         var bytes: UnsafeRawBufferPointer
     }
 
@@ -16,7 +16,7 @@ struct ProtoScanner {
 
     init(_ message: UnsafeRawBufferPointer) { self.message = message }
 
-    /// The next field; nil at the end, or where the bytes are no message.
+    /// The next field; nil at the end, or if the bytes are not a message.
     mutating func next() -> Field? {
         guard let key = varint() else { return nil }
         var field = Field(number: key >> 3, value: 0, bytes: UnsafeRawBufferPointer(start: nil, count: 0))

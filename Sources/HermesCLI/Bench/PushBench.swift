@@ -7,7 +7,7 @@ import HermesWire
 import Histogram
 import NIOCore
 
-/// `hermes bench push`: one push to many who are connected.
+/// `hermes bench push`: one push to many connected devices.
 struct PushBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
@@ -110,7 +110,7 @@ struct PushBench: AsyncParsableCommand {
 
 /// What the handlers of a push benchmark share; on one loop.
 final class PushRun {
-    /// What the titles of this run begin with.
+    /// The prefix of this run's titles.
     let name: String
     var loggedIn = 0
     var received = 0
@@ -129,7 +129,7 @@ final class PushRun {
     }
 }
 
-/// A connection that logs in, counts the run's pushes and acknowledges all that comes.
+/// A connection that logs in, counts the run's pushes and acknowledges everything.
 final class PushHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import HermesClient
 
-/// `hermes bench reconnect`: SDK clients whose server is restarted under them.
+/// `hermes bench reconnect`: SDK clients during a restart of their server.
 struct ReconnectBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reconnect",

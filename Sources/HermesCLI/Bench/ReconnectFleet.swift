@@ -5,22 +5,22 @@ import Foundation
 import HermesClient
 import Synchronization
 
-/// Clients of the SDK that are watched while their server goes away and comes back.
+/// Clients of the SDK that are watched during a restart of their server.
 ///
 /// State: the record, in one `Mutex`.
 final class ReconnectFleet: Sendable {
-    /// What was seen.
+    /// The observations.
     struct Record: Sendable {
         /// When the first connection was lost.
         var lostAt: ContinuousClock.Instant?
         var lost = 0
-        /// When each came back, in seconds from the first loss.
+        /// The time of each return, in seconds from the first loss.
         var returns: [Double] = []
-        /// Who got the message, by account.
+        /// The accounts that got the message.
         var receivers: Set<UInt32> = []
         var duplicates = 0
         var gaps = 0
-        /// Who is away, and why, by account.
+        /// The absent accounts, with reasons.
         var away: [UInt32: String] = [:]
 
         var back: Int { returns.count }
@@ -28,7 +28,7 @@ final class ReconnectFleet: Sendable {
         var firstSeconds: Double { returns.min() ?? 0 }
         var lastSeconds: Double { returns.max() ?? 0 }
 
-        /// The most logins of any second, wherever it begins.
+        /// The most logins within one second, wherever it begins.
         var peakPerSecond: Int {
             let sorted = returns.sorted()
             var first = 0
@@ -44,7 +44,7 @@ final class ReconnectFleet: Sendable {
     private let accounts: [BenchAccount]
     private let clients: [HermesClient]
     private let state = Mutex(Record())
-    /// Tells the messages of this run from those of earlier ones.
+    /// Distinguishes the messages of this run from those of earlier ones.
     private let run = String(UInt64.random(in: 0...UInt64.max), radix: 36)
 
     var count: Int { clients.count }
@@ -62,7 +62,7 @@ final class ReconnectFleet: Sendable {
         }
     }
 
-    /// Logs all in, a few at a time.
+    /// Logs all clients in, a few at a time.
     func logIn() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for (index, (client, account)) in zip(clients, accounts).enumerated() {
@@ -83,7 +83,7 @@ final class ReconnectFleet: Sendable {
         }
     }
 
-    /// The first sends a message to each of the others, by its outbox.
+    /// The first client sends a message to each of the others through its outbox.
     func send() async throws {
         guard let sender = clients.first else { return }
         for account in accounts.dropFirst() {

@@ -102,7 +102,7 @@ struct RoomBench: AsyncParsableCommand {
         if result.lost > 0 || result.disorders > 0 || result.disconnected > 0 { throw ExitCode(1) }
     }
 
-    /// A connection that is open need not be accepted yet: sends a text now and then until each got one.
+    /// Sends a text periodically until each viewer got one, because an open connection may not be accepted yet.
     private static func gather(_ run: BenchRun<RoomRun>) async throws {
         for _ in 0..<600 {
             try await run.on { $0.call() }
@@ -127,15 +127,15 @@ final class RoomRun {
     private let receivers: Int
     private let window: Int
     let textBytes: Int
-    /// A whole frame up to its text.
+    /// A frame up to its text.
     let head: ByteBuffer
     private var sender: ChannelHandlerContext?
     private var present = 0
     private var isRunning = false
-    /// Texts below this number only found out who is there.
+    /// Texts below this number only checked who is present.
     private(set) var firstNumber: UInt64 = 0
     private var sent = 0
-    /// Delivered or given up, of all viewers together.
+    /// Delivered or given-up texts of all viewers together.
     private var settled = 0
     private var deliveries = 0
     private var lost = 0
@@ -172,7 +172,7 @@ final class RoomRun {
         disconnected += 1
     }
 
-    /// Sends one text, to find out who is there.
+    /// Sends one text, to check who is present.
     func call() {
         var buffer = ByteBuffer()
         writeText(firstNumber, at: BenchStamp.now, into: &buffer)
@@ -254,7 +254,7 @@ final class RoomRun {
     }
 }
 
-/// A viewer; the first one is the sender, too. Knows the length of its own frames, so that it parses no protobuf.
+/// A viewer; the first one is also the sender. Knows the length of its own frames, so that it parses no protobuf.
 final class RoomBenchHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -302,7 +302,7 @@ final class RoomBenchHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
-    /// - Returns: how many bytes were whole frames.
+    /// - Returns: the number of bytes in complete frames.
     private func scan(_ bytes: UnsafeRawBufferPointer) -> Int {
         let now = BenchStamp.now
         let wanted = run.head.readableBytes - LiveRoomFrame.headerBytes + run.textBytes

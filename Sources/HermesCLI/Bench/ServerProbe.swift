@@ -3,17 +3,17 @@
 
 import Foundation
 
-/// Reads what a process on this machine uses, from /proc.
+/// Reads the resource use of a process on this machine from /proc.
 struct ServerProbe: Sendable {
     let pid: Int32
 
-    /// The CPU time that a process had used at a moment.
+    /// The processor time of a process at a moment.
     struct CPUTime: Hashable, Sendable {
-        /// Of each thread, by its id, in nanoseconds; of the whole process under "" where threads cannot be read.
+        /// Per thread, by its id, in nanoseconds; for the whole process under "" if threads cannot be read.
         var threads: [String: UInt64]
 
-        /// What was used since an earlier moment, in nanoseconds. Threads that have ended meanwhile do not count: their
-        /// earlier time is not to be taken from what the others used.
+        /// The processor time since an earlier moment, in nanoseconds. Threads that ended meanwhile do not count, and
+        /// neither does their earlier time.
         func nanoseconds(since earlier: CPUTime) -> UInt64 {
             threads.reduce(0) { sum, thread in
                 let before = earlier.threads[thread.key] ?? 0
@@ -28,7 +28,7 @@ struct ServerProbe: Sendable {
         guard cpuTime() != nil else { return nil }
     }
 
-    /// The CPU time so far: from the threads' schedstat, to the nanosecond; else from stat, in 10 ms steps.
+    /// The processor time so far: from the threads' schedstat, in nanoseconds; otherwise from stat, in steps of 10 ms.
     func cpuTime() -> CPUTime? {
         let tasks = "/proc/\(pid)/task"
         var threads: [String: UInt64] = [:]
@@ -54,7 +54,7 @@ struct ServerProbe: Sendable {
         return (user + system) * 10_000_000
     }
 
-    /// Its resident memory in bytes.
+    /// The resident memory, in bytes.
     func residentBytes() -> Int? {
         guard let text = try? String(contentsOfFile: "/proc/\(pid)/statm", encoding: .utf8) else { return nil }
         let fields = text.split(separator: " ")

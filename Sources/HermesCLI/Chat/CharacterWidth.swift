@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Character {
-    /// How many columns of a terminal the character takes: 0, 1 or 2, and more only where several letters are one character.
+    /// The terminal columns of the character: 0, 1 or 2; more only where several letters form one character.
     ///
-    /// Two for what East Asia writes wide (UAX #11), for emoji (UTS #51): by themselves, by a variation selector, joined or
-    /// flags; none for marks that stand on another. All else is one.
+    /// Two for wide East Asian characters (UAX #11) and for emoji (UTS #51): single, with a variation selector, joined,
+    /// or flags. None for combining marks. One for all others.
     var columns: Int {
         let scalars = unicodeScalars
         guard let first = scalars.first else { return 0 }
@@ -19,7 +19,7 @@ extension Character {
 }
 
 extension String {
-    /// How many columns of a terminal the text takes.
+    /// The terminal columns of the text.
     var columns: Int { reduce(0) { $0 + $1.columns } }
 }
 
@@ -41,7 +41,7 @@ extension Unicode.Scalar {
         return properties.isEmojiPresentation && !isRegionalIndicator ? 2 : 1
     }
 
-    /// Wide or full width in EastAsianWidth.txt of Unicode 16, without those that are emoji by themselves.
+    /// Whether EastAsianWidth.txt of Unicode 16 lists it as wide or full width; single emoji are handled elsewhere.
     fileprivate var isWide: Bool {
         guard value >= 0x1100 else { return false }
         var low = 0

@@ -4,19 +4,19 @@
 import Foundation
 import HermesClient
 
-/// One run of `hermes chat`: what is typed goes out, what arrives is printed, until one of them ends it.
+/// One run of `hermes chat`: sends the input and prints what arrives, until either ends.
 actor Chat {
     private let client: HermesClient
     private let console: Console
     private let name: String
     private let place: String
-    /// How many messages of others end the chat; nil: none do.
+    /// The number of received messages that ends the chat; nil: none.
     private let limit: Int?
     private var peer: Account?
     private var names: [UInt32: String] = [:]
     private var arrived = 0
     private var statesEnded = false
-    /// Whether what arrived last is printed.
+    /// Whether the last arrival is printed.
     nonisolated let progress = PrintProgress()
 
     init(client: HermesClient, console: Console, name: String, place: String, limit: Int?) {
@@ -27,14 +27,14 @@ actor Chat {
         self.limit = limit
     }
 
-    /// Why a part of the chat has ended.
+    /// The reason why a part of the chat has ended.
     private enum End: Sendable {
         case states
         /// The login is done.
         case loggedIn
-        /// Nothing more to send.
+        /// The input has ended.
         case input
-        /// As many messages arrived as were wanted.
+        /// The wanted number of messages arrived.
         case limit
         case interrupted
         case stopped
@@ -88,7 +88,7 @@ actor Chat {
         }
     }
 
-    /// Logs in beside the task that waits for Ctrl-C.
+    /// Logs in while another task waits for Ctrl-C.
     private func whileWaitingForInterrupt(
         _ group: inout ThrowingTaskGroup<End, any Error>,
         _ logIn: @escaping @Sendable () async throws -> Session
@@ -135,7 +135,7 @@ actor Chat {
         return .states
     }
 
-    /// Only what is printed is asked for the next after: it counts as taken then, and does not come again.
+    /// Prints each event before asking for the next, which counts it as taken.
     private func printEvents() async throws -> End {
         for await event in client.events {
             progress.arrived()
@@ -229,7 +229,7 @@ actor Chat {
         return try await typedInput(input)
     }
 
-    /// Lines are taken while others still wait for their receipts, so that typing goes on without a connection.
+    /// Reads lines while earlier ones wait for their receipts, so that typing works without a connection.
     private func typedInput(_ input: StandardInput) async throws -> End {
         let restore = TerminalMode.makeRaw()
         defer { restore?() }
@@ -273,9 +273,9 @@ actor Chat {
         await console.setPrompt(peer.map { "to \($0.nickName.printable)> " } ?? "/to NAME> ")
     }
 
-    /// Does what a line asks for.
+    /// Carries out a line.
     ///
-    /// - Returns: false if it asks to end.
+    /// - Returns: false if it ends the chat.
     private func handle(_ line: String) async throws -> Bool {
         switch ChatInput(line) {
         case .nothing: break
@@ -291,7 +291,7 @@ actor Chat {
         return true
     }
 
-    /// At a terminal a command that fails is told; on a pipe it ends the program.
+    /// Reports a failed command at a terminal; with a pipe it ends the program.
     private func orReport(_ body: () async throws -> Void) async throws {
         do {
             try await body()

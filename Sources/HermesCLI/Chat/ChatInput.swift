@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a line that was typed asks for.
+/// The meaning of a typed line.
 enum ChatInput: Hashable {
     case nothing
     case say(String)

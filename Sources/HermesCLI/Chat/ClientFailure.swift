@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import HermesClient
 
-/// Why a client command ends without success: what, why, what to do, and the exit code (those of sysexits.h).
+/// The failure of a client command: the problem, its cause and remedy, and the exit code (of sysexits.h).
 struct ClientFailure: Error, CustomStringConvertible {
     let message: String
     let exitCode: ExitCode
@@ -15,7 +15,7 @@ struct ClientFailure: Error, CustomStringConvertible {
         self.exitCode = exitCode
     }
 
-    /// An error of the client in the words of the command line.
+    /// Describes an error of the client for the command line.
     init(_ error: HermesClientError, server: ServerAddress) {
         let place = "\(server.host):\(server.port)"
         switch error.code {
@@ -35,7 +35,7 @@ struct ClientFailure: Error, CustomStringConvertible {
     var description: String { message }
 }
 
-/// Runs a client command: says what went wrong on stderr, and turns it into an exit code.
+/// Runs a client command; reports a failure on stderr and turns it into an exit code.
 func reportingFailures(
     server: ServerAddress,
     _ body: nonisolated(nonsending) () async throws -> Void

@@ -4,7 +4,7 @@
 import ArgumentParser
 import HermesClient
 
-/// Which server a client command talks to.
+/// The server of a client command.
 struct ServerOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The server's name or address.", valueName: "host"))
     var host = "127.0.0.1"
@@ -35,7 +35,7 @@ struct ServerOptions: ParsableArguments {
     }
 }
 
-/// How a client command proves who the user is.
+/// The login of a client command.
 struct LoginOptions: ParsableArguments {
     @Flag(help: "Create the account first.")
     var register = false

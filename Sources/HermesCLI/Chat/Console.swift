@@ -3,10 +3,10 @@
 
 import Foundation
 
-/// Everything a chat writes: what people say to stdout, what the program says to stderr. On a terminal the line being
-/// typed stays below it.
+/// The output of a chat: messages to stdout, the program's own lines to stderr. On a terminal the input line stays
+/// below them.
 actor Console {
-    /// Whether lines are edited here, on a terminal.
+    /// Whether lines are edited on a terminal.
     nonisolated let isInteractive: Bool
     private var prompt = ""
     private var editor = LineEditor()
@@ -19,7 +19,7 @@ actor Console {
         self.output = output
     }
 
-    /// What somebody said. Returns once it is written, and where the output is a pipe, once it is read.
+    /// Prints a message. Returns once it is written and, if the output is a pipe, read.
     ///
     /// - Throws: OutputFailure; CancellationError.
     func print(_ line: String) async throws {
@@ -29,20 +29,20 @@ actor Console {
         try await output.drain()
     }
 
-    /// What the program has to say; nothing depends on somebody reading it.
+    /// Prints a line of the program, without waiting for its reader.
     func status(_ line: String) {
         erase()
         try? errors.write(Array(((isInteractive ? "-- " : "hermes: ") + line + "\n").utf8))
         draw()
     }
 
-    /// What stands before the line being typed.
+    /// Sets the prompt of the input line.
     func setPrompt(_ prompt: String) {
         self.prompt = prompt
         draw()
     }
 
-    /// Takes keys.
+    /// Handles a key.
     func feed(_ byte: UInt8) -> LineEditor.Action? {
         let action = editor.feed(byte)
         switch action {
@@ -53,7 +53,7 @@ actor Console {
         return action
     }
 
-    /// Takes the line being typed off the screen, at the end.
+    /// Clears the input line at the end.
     func finish() {
         erase()
         prompt = ""
@@ -71,7 +71,7 @@ actor Console {
         try? output.write(Array(Self.picture(prompt: prompt, editor: editor, width: TerminalMode.width).utf8))
     }
 
-    /// The line as it is drawn: a window of it that holds the cursor and fits the terminal.
+    /// The drawn line: the part around the cursor that fits the terminal.
     static func picture(prompt: String, editor: LineEditor, width: Int) -> String {
         let room = max(8, width - prompt.columns - 1)
         var start = editor.cursor
@@ -92,7 +92,7 @@ actor Console {
 }
 
 extension String {
-    /// Without what would move the cursor or change the colours of the terminal it is shown on.
+    /// The text without sequences that move the cursor or change the terminal's colours.
     var printable: String {
         var result = ""
         for scalar in unicodeScalars {

@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Makes the bytes of a terminal's keys into lines. Does no IO.
+/// Turns the bytes of a terminal's keys into lines. Does no I/O.
 struct LineEditor {
     enum Action: Hashable {
-        /// The line looks different.
+        /// The line's display changed.
         case redraw
         /// A line is complete.
         case submit(String)
@@ -21,7 +21,7 @@ struct LineEditor {
     private var history: [String] = []
     private var historyIndex = 0
 
-    /// The longest line in characters; more is not taken.
+    /// The longest line, in characters.
     static let maxCharacters = 16_384
     private static let maxHistory = 100
 
@@ -57,7 +57,7 @@ struct LineEditor {
         }
     }
 
-    /// A byte behind the first of an escape sequence or of a character.
+    /// Handles a later byte of an escape sequence or character.
     private mutating func more(_ byte: UInt8) -> Action? {
         pending.append(byte)
         guard pending.first == 0x1B else { return character() }

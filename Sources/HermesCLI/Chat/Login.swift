@@ -3,18 +3,18 @@
 
 import HermesClient
 
-/// Logs a client in with what there is: a token of an earlier login, or the password; and keeps the new token.
+/// Logs a client in with a token of an earlier login, or the password; and keeps the new token.
 struct Login {
     let name: String
     let server: ServerAddress
     let options: LoginOptions
-    /// Sets this command's device apart from that of other commands of the same account.
+    /// Distinguishes this command's device from those of other commands for the same account.
     var deviceSuffix = ""
     var cache = TokenCache()
 
     var device: String { options.device ?? cache.deviceID() + deviceSuffix }
 
-    /// A client that is not connected yet.
+    /// Creates a client that is not connected yet.
     func makeClient(reconnect: ReconnectPolicy, device: String) throws -> HermesClient {
         let description = DeviceDescription(id: device, name: "hermes \(device)", platform: "command line")
         var configuration = HermesClient.Configuration(server: server, device: description)
@@ -22,7 +22,7 @@ struct Login {
         return try HermesClient(configuration)
     }
 
-    /// Logs in; asks for the password only where it is needed.
+    /// Logs in; asks for the password only if needed.
     func logIn(_ client: HermesClient, device: String) async throws -> Session {
         if !options.register, !options.noCache,
             let entry = cache.entry(name: name, server: server, device: device)

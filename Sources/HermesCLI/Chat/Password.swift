@@ -3,13 +3,13 @@
 
 import Foundation
 
-/// Gets passwords: from HERMES_PASSWORD, from a file, or from the terminal, without showing them.
+/// Gets passwords: from HERMES_PASSWORD, from a file, or from the terminal without echo.
 enum Password {
-    /// The password, from wherever there is one.
+    /// Returns the password from the first of these sources.
     ///
     /// - Parameters:
-    ///   - file: reads its first line.
-    ///   - prompt: what to ask at the terminal.
+    ///   - file: the password is its first line.
+    ///   - prompt: the prompt at the terminal.
     ///   - confirms: asks twice, for a new password.
     static func get(file: String?, prompt: String, confirms: Bool) throws -> String {
         if let file { return try read(file: file) }

@@ -4,10 +4,10 @@
 import Dispatch
 import Foundation
 
-/// Reads stdin, whatever it is, a piece at a time and only when asked, so that a long file is not read ahead.
+/// Reads stdin of any kind, in pieces and on request, so that a long file is not read ahead.
 ///
-/// Every read happens on a queue of its own, after `poll` said that it will not block for good: a second descriptor in
-/// the poll wakes it when the reading task is cancelled.
+/// Reads run on a queue of their own, after `poll` has reported input. A second descriptor in the poll wakes it when
+/// the reading task is cancelled.
 final class StandardInput: Sendable {
     private let queue = DispatchQueue(label: "hermes.stdin")
     private let wakeRead: Int32
@@ -59,11 +59,11 @@ final class StandardInput: Sendable {
     }
 }
 
-/// Cuts bytes into lines.
+/// Splits bytes into lines.
 struct LineSplitter {
     private var rest: [UInt8] = []
 
-    /// The lines that are complete now, without their ends.
+    /// The lines that are now complete, without their ends.
     mutating func feed(_ bytes: [UInt8]) -> [String] {
         var lines: [String] = []
         for part in bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropLast() {
@@ -74,7 +74,7 @@ struct LineSplitter {
         return lines
     }
 
-    /// The last line, where it has no end; nil if there is none.
+    /// The last line, if it has no end; nil if there is none.
     mutating func finish() -> String? { rest.isEmpty ? nil : line() }
 
     private mutating func line() -> String {

@@ -4,9 +4,9 @@
 import Foundation
 import Synchronization
 
-/// Bytes to stdout, whole and at once, and whether somebody has read them.
+/// Writes bytes to stdout unbuffered, and waits for their reader.
 struct StandardOutput: Sendable {
-    /// Where the bytes go; stdout but in tests.
+    /// The output; stdout except in tests.
     let descriptor: Int32
 
     init(descriptor: Int32 = STDOUT_FILENO) {
@@ -33,8 +33,8 @@ struct StandardOutput: Sendable {
         }
     }
 
-    /// Waits until the reader of a pipe has taken what was written: what is left in a pipe is gone with its reader. Returns
-    /// at once where the output is none.
+    /// Waits until the reader of a pipe has read everything, because unread bytes are lost with their reader. Returns
+    /// at once for other outputs.
     ///
     /// - Throws: OutputFailure if the reader is gone; CancellationError.
     func drain() async throws {
@@ -65,12 +65,12 @@ struct StandardOutput: Sendable {
     }
 }
 
-/// What was to be printed could not be.
+/// Output could not be written.
 struct OutputFailure: Error, Hashable, CustomStringConvertible {
-    /// The system's number.
+    /// The system's error number.
     let number: Int32
 
-    /// Nobody reads any more: that is no error to speak of, `head` does it all the time.
+    /// Whether the reader is gone, which is no error: `head` does that all the time.
     var isClosed: Bool { number == EPIPE }
 
     var description: String {
@@ -78,15 +78,15 @@ struct OutputFailure: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// Whether what arrived last is printed: only then does it count as taken. Shared by the loop that prints and the end of
-/// the command.
+/// Whether the last arrival is printed, so that it counts as taken. Shared by the printing loop and the end of the
+/// command.
 final class PrintProgress: Sendable {
     private let unprinted = Mutex(false)
 
-    /// Something arrived that is to be printed.
+    /// An item arrived that will be printed.
     func arrived() { unprinted.withLock { $0 = true } }
     /// It is printed, or need not be.
     func printed() { unprinted.withLock { $0 = false } }
-    /// Whether all that arrived is printed.
+    /// Whether every arrival is printed.
     var isComplete: Bool { unprinted.withLock { !$0 } }
 }

@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// The terminal without line editing, echo and signal keys; put back as it was at the end.
+/// The terminal without line editing, echo and signal keys; restored at the end.
 enum TerminalMode {
-    /// Switches the terminal of stdin over.
+    /// Switches the terminal of stdin.
     ///
-    /// - Returns: what puts it back; nil if stdin is no terminal.
+    /// - Returns: a function that restores it; nil if stdin is not a terminal.
     static func makeRaw() -> (@Sendable () -> Void)? {
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else { return nil }
@@ -27,7 +27,7 @@ enum TerminalMode {
         return try body()
     }
 
-    /// How many columns the terminal has.
+    /// The number of the terminal's columns.
     static var width: Int {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }

@@ -4,8 +4,8 @@
 import Foundation
 import HermesClient
 
-/// Keeps the tokens of earlier logins, and the device that they belong to, in files that only the user can read:
-/// `$XDG_CONFIG_HOME/hermes` or `~/.config/hermes`, one file per account, server and device.
+/// Keeps the tokens of earlier logins and their devices in files that only the user can read: `$XDG_CONFIG_HOME/hermes`
+/// or `~/.config/hermes`, one file per account, server and device.
 struct TokenCache {
     struct Entry: Codable, Hashable {
         var uid: UInt32
@@ -15,7 +15,7 @@ struct TokenCache {
 
     let directory: URL
 
-    /// The cache of the user, or of a test.
+    /// Creates the cache of the user, or of a test.
     init(directory: URL? = nil) {
         self.directory = directory ?? Self.userDirectory(environment: ProcessInfo.processInfo.environment)
     }
@@ -29,7 +29,7 @@ struct TokenCache {
         return home.appendingPathComponent(".config/hermes")
     }
 
-    /// The device of this machine: chosen once and kept; another one each time where nothing can be kept.
+    /// The device id of this machine: chosen once and kept, or new each time if nothing can be kept.
     func deviceID() -> String {
         let file = directory.appendingPathComponent("device-id")
         let known = (try? String(contentsOf: file, encoding: .utf8))?.trimmingCharacters(in: .whitespacesAndNewlines)
@@ -61,7 +61,7 @@ struct TokenCache {
         return directory.appendingPathComponent("tokens").appendingPathComponent(label + ".json")
     }
 
-    /// Letters, digits and "-._:" stay; every other byte becomes %XX, so that different names give different files.
+    /// Keeps letters, digits and "-._:"; every other byte becomes %XX, so that different names give different files.
     private static func escaped(_ text: String) -> String {
         text.utf8.map { byte in
             switch byte {
@@ -74,7 +74,7 @@ struct TokenCache {
         }.joined()
     }
 
-    /// Writes a file of mode 0600 in directories of mode 0700; whoever reads it sees all or nothing.
+    /// Writes a file of mode 0600 in directories of mode 0700; readers see all of it or nothing.
     private func write(_ data: Data, to file: URL) throws {
         let folder = file.deletingLastPathComponent()
         try FileManager.default.createDirectory(

@@ -5,21 +5,21 @@ import ArgumentParser
 import Foundation
 import HermesClient
 
-/// What `hermes pub` and `hermes sub` have in common: connecting once, saying what happens, exit codes.
+/// The common part of `hermes pub` and `hermes sub`: connecting once, reporting, exit codes.
 struct MQTTCommandRun: Sendable {
     /// "pub" or "sub".
     let name: String
     let options: MQTTOptions
 
-    /// The exit code where the time is up, as mosquitto_sub's.
+    /// The exit code of a timeout, the same as mosquitto_sub's.
     static let timedOut = ExitCode(27)
 
     /// Connects, runs the body, disconnects.
     ///
     /// - Parameters:
-    ///   - configuration: how the client behaves.
-    ///   - progress: tells whether the message that arrived last is printed.
-    ///   - body: what is done meanwhile.
+    ///   - configuration: the client's settings.
+    ///   - progress: whether the last message is printed.
+    ///   - body: runs while connected.
     /// - Throws: ExitCode: the reason code where the server refused (3.1.1: its return code), else 1.
     func with(
         _ configuration: MQTTClient.Configuration,
@@ -48,7 +48,7 @@ struct MQTTCommandRun: Sendable {
         }
     }
 
-    /// Connects; the first failure counts, for who starts a command sits in front of it.
+    /// Connects; the first failure is final, because a user waits in front of the command.
     private func connect(_ client: MQTTClient) async throws -> MQTTClient.Connection {
         try await withThrowingTaskGroup(of: MQTTClient.Connection?.self) { group in
             defer { group.cancelAll() }
@@ -70,7 +70,7 @@ struct MQTTCommandRun: Sendable {
         }
     }
 
-    /// Says when the connection comes and goes, until cancelled.
+    /// Reports lost and new connections, until cancelled.
     func watch(_ client: MQTTClient) async {
         for await state in client.states {
             switch state {

@@ -6,7 +6,7 @@ import Foundation
 import HermesClient
 import NIOCore
 
-/// Prints messages as `hermes sub` was asked to.
+/// Prints messages in the format of `hermes sub`.
 struct MQTTPrinter: Sendable {
     let format: MQTTFormat?
     let showsTopic: Bool
@@ -14,7 +14,7 @@ struct MQTTPrinter: Sendable {
 
     var output = StandardOutput()
 
-    /// Prints a message. Of one that is acknowledged, returns once the reader of a pipe has read it.
+    /// Prints a message. Returns, if it is acknowledged, once the reader of a pipe has read it.
     ///
     /// - Throws: ClientFailure if the format does not fit the message; OutputFailure; CancellationError.
     func print(_ message: MQTTMessage) async throws {
@@ -157,7 +157,7 @@ struct MQTTFormat: Hashable, Sendable {
 extension MQTTFormat {
     /// The message in this format.
     ///
-    /// - Throws: ClientFailure if %J is wanted and the payload is no JSON.
+    /// - Throws: ClientFailure if %J is used and the payload is not JSON.
     func bytes(_ message: MQTTMessage, at date: Date) throws -> [UInt8] {
         var result: [UInt8] = []
         for part in parts {

@@ -5,9 +5,9 @@ import Foundation
 import HermesClient
 import NIOCore
 
-/// A message as one line of JSON; the members are those of mosquitto_sub's %j and %J.
+/// A message as one line of JSON, with the members of mosquitto_sub's %j and %J.
 enum MQTTJSON {
-    /// - Parameter payloadIsJSON: puts the payload in as it is, instead of as a string.
+    /// - Parameter payloadIsJSON: inserts the payload as JSON instead of as a string.
     /// - Throws: ClientFailure if the payload should be JSON and is not.
     static func object(_ message: MQTTMessage, at date: Date, payloadIsJSON: Bool) throws -> [UInt8] {
         var members = [
@@ -54,7 +54,7 @@ enum MQTTJSON {
         return members
     }
 
-    /// A string of JSON; what is no UTF-8 becomes U+FFFD.
+    /// A JSON string; invalid UTF-8 becomes U+FFFD.
     private static func quoted(_ bytes: some Collection<UInt8>) -> String {
         var result = "\""
         for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
@@ -72,7 +72,7 @@ enum MQTTJSON {
     }
 }
 
-/// Moments in words, in local time.
+/// Times as text, in local time.
 enum MQTTTime {
     /// As 2026-05-07T08:09:10+0200, with microseconds if wanted.
     static func iso(_ date: Date, fraction: Bool = false) -> String {
@@ -80,7 +80,7 @@ enum MQTTTime {
         return strftime("%Y-%m-%dT%H:%M:%S", date) + micros + strftime("%z", date)
     }
 
-    /// Seconds since 1970 with nanoseconds.
+    /// Seconds since 1970, with nanoseconds.
     static func unix(_ date: Date) -> String {
         String(format: "%lld.%09d", Int64(date.timeIntervalSince1970.rounded(.down)), nanoseconds(date))
     }

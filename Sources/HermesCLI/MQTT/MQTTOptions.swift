@@ -6,7 +6,7 @@ import Foundation
 import HermesClient
 import NIOCore
 
-/// How `hermes pub` and `hermes sub` connect; named as mosquitto_pub and mosquitto_sub name it.
+/// The connection options of `hermes pub` and `hermes sub`, named as in mosquitto_pub and mosquitto_sub.
 struct MQTTOptions: ParsableArguments {
     @Option(name: [.customShort("h"), .long], help: ArgumentHelp("The server's name or address.", valueName: "host"))
     var host: String?
@@ -185,7 +185,7 @@ struct MQTTOptions: ParsableArguments {
         return ServerAddress(host: url?.host ?? host ?? "localhost", port: port, tls: options)
     }
 
-    /// What the client is made with.
+    /// The client's configuration.
     func configuration() throws -> MQTTClient.Configuration {
         let version = try version()
         var configuration = MQTTClient.Configuration(server: address)

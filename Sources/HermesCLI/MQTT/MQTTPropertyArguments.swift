@@ -5,14 +5,14 @@ import ArgumentParser
 import HermesClient
 import NIOCore
 
-/// Options that take several words, as those of mosquitto_pub and mosquitto_sub do: `-D publish user-property a b`.
+/// Options of several words, as in mosquitto_pub and mosquitto_sub: `-D publish user-property a b`.
 ///
-/// The argument parser knows options of one word alone, so the words are joined before it sees them.
+/// The argument parser supports only options of one word, so the words are joined before it sees them.
 enum MQTTPropertyArguments {
-    /// Stands in no word that a shell passes on.
+    /// A character that no shell word contains.
     private static let separator: Character = "\u{1F}"
 
-    /// Joins the words behind each -D of `hermes pub` and `hermes sub`; leaves all others as they are.
+    /// Joins the words behind each -D of `hermes pub` and `hermes sub`; leaves all others unchanged.
     static func joined(_ arguments: [String]) -> [String] {
         guard let command = arguments.first, command == "pub" || command == "sub" else { return arguments }
         var result: [String] = []
@@ -28,13 +28,13 @@ enum MQTTPropertyArguments {
         return result + rest
     }
 
-    /// The words that were joined.
+    /// The joined words.
     static func words(_ argument: String) -> [String] {
         argument.split(separator: separator, omittingEmptySubsequences: false).map(String.init)
     }
 }
 
-/// What -D says: a property of a packet.
+/// The value of -D: a property of a packet.
 struct MQTTPropertyArgument: Hashable, Sendable {
     /// The packet that gets it.
     enum Command: String, CaseIterable, Sendable {
@@ -139,7 +139,7 @@ extension [MQTTPropertyArgument] {
         filter { $0.command == command }.map(\.property)
     }
 
-    /// What they say about a message that is published, or the will.
+    /// The properties of a published message, or of the will.
     func message(_ command: MQTTPropertyArgument.Command) -> MQTTMessage.Properties {
         var properties = MQTTMessage.Properties()
         for property in of(command) {

@@ -123,7 +123,7 @@ struct PubCommand: AsyncParsableCommand {
         try await publisher.finish()
     }
 
-    /// Publishes with QoS 0, and makes sure that the server has read it.
+    /// Publishes with QoS 0, and waits until the server has read it.
     private func publishUnacknowledged(_ message: MQTTMessage, _ client: MQTTClient) async throws {
         let connection = await client.connectionNumber
         try await publish(message, client)
@@ -138,7 +138,7 @@ struct PubCommand: AsyncParsableCommand {
         }
     }
 
-    /// Waits until there has been no connection for so long that nobody should wait for one any more.
+    /// Fails after there has been no connection for too long.
     private static func requireConnection(_ client: MQTTClient) async throws {
         var lostAt: ContinuousClock.Instant?
         for await state in client.states {
@@ -171,15 +171,15 @@ struct PubCommand: AsyncParsableCommand {
     }
 }
 
-/// Publishes one message after the other without waiting for each, but with a bound.
+/// Publishes messages without waiting for each, up to a limit.
 struct MQTTPublisher: Sendable {
     private let client: MQTTClient
-    /// Outcomes, in the order in which they came.
+    /// Outcomes, in the order of arrival.
     private let outcomes: AsyncStream<Result<MQTTClient.ReasonCode, any Error>>
     private let report: AsyncStream<Result<MQTTClient.ReasonCode, any Error>>.Continuation
     private let count: Count
 
-    /// How many are unacknowledged; used by one task.
+    /// The number of unacknowledged messages; used by one task.
     private actor Count {
         let window: Int
         var open = 0
@@ -196,7 +196,7 @@ struct MQTTPublisher: Sendable {
         count = Count(window: window)
     }
 
-    /// Publishes; waits where too many are unacknowledged.
+    /// Publishes; waits while too many are unacknowledged.
     func publish(_ template: MQTTMessage, payload: ByteBuffer) async throws {
         var message = template
         message.payload = payload
@@ -224,11 +224,11 @@ struct MQTTPublisher: Sendable {
     }
 }
 
-/// Cuts bytes into lines; a line need not be text.
+/// Splits bytes into lines; a line need not be text.
 struct ByteLineSplitter {
     private var rest = ByteBuffer()
 
-    /// The lines that are complete now, without their ends.
+    /// The lines that are now complete, without their ends.
     mutating func feed(_ bytes: [UInt8]) -> [ByteBuffer] {
         rest.writeBytes(bytes)
         var lines: [ByteBuffer] = []
@@ -241,7 +241,7 @@ struct ByteLineSplitter {
         return lines
     }
 
-    /// The last line, where it has no end; nil if there is none.
+    /// The last line, if it has no end; nil if there is none.
     mutating func finish() -> ByteBuffer? {
         defer { rest.clear() }
         return rest.readableBytes > 0 ? rest : nil

@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import HermesClient
 
-/// `hermes sub`: subscribe over MQTT, print what comes.
+/// `hermes sub`: subscribe over MQTT and print messages.
 struct SubCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sub",
@@ -171,7 +171,7 @@ struct SubCommand: AsyncParsableCommand {
         if let reason = reasons.first, reasons.allSatisfy(\.isFailure) { throw ExitCode(Int32(reason.rawValue)) }
     }
 
-    /// Only what is printed is asked for the next after: it is acknowledged then.
+    /// Prints each message before asking for the next, which acknowledges it.
     private func receive(
         _ client: MQTTClient,
         _ printer: MQTTPrinter,
@@ -189,7 +189,7 @@ struct SubCommand: AsyncParsableCommand {
         return .failure
     }
 
-    /// - Returns: whether it is printed; not if the options say that it is not wanted, or its format does not fit.
+    /// - Returns: whether it is printed; not if the options exclude it, or its format does not fit.
     private func show(
         _ message: MQTTMessage,
         _ client: MQTTClient,
@@ -216,7 +216,7 @@ struct SubCommand: AsyncParsableCommand {
     }
 }
 
-/// Whether topics match filters, for -T.
+/// Matches topics with filters, for -T.
 enum MQTTFilter {
     static func matches(_ filter: String, _ topic: String) -> Bool {
         // Wildcards in the first level do not match topics of the server's own [MQTT-4.7.2-1].

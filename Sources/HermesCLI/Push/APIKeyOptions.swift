@@ -4,7 +4,7 @@
 import ArgumentParser
 import Foundation
 
-/// Where the key of the API comes from; never the command line, where others could see it.
+/// The source of the API key; never the command line, where others could see it.
 struct APIKeyOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Read the API key from this file.", valueName: "file"))
     var keyFile: String?

@@ -8,7 +8,7 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// The least of an HTTP client: one request, one answer, one connection.
+/// A minimal HTTP client: one request, one answer, one connection.
 struct HTTPEndpoint {
     /// What came back.
     struct Answer: Sendable {
@@ -16,7 +16,7 @@ struct HTTPEndpoint {
         let body: [UInt8]
     }
 
-    /// Longer answers are none of ours.
+    /// The longest answer.
     private static let maxAnswerBytes = 4 << 20
 
     private let host: String
@@ -24,7 +24,7 @@ struct HTTPEndpoint {
     private let isTLS: Bool
     private let path: String
 
-    /// - Throws: if the address is none, with what it should look like.
+    /// - Throws: if the address is invalid, with an example.
     init(_ server: String, path: String) throws(ClientFailure) {
         guard let url = URL(string: server), let host = url.host, !host.isEmpty,
             let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https"
@@ -40,7 +40,7 @@ struct HTTPEndpoint {
         self.path = path
     }
 
-    /// Sends a request and waits for the answer, 30 seconds at most.
+    /// Sends a request and waits for the answer, at most 30 seconds.
     func post(_ body: [UInt8], headers: [(String, String)]) async throws(ClientFailure) -> Answer {
         do {
             return try await withThrowingTaskGroup(of: Answer.self) { group in

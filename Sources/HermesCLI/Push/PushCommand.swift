@@ -143,7 +143,7 @@ struct PushCommand: AsyncParsableCommand {
         (try? JSONSerialization.jsonObject(with: Data(text.utf8))) is [String: Any]
     }
 
-    /// - Returns: nil for what is no duration.
+    /// - Returns: nil if the text is not a duration.
     static func seconds(_ text: String) -> Int64? {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
         guard let last = text.last, let unit = units[last], let number = Int64(text.dropLast()), number > 0 else {

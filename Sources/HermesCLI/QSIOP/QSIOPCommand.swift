@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import HermesClient
 
-/// `hermes qsiop`: what a small device does.
+/// `hermes qsiop`: the commands of a small device.
 struct QSIOPCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "qsiop",
@@ -61,7 +61,7 @@ struct QSIOPPing: AsyncParsableCommand {
     }
 }
 
-/// Whom a device belongs to.
+/// The account of a device.
 struct QSIOPIdentityOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The account's number, with a token.", valueName: "uid"))
     var uid: UInt32?
@@ -93,7 +93,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
         if uid != nil, user != nil { throw ValidationError("--uid and --user: give one of them") }
     }
 
-    /// The identity; logs in over Delimited where only a name is known and no token is kept.
+    /// The identity; logs in over Delimited if only a name is known and no token is kept.
     func identity() async throws -> QSIOPClient.Identity {
         if let uid { return QSIOPClient.Identity(uid: uid, token: token, device: deviceName) }
         var address = server.address(defaultPort: chatPort)

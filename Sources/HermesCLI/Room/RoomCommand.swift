@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import HermesClient
 
-/// `hermes room`: join a live room, talk, give, watch.
+/// `hermes room`: join a live room, talk, give gifts, watch.
 struct RoomCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "room",
@@ -61,7 +61,7 @@ struct RoomCommand: AsyncParsableCommand {
         if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }
     }
 
-    /// What is given.
+    /// A gift.
     struct Gift: Hashable {
         var name: String
         var count: Int32
@@ -106,7 +106,7 @@ struct RoomVisit: Sendable {
     let client: LiveRoomClient
     let room: String
     let talks: Bool
-    /// How many events end it; nil: none do.
+    /// The number of events that ends it; nil: none.
     let limit: Int?
     let wait: Double?
 
@@ -171,7 +171,7 @@ struct RoomVisit: Sendable {
         return .nothing
     }
 
-    /// An event in words.
+    /// An event as text.
     static func words(_ event: RoomEvent) -> String {
         let who = (event.user?.name ?? "somebody").printable
         return switch event.kind {

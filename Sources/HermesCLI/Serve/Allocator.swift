@@ -5,13 +5,13 @@
 import Glibc
 #endif
 
-/// How the memory of the server's process is managed.
+/// The memory allocator of the server's process.
 enum Allocator {
-    /// Large blocks are given back to the system when they are freed.
+    /// Returns freed large blocks to the system.
     ///
-    /// glibc takes blocks from 128 KiB on from the system, but raises that limit, up to 32 MiB, with each such block that
-    /// is freed; then the 16 MiB that a password hash works in stay with every thread that ever hashed one. Limits that
-    /// are set do not move (mallopt(3)).
+    /// glibc gets blocks from 128 KiB on from the system, but raises that limit with each such block that is freed, up
+    /// to 32 MiB. Then the 16 MiB of a password hash would stay with every thread that ever hashed one. A fixed limit
+    /// does not move (mallopt(3)).
     static func returnLargeBlocks() {
         #if canImport(Glibc)
         // Not in the Glibc module, and not in every C library: looked up. The numbers are malloc.h's.

@@ -5,15 +5,15 @@ import ArgumentParser
 import Foundation
 import HermesServer
 
-/// How commands say that something went wrong.
+/// Reports failures of commands.
 enum Report {
     /// Writes `hermes: …` to standard error.
-    /// - Returns: what to throw so that the process ends with this exit code.
+    /// - Returns: the error to throw, so that the process ends with this exit code.
     static func failure(_ failure: ServerFailure) -> ExitCode {
         self.failure(failure.message, code: failure.exitCode.rawValue)
     }
 
-    /// The same for what is no failure of a server.
+    /// The same for other failures than a server's.
     static func failure(_ message: String, code: Int32 = 1) -> ExitCode {
         // Where there is no standard error there is nobody to tell.
         try? FileHandle.standardError.write(contentsOf: Data("hermes: \(message)\n".utf8))

@@ -5,13 +5,13 @@ import ArgumentParser
 import Foundation
 import HermesServer
 
-/// Asks the server that runs on a data directory, or does it itself if none runs.
+/// Asks the running server of a data directory, or carries out the request itself if none runs.
 struct Administrator {
     private let options: DataOptions
 
     init(_ options: DataOptions) { self.options = options }
 
-    /// - Throws: `ExitCode` after the reason was written to standard error.
+    /// - Throws: `ExitCode`, after the reason was written to standard error.
     func ask(_ request: ControlRequest) async throws -> ControlResponse {
         let arguments = options.data.map { ["--data.directory", $0] } ?? []
         let response: ControlResponse
@@ -27,7 +27,7 @@ struct Administrator {
     }
 }
 
-/// Days as people write them.
+/// Dates as text.
 enum Day {
     /// - Parameter milliseconds: since 1970.
     static func text(_ milliseconds: Int64) -> String {

@@ -7,7 +7,7 @@ import Foundation
 /// Reads a password: from a file, from a pipe, or from the terminal without showing it. Never from the command line.
 enum PasswordInput {
     /// - Parameters:
-    ///   - file: its first line is the password; nil: ask.
+    ///   - file: the password is its first line; nil: ask.
     ///   - isNew: on a terminal, ask twice.
     /// - Throws: `ExitCode` after the reason was written to standard error.
     static func read(file: String?, isNew: Bool) throws -> String {

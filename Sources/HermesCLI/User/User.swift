@@ -28,7 +28,7 @@ struct User: AsyncParsableCommand {
     )
 }
 
-/// Which data directory to work on.
+/// The data directory to use.
 struct DataOptions: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("The configuration file of the server.", valueName: "file"))
     var config: String?
@@ -37,7 +37,7 @@ struct DataOptions: ParsableArguments {
     var data: String?
 }
 
-/// Where a password comes from.
+/// The source of a password.
 struct PasswordOptions: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("Read the password from this file.", valueName: "file"))
     var passwordFile: String?

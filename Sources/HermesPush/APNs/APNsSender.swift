@@ -7,22 +7,22 @@ package import HermesCore
 import HermesWire
 import JWTKit
 
-/// Sends to the Apple Push Notification service: HTTP/2, a token signed with ES256 as authentication.
+/// Sends to the Apple Push Notification service over HTTP/2, authenticated by a token signed with ES256.
 ///
 /// https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns
 package final class APNsSender: PushSender {
-    /// What Apple gave the operator.
+    /// The operator's data from Apple.
     package struct Configuration: Sendable {
         /// The key (.p8), PEM.
         package var keyFile: String
-        /// Empty: as the file's name says, where links lead: `AuthKey_<id>.p8`.
+        /// The key's id; empty: taken from the file's name, behind links: `AuthKey_<id>.p8`.
         package var keyID: String
         package var teamID: String
-        /// The app's bundle id, for tokens that name none.
+        /// The app's bundle id, for tokens without one.
         package var topic: String
-        /// Whether tokens that do not say otherwise are of Apple's sandbox.
+        /// Whether tokens without a statement belong to Apple's sandbox.
         package var isSandbox: Bool
-        /// In place of Apple's hosts; empty: those.
+        /// Replaces Apple's hosts; empty: no.
         package var endpoint: String
 
         package init(
@@ -46,7 +46,7 @@ package final class APNsSender: PushSender {
     static let maxPayloadBytes = 4_096
     /// The longest collapse id (Apple), in bytes.
     static let maxCollapseBytes = 64
-    /// Apple takes a token for an hour and refuses new ones more often than every 20 minutes.
+    /// Apple accepts a token for an hour, and refuses new ones more often than every 20 minutes.
     private static let tokenLifetime = Duration.seconds(45 * 60)
     private static let tokenMinimumAge = Duration.seconds(20 * 60)
 
@@ -57,7 +57,7 @@ package final class APNsSender: PushSender {
 
     /// Reads the key.
     ///
-    /// - Parameter concurrency: how many requests run at once.
+    /// - Parameter concurrency: the number of requests at once.
     /// - Throws: ``PushConfigurationError``.
     package init(
         _ configuration: Configuration,
@@ -82,7 +82,7 @@ package final class APNsSender: PushSender {
         }
     }
 
-    /// As Apple names the file.
+    /// The id in a file name of Apple's form.
     private static func keyID(of file: String) throws(PushConfigurationError) -> String {
         let name = URL(fileURLWithPath: file).resolvingSymlinksInPath().lastPathComponent
         let id = name.dropFirst("AuthKey_".count).dropLast(".p8".count)
@@ -180,7 +180,7 @@ package final class APNsSender: PushSender {
         ]
     }
 
-    /// The key itself, or its hash where it is too long or not ASCII.
+    /// The key itself, or its hash if it is too long or not ASCII.
     static func collapseID(_ key: String) -> String {
         let isPlain = key.utf8.allSatisfy { (0x21...0x7E).contains($0) }
         if isPlain, (1...maxCollapseBytes).contains(key.utf8.count) { return key }

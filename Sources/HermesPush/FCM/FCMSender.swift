@@ -7,15 +7,15 @@ import HermesWire
 import JWTKit
 
 /// Sends through Firebase Cloud Messaging, HTTP v1: a service account signs a request for an access token (RFC 7523),
-/// which is used until it is nearly old.
+/// which is used until it nearly expires.
 ///
 /// https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages
 package final class FCMSender: PushSender {
-    /// What a message may hold beside its token (Google: 4,096 bytes).
+    /// The most bytes of a message beside its token (Google: 4,096 bytes).
     static let maxPayloadBytes = 4_000
     private static let scope = "https://www.googleapis.com/auth/firebase.messaging"
 
-    /// The parts of a service account's file that matter.
+    /// The needed parts of a service account's file.
     private struct ServiceAccount: Decodable {
         let projectID: String
         let privateKey: String
@@ -52,7 +52,7 @@ package final class FCMSender: PushSender {
         func verify(using algorithm: some JWTAlgorithm) async throws {}
     }
 
-    /// The token endpoint did not give one.
+    /// The token endpoint refused a token.
     private struct TokenRefused: Error, CustomStringConvertible {
         let description: String
     }
@@ -66,8 +66,8 @@ package final class FCMSender: PushSender {
     /// Reads the service account.
     ///
     /// - Parameters:
-    ///   - endpoint: in place of Google's host; empty: that.
-    ///   - concurrency: how many requests run at once.
+    ///   - endpoint: replaces Google's host; empty: no.
+    ///   - concurrency: the number of requests at once.
     /// - Throws: ``PushConfigurationError``.
     package init(
         serviceAccountFile path: String,
@@ -183,7 +183,7 @@ package final class FCMSender: PushSender {
         }
     }
 
-    /// The request's body. The data of an FCM message are texts, so what is JSON travels as one.
+    /// The request's body. FCM data consist of texts, so JSON is sent as a text.
     static func payload(of delivery: PushDelivery, now: Timestamp) -> Data {
         var empty = delivery.notification
         empty.title = ""

@@ -3,11 +3,11 @@
 
 import HermesCore
 
-/// A credential that is made or fetched once and used until it grows old. One task makes it while the others wait.
+/// A credential that is made or fetched once and used until it expires. One task makes it while others wait.
 ///
 /// State: the actor's.
 actor CachedCredential {
-    /// A credential and how long it may be used.
+    /// A credential and its lifetime.
     struct Fresh: Sendable {
         let text: String
         let lifetime: Duration
@@ -23,7 +23,7 @@ actor CachedCredential {
         self.make = make
     }
 
-    /// The credential in use; a new one if there is none, or if its time is over.
+    /// The present credential; a new one if there is none, or it has expired.
     func text() async throws -> String {
         if let current, time.uptime() - current.madeAt < current.lifetime { return current.text }
         if let making { return try await making.value.text }
@@ -36,10 +36,10 @@ actor CachedCredential {
         return fresh.text
     }
 
-    /// The other side refused `text`: the next one is new, unless somebody has renewed it already.
+    /// The other side refused `text`: the next one is new, unless it was renewed meanwhile.
     ///
-    /// - Parameter minimumAge: one that is younger stays, for a new one would be no better.
-    /// - Returns: whether trying again makes sense now.
+    /// - Parameter minimumAge: a younger one stays, because a new one would not help.
+    /// - Returns: whether a retry makes sense now.
     func refused(_ text: String, minimumAge: Duration = .zero) -> Bool {
         guard let current, current.text == text else { return true }
         guard time.uptime() - current.madeAt >= minimumAge else { return false }

@@ -3,7 +3,7 @@
 
 package import Foundation
 
-/// Why a push service cannot be used as it is configured; for people.
+/// The reason why a push service's configuration is unusable, for people.
 package struct PushConfigurationError: Error, CustomStringConvertible {
     /// The setting.
     package let key: String
@@ -17,9 +17,9 @@ package struct PushConfigurationError: Error, CustomStringConvertible {
     package var description: String { "\(key): \(reason)" }
 }
 
-/// Reads files with keys.
+/// Reads key files.
 package enum KeyFile {
-    /// The largest, in bytes.
+    /// The largest file, in bytes.
     private static let maxBytes = 64 * 1024
 
     /// The content of a file.

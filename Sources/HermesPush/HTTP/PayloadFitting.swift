@@ -5,12 +5,12 @@ import Foundation
 import HermesCore
 import HermesWire
 
-/// Makes a notification small enough for a service, by one rule for all: first the data goes, then the body is cut, then
-/// the title. `hermes.truncated` tells the app to fetch the whole from its inbox.
+/// Cuts a notification to a service's limit by one rule for all: first the data goes, then the body is cut, then the
+/// title. `hermes.truncated` tells the app to fetch the whole from its inbox.
 enum PayloadFitting {
-    /// The fullest payload that has at most `limit` bytes.
+    /// The fullest payload with at most `limit` bytes.
     ///
-    /// - Parameter encode: the payload of a notification; its second argument says whether something was left out.
+    /// - Parameter encode: encodes a notification; its second argument says whether something was left out.
     static func fit(
         _ notification: PushNotification,
         limit: Int,
@@ -34,7 +34,7 @@ enum PayloadFitting {
         return payload
     }
 
-    /// As much of a text as fits, an ellipsis at its end; empty if not even that fits.
+    /// As much of a text as fits, with an ellipsis at its end; empty if not even that fits.
     static func prefix(of text: String, bytes: Int) -> String {
         var result = ""
         var count = 3
@@ -46,7 +46,7 @@ enum PayloadFitting {
         return result.isEmpty ? "" : result + "…"
     }
 
-    /// What the app reads to find the entry in its inbox.
+    /// The reference with which the app finds the entry in its inbox.
     static func reference(_ notification: PushNotification, isTruncated: Bool) -> JSON {
         .members([
             "conversation": notification.reference.conversation.map { .string($0) },
@@ -56,7 +56,7 @@ enum PayloadFitting {
         ])
     }
 
-    /// The application's own data; nil if there is none or it is no object.
+    /// The application's own data; nil if there is none or it is not an object.
     static func data(of notification: PushNotification) -> JSON? {
         guard let text = notification.data, let value = try? JSONParser.parse(Array(text.utf8)), case .object = value
         else { return nil }

@@ -9,10 +9,10 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// Posts to push services and to the receiver of webhooks: HTTP/2 where the other side offers it, connections kept open,
-/// no redirects. Safe to call from anywhere; ends with ``shutdown()``.
+/// Posts to push services and to the receiver of webhooks: HTTP/2 where the other side offers it, persistent
+/// connections, no redirects. Thread-safe; ends with ``shutdown()``.
 package final class PushHTTPClient: Sendable {
-    /// An answer, of which at most ``maxBodyBytes`` of the body were read.
+    /// An answer with at most ``maxBodyBytes`` of its body.
     package struct Answer: Sendable {
         package let status: Int
         /// Names in lower case.
@@ -20,7 +20,7 @@ package final class PushHTTPClient: Sendable {
         package let body: Data
     }
 
-    /// Longer answers are failures.
+    /// The longest answer; a longer one is a failure.
     private static let maxBodyBytes = 256 * 1024
 
     private let client: HTTPClient
@@ -31,7 +31,7 @@ package final class PushHTTPClient: Sendable {
     /// - Parameters:
     ///   - authority: PEM file with certificate authorities to trust in place of the system's.
     ///   - timeout: for one request and its answer, connecting included.
-    /// - Throws: what is wrong with the file.
+    /// - Throws: an error in the file.
     package init(group: any EventLoopGroup, authority: String? = nil, timeout: Duration = .seconds(20)) throws {
         var tls = TLSConfiguration.makeClientConfiguration()
         if let authority {
@@ -56,7 +56,7 @@ package final class PushHTTPClient: Sendable {
 
     /// Posts one body.
     ///
-    /// - Throws: whatever keeps the answer from coming: no connection, no trust, no answer in time.
+    /// - Throws: any failure to get an answer: no connection, no trust, no answer in time.
     package func post(_ url: String, headers: [(String, String)], body: Data) async throws -> Answer {
         var request = HTTPClientRequest(url: url)
         request.method = .POST
@@ -71,7 +71,7 @@ package final class PushHTTPClient: Sendable {
 }
 
 extension PushHTTPClient.Answer {
-    /// What `Retry-After` says in seconds (RFC 9110, section 10.2.3), at most a day.
+    /// The seconds in `Retry-After` (RFC 9110, section 10.2.3), at most a day.
     package var retryAfter: Duration? {
         guard let text = headers["retry-after"], let seconds = Int(text), seconds >= 0 else { return nil }
         return .seconds(min(seconds, 86_400))

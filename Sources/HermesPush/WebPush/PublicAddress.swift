@@ -11,7 +11,7 @@ import Musl
 import Darwin
 #endif
 
-/// Tells addresses of the Internet from those of a private network.
+/// Distinguishes addresses of the Internet from private ones.
 enum PublicAddress {
     private struct Unresolved: Error {}
 
@@ -43,7 +43,7 @@ enum PublicAddress {
         return addresses
     }
 
-    /// Whether an address can be one of the Internet (the registries of RFC 6890).
+    /// Whether an address can belong to the Internet (the registries of RFC 6890).
     static func isPublic(_ address: [UInt8]) -> Bool {
         switch address.count {
         case 4: return isPublic4(address[...])

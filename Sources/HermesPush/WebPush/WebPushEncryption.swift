@@ -6,10 +6,10 @@ package import Foundation
 
 /// Encrypts a message for a browser (RFC 8291), as one record of `aes128gcm` (RFC 8188).
 package enum WebPushEncryption {
-    /// The longest message: services take 4,096 bytes (RFC 8030, section 7.2), less the header (86), the tag (16) and the
-    /// delimiter (1).
+    /// The longest message: services accept 4,096 bytes (RFC 8030, section 7.2), minus the header (86), the tag (16)
+    /// and the delimiter (1).
     package static let maxMessageBytes = 3_993
-    /// The record size that is announced.
+    /// The announced record size.
     private static let recordBytes: UInt32 = 4_096
 
     /// The body to post.
@@ -18,7 +18,7 @@ package enum WebPushEncryption {
     ///   - message: at most ``maxMessageBytes``.
     ///   - receiver: the browser's public key, uncompressed.
     ///   - secret: the subscription's authentication secret.
-    ///   - sender: a key for this message alone.
+    ///   - sender: a key for only this message.
     ///   - salt: 16 random bytes.
     /// - Throws: if the browser's key is not a point of the curve.
     package static func encrypt(

@@ -12,20 +12,19 @@ import Synchronization
 
 /// Sends to browsers (RFC 8030): encrypted (RFC 8291), identified by a signed token (VAPID, RFC 8292).
 ///
-/// Where to connect comes from clients. So endpoints must be https at a public name (``WebPushSubscription``) of a host
-/// that the configuration lists, and the name must not lead to an address of a private network.
-/// State: a `Mutex` around the tokens by origin.
+/// Endpoints come from clients. So they must use https at a public name (``WebPushSubscription``) of a configured host,
+/// and the name must not lead to a private address. State: a `Mutex` around the tokens by origin.
 package final class WebPushSender: PushSender {
     package struct Configuration: Sendable {
-        /// The public key as browsers get it (`applicationServerKey`): 65 bytes in base64url.
+        /// The public key in the browsers' form (`applicationServerKey`): 65 bytes in base64url.
         package var publicKey: String
-        /// The private key that belongs to it: PEM, or 32 bytes in base64url.
+        /// The file of the matching private key: PEM, or 32 bytes in base64url.
         package var privateKeyFile: String
-        /// `mailto:` or `https:`, for the push service to complain to.
+        /// `mailto:` or `https:`, the push service's contact for complaints.
         package var subject: String
-        /// The hosts of push services, `*.` before a name for all below it; `*`: any.
+        /// The hosts of push services; `*.` before a name includes all below it; `*`: any.
         package var hosts: [String]
-        /// In place of the endpoint's origin, whatever it is; empty: that. For tests.
+        /// Replaces the endpoint's origin; empty: no. For tests.
         package var endpoint: String
 
         package init(
@@ -43,11 +42,11 @@ package final class WebPushSender: PushSender {
         }
     }
 
-    /// Where today's browsers subscribe: Chrome, Firefox, Edge, Safari.
+    /// The hosts of today's browsers: Chrome, Firefox, Edge, Safari.
     package static let knownHosts = [
         "fcm.googleapis.com", "*.push.services.mozilla.com", "*.notify.windows.com", "*.push.apple.com",
     ]
-    /// A token is good for a day at most (RFC 8292, section 2).
+    /// A token is valid for a day at most (RFC 8292, section 2).
     private static let tokenLifetime: Int64 = 12 * 3600
     private static let maxTokens = 1_000
 
@@ -219,7 +218,7 @@ package final class WebPushSender: PushSender {
         }
     }
 
-    /// Whether all addresses of the host are public ones.
+    /// Whether all addresses of the host are public.
     private func leadsOutside(_ subscription: WebPushSubscription) async -> Bool {
         guard configuration.endpoint.isEmpty else { return true }
         let host = subscription.host

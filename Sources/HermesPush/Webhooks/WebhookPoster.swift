@@ -6,19 +6,19 @@ import Foundation
 package import HermesCore
 import Synchronization
 
-/// Posts what is in the queue of webhooks to the operator's back end: each event at least once, those of one user in their
-/// order where possible, several users' at once, with longer and longer waits where it fails, for a day.
+/// Posts queued webhooks to the operator's back end: each event at least once, those of one user in order where
+/// possible, several users' at once, with growing waits after failures, for a day.
 ///
 /// State: a `Mutex` around the counts; the rest is in the store.
 package final class WebhookPoster: Sendable {
     package struct Configuration: Sendable {
-        /// http or https; the operator's word is taken for where it leads.
+        /// http or https; the operator decides where it leads.
         package var url: String
-        /// The file with the secret of the signatures; empty: none are made.
+        /// The file with the secret for signatures; empty: no signatures.
         package var secretFile: String
-        /// How many requests run at once.
+        /// The number of requests at once.
         package var concurrency: Int
-        /// Events older than this are given up.
+        /// The age at which events are given up.
         package var maxAge: Duration
         package var backoff: Backoff
 
@@ -37,21 +37,21 @@ package final class WebhookPoster: Sendable {
         }
     }
 
-    /// What was done so far.
+    /// Counts since the start.
     package struct Statistics: Sendable, Hashable {
         package fileprivate(set) var posted: UInt64 = 0
         package fileprivate(set) var failed: UInt64 = 0
-        /// Too old.
+        /// Events that became too old.
         package fileprivate(set) var givenUp: UInt64 = 0
-        /// Wait in the queue, when it was last looked at.
+        /// Waiting events at the last check.
         package fileprivate(set) var waiting = 0
 
         package init() {}
     }
 
-    /// How many events are taken from the queue in one go.
+    /// The number of events taken from the queue at once.
     private static let batch = 256
-    /// How often the queue is looked at when nothing is known to come.
+    /// The longest time between two checks of the queue.
     private static let maxSleep = Duration.seconds(60)
 
     private let configuration: Configuration
@@ -64,7 +64,7 @@ package final class WebhookPoster: Sendable {
 
     /// Reads the secret.
     ///
-    /// - Parameter report: gets what went wrong, once each time everything of a round failed.
+    /// - Parameter report: gets the error, once for each round in which everything failed.
     /// - Throws: ``PushConfigurationError``.
     package init(
         _ configuration: Configuration,
@@ -114,16 +114,16 @@ package final class WebhookPoster: Sendable {
         }
     }
 
-    /// What is waited for after a round.
+    /// The wait after a round.
     package enum Pause: Sendable, Hashable {
         case none
-        /// Time alone: what is stored meanwhile must not wake anybody.
+        /// Only time: newly stored events do not end it.
         case backOff
-        /// The next event that is stored, or due.
+        /// Until an event is stored, or due.
         case untilStored
     }
 
-    /// - Parameter failures: how many rounds failed, one after the other.
+    /// - Parameter failures: the number of failed rounds in a row.
     package static func pause(after round: Round, failures: inout Int) -> Pause {
         guard round.failed == 0 || round.posted > 0 else {
             // Nobody is there: no sense in trying the rest at full speed.
@@ -134,7 +134,7 @@ package final class WebhookPoster: Sendable {
         return round.posted == 0 ? .untilStored : .none
     }
 
-    /// What became of one look into the queue.
+    /// The result of one check of the queue.
     package struct Round: Sendable, Hashable {
         package var posted: Int
         package var failed: Int
@@ -145,7 +145,7 @@ package final class WebhookPoster: Sendable {
         }
     }
 
-    /// Posts what is due, at most one batch of it.
+    /// Posts due events, at most one batch.
     package func postDue() async throws(HermesError) -> Round {
         let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
         guard !due.isEmpty else { return Round(posted: 0, failed: 0) }
@@ -175,7 +175,7 @@ package final class WebhookPoster: Sendable {
         return min(wait, Self.maxSleep)
     }
 
-    /// Posts events in their order, up to the first that fails: the others wait for it, for a while.
+    /// Posts events in order, up to the first that fails: the others wait for it for a while.
     private func post(_ line: [StoredWebhook]) async -> [WebhookSettlement] {
         var settlements: [WebhookSettlement] = []
         for webhook in line {

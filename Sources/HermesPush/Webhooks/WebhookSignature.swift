@@ -5,8 +5,8 @@ package import Crypto
 import Foundation
 package import HermesCore
 
-/// Proves to the receiver that an event is this server's and when it was posted: `t=<seconds>,v1=<HMAC-SHA256 in hex>`
-/// over `<seconds>.<body>`.
+/// Proves to the receiver that an event comes from this server, and when it was posted: `t=<seconds>,v1=<HMAC-SHA256 in
+/// hex>` over `<seconds>.<body>`.
 package enum WebhookSignature {
     /// The header's name.
     package static let header = "hermes-signature"

@@ -4,10 +4,9 @@
 import GRDBSQLite
 import HermesCore
 
-/// The rows that ``StoreBenchmark`` has the store write, written by SQLite's C interface and nothing else: what a
-/// commit costs at least.
+/// Writes the rows of ``StoreBenchmark`` with SQLite's C interface alone: the least cost of a commit.
 enum BareLoop {
-    /// SQLite said no.
+    /// SQLite failed.
     struct Failure: Error {
         let code: Int32
     }

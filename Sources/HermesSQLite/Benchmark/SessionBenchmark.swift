@@ -6,15 +6,15 @@ import HermesCore
 internal import Logging
 import NIOCore
 
-/// Measures the queues of durable sessions: filling them, reading and emptying them, and what passes through at once.
+/// Measures the queues of durable sessions: filling, reading and emptying them, and passing messages through.
 package struct SessionBenchmark: Sendable {
     package var sessions: Int
-    /// What each session's queue holds in the end.
+    /// The number of messages in each session's queue at the end.
     package var messages: Int
     /// Publications of one commit.
     package var batchSize: Int
     package var payloadBytes: Int
-    /// How many topics are retained.
+    /// The number of retained topics.
     package var retained: Int
     package var durability: SQLiteStore.Durability
 
@@ -36,7 +36,7 @@ package struct SessionBenchmark: Sendable {
 
     /// Runs in a new directory inside `directory`, and removes it.
     ///
-    /// - Returns: a line for each step, for people.
+    /// - Returns: a line for each step.
     package func run(in directory: String) async throws -> String {
         let base = directory + "/hermes-bench-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: base) }
@@ -120,7 +120,7 @@ package struct SessionBenchmark: Sendable {
         if !extra.isEmpty { _ = try store.commit(extra, now: Self.now) }
     }
 
-    /// To clients that are there: each commit completes what the one before brought.
+    /// Commits for connected clients: each commit completes the publications of the one before.
     private func passing(_ ids: [DurableSessionID], _ store: SQLiteStore) throws -> String {
         var stopwatch = Stopwatch()
         let count = sessions * messages
@@ -172,7 +172,7 @@ package struct SessionBenchmark: Sendable {
         return line("read in pages of 512", stopwatch, count: count)
     }
 
-    /// As a client would: a page after the other, one of each session in a commit.
+    /// Completes as a client would: page by page, one session per commit.
     private func completing(_ ids: [DurableSessionID], _ store: SQLiteStore) throws -> String {
         var stopwatch = Stopwatch()
         var last: [UInt64] = []

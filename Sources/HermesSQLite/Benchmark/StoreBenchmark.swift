@@ -5,9 +5,9 @@ internal import Foundation
 import HermesCore
 internal import Logging
 
-/// Measures commits of 1:1 messages, and beside it a bare loop that writes the same rows in the same batches.
+/// Measures commits of 1:1 messages, and a plain loop that writes the same rows in the same batches.
 package struct StoreBenchmark: Sendable {
-    /// Each pair of users talks to and fro.
+    /// The number of users, who write to each other in pairs.
     package var users: Int
     package var batches: Int
     /// Messages of one commit; each has two recipients.
@@ -29,15 +29,15 @@ package struct StoreBenchmark: Sendable {
         self.durability = durability
     }
 
-    /// What one of the two did.
+    /// The figures of one of the two.
     package struct Figures: Sendable {
         /// Messages per second over the whole run.
         package let rate: Double
-        /// The slowest twentieth of the run, messages per second: how flat the rate is.
+        /// The rate of the slowest twentieth of the run, in messages per second; shows how even the rate is.
         package let slowestRate: Double
         /// The slowest commit, in milliseconds.
         package let slowestCommit: Double
-        /// Microseconds of processor time for each message: what remains comparable on a busy machine.
+        /// Microseconds of processor time per message, which stay comparable on a busy machine.
         package let processorTime: Double
 
         init(_ measured: Stopwatch, batchSize: Int) {
@@ -58,10 +58,10 @@ package struct StoreBenchmark: Sendable {
     package struct Report: Sendable, CustomStringConvertible {
         package let store: Figures
         package let bare: Figures
-        /// Purging what the store run wrote, once all was acknowledged.
+        /// Purging the messages of the store run after all were acknowledged.
         package let purge: Figures
 
-        /// How much of the bare loop's rate the store reaches, counted in processor time.
+        /// The store's rate as a part of the plain loop's, in processor time.
         package var ratio: Double { bare.processorTime / store.processorTime }
 
         package var description: String {
@@ -91,7 +91,7 @@ package struct StoreBenchmark: Sendable {
 
     static let start = Timestamp(rawValue: 1_800_000_000_000)
 
-    /// Who writes to whom in message `index`: any two users, the same pairs in both runs.
+    /// The sender and receiver of message `index`; the same pairs in both runs.
     func pair(_ index: Int) -> (sender: Int, receiver: Int) {
         let mixed = UInt64(index) &* 0x9E37_79B9_7F4A_7C15
         let sender = Int((mixed >> 33) % UInt64(users))
@@ -105,7 +105,7 @@ package struct StoreBenchmark: Sendable {
 
     func clientID(_ index: Int) -> String { "c-\(index)" }
 
-    /// Makes a store with the accounts and closes it again.
+    /// Creates a store with the accounts and closes it again.
     private func prepare<Value>(_ directory: String, _ body: (String) throws -> Value) async throws -> Value {
         let store = try open(directory)
         _ = try await makePeople(in: store)
@@ -162,7 +162,7 @@ package struct StoreBenchmark: Sendable {
         return (Figures(stopwatch, batchSize: batchSize), purge)
     }
 
-    /// Each message has two entries; a purge of twice the batch size deals with one batch.
+    /// Each message has two entries; a purge of twice the batch size handles one batch.
     private func measurePurge(of store: SQLiteStore, _ people: [Principal]) async throws -> Figures {
         for person in people {
             let device = DeviceDescription(id: person.device)

@@ -3,12 +3,12 @@
 
 internal import GRDB
 
-/// The schema's history. Append only: a migration that was released is never edited.
+/// The history of the schema. Append only: a released migration is never edited.
 enum StoreSchema {
-    /// "Hrms": marks a file as ours (`PRAGMA application_id`).
+    /// "Hrms": identifies a file of Hermes (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4872_6D73
 
-    /// In the order they are applied; the file's `PRAGMA user_version` is how many it has.
+    /// In the order of their application; the file's `PRAGMA user_version` is the number applied.
     static let migrations: [(name: String, migrate: @Sendable (Database) throws -> Void)] = [
         ("001 accounts, inboxes and messages", createFirstTables),
         ("002 contacts and groups", createSocialTables),

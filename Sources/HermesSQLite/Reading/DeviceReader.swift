@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// Reads devices, and what logins need, from one snapshot.
+/// Reads devices and login data from one snapshot.
 struct DeviceReader {
     let db: Database
 

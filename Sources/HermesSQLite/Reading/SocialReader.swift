@@ -8,7 +8,7 @@ import HermesCore
 struct SocialReader {
     let db: Database
 
-    /// Those whom `user` blocks.
+    /// The accounts that `user` blocks.
     func blocked(by user: UserID) throws -> Set<UserID> {
         let query = try PreparedStatement(db, "SELECT peer FROM contact WHERE owner = ? AND blocks = 1")
         query.bind(user, at: 1)

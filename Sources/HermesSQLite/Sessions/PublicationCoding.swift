@@ -4,11 +4,11 @@
 import HermesCore
 import NIOCore
 
-/// The stored form of what a publication has beside its payload. Append only: files outlive versions.
+/// The stored form of a publication without its payload. Append only: files outlive versions.
 enum PublicationCoding {
     // MARK: Flags
 
-    /// How a subscriber gets it (bits 0, 1, 2) and how it was published (bits 4, 5, 6).
+    /// The delivery's flags (bits 0, 1, 2) and the publisher's (bits 4, 5, 6).
     static func flags(qos: QoS, retain: Bool, _ publication: StoredPublication) -> Int64 {
         Int64(qos.rawValue) | (retain ? 4 : 0) | Int64(publication.qos.rawValue) << 4 | (publication.retain ? 64 : 0)
     }
@@ -61,7 +61,7 @@ enum PublicationCoding {
     private static let hasResponseTopic: UInt8 = 4
     private static let hasCorrelation: UInt8 = 8
 
-    /// Everything but the expiry, which has a column of its own; nil for nothing.
+    /// Encodes everything but the expiry, which has a column of its own; nil for nothing.
     static func encode(_ details: PublicationDetails?) -> [UInt8]? {
         guard let details else { return nil }
         var flags: UInt8 = details.payloadIsUTF8 ? isText : 0

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What the writer knows of sessions, so that a commit reads next to nothing; see ``WriterCache``.
+/// The writer's cache of sessions, so that a commit reads almost nothing; see ``WriterCache``.
 struct SessionCache {
     struct Head {
         var head: UInt64
@@ -12,18 +12,18 @@ struct SessionCache {
         var isDirty = false
     }
 
-    /// Nil: the session does not exist; that is never cached.
+    /// Nonexistent sessions are never cached.
     var heads: [DurableSessionID: Head] = [:]
 
-    /// What is fresh, at most.
+    /// An upper bound of the fresh rows.
     var freshRows = 0
     var freshBytes = 0
-    /// Under way where there is much.
+    /// The running sweep, if there are many fresh rows.
     var sweep: FreshSweep?
-    /// What was fresh when it began.
+    /// The fresh bytes when it began.
     var sweptBytes = 0
 
-    /// Keeps memory bounded with very many sessions: some 10 MB.
+    /// Bounds memory with very many sessions: some 10 MB.
     static let maxEntries = 200_000
 
     mutating func trim() {

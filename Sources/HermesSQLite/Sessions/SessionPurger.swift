@@ -4,15 +4,15 @@
 internal import GRDB
 import HermesCore
 
-/// Deletes what is left of removed sessions, and what has expired: a bounded amount in the writer's transaction.
+/// Deletes remains of removed sessions and expired publications, a bounded amount in the writer's transaction.
 ///
-/// Every step finds its rows through an index that holds next to nothing but them, as ``Purger`` does.
+/// Every step finds its rows through an index that contains almost nothing else, like ``Purger``.
 struct SessionPurger {
     let db: Database
     let now: Timestamp
     private var remaining: Int
     private var done = 0
-    /// Whose queues were changed.
+    /// The sessions whose queues were changed.
     private(set) var sessions: Set<DurableSessionID> = []
     private var dereferenced: [Int64: Int64] = [:]
 
@@ -22,7 +22,7 @@ struct SessionPurger {
         remaining = max(limit, 0)
     }
 
-    /// The queries that find what is to be done; a test holds their plans against full scans.
+    /// The queries that find the work; a test checks their plans for full scans.
     enum Query {
         static let tables = ["session_queue", "session_queue_fresh"]
         static let gone = "SELECT session FROM session_gone ORDER BY session LIMIT 1"
@@ -40,7 +40,7 @@ struct SessionPurger {
         static let retained = """
             SELECT topic FROM retained WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
             """
-        /// What a removed session leaves beside its queue.
+        /// The rows of a removed session outside of its queue.
         static let leftovers = [
             ("session_subscription", "filter"), ("session_received", "packet_id"), ("session_released", "seq"),
         ].map { table, key in

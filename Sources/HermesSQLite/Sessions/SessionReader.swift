@@ -7,7 +7,7 @@ import HermesCore
 /// Reads sessions, queues and retained publications on one snapshot.
 struct SessionReader {
     let db: Database
-    /// Nil: a damaged row fails.
+    /// Nil: a damaged row is an error.
     var damage: Damage?
 
     // MARK: Sessions
@@ -41,7 +41,7 @@ struct SessionReader {
         return sessions
     }
 
-    /// Both are in the order of the sessions.
+    /// Both are ordered by session.
     private func readSubscriptions(into sessions: inout [StoredSession]) throws {
         let query = try PreparedStatement(
             db,
@@ -180,7 +180,7 @@ struct SessionReader {
         return publications
     }
 
-    /// - Parameter last: the topic of the row before: often the same.
+    /// - Parameter last: the topic of the previous row, which is often the same.
     private func publication(
         _ row: PreparedStatement,
         flags: Int64,

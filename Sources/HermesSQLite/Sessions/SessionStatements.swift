@@ -3,9 +3,9 @@
 
 internal import GRDB
 
-/// The statements of a commit of sessions that run often; parameters are bound by position.
+/// The frequent statements of a commit of sessions; parameters are bound by position.
 struct SessionStatements {
-    /// What runs on either of the two tables of a queue.
+    /// The statements for either of the two tables of a queue.
     struct Queue {
         let select: PreparedStatement
         let delete: PreparedStatement

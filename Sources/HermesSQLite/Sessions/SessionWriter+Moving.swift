@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// What came by shared subscriptions goes from one queue to another.
+/// Moves publications of shared subscriptions from one queue to another.
 extension SessionWriter {
     /// - Returns: nil if there is no such session.
     mutating func move(_ move: QueueMove) throws -> SessionOutcome? {

@@ -5,7 +5,7 @@ internal import GRDB
 import HermesCore
 import NIOCore
 
-/// What comes into queues and what goes.
+/// Adds to queues and removes from them.
 extension SessionWriter {
     mutating func publish(
         _ publication: StoredPublication,
@@ -40,10 +40,10 @@ extension SessionWriter {
         return seqs
     }
 
-    /// What is larger would not fit into a page of the queue's tree and slow down everything beside it.
+    /// A larger publication would not fit into a page of the queue's tree and would slow down its neighbours.
     private static let maxOwnWeight = 700
 
-    /// The seq for one more publication; 0 if the session is gone or its queue full.
+    /// The seq for another publication; 0 if the session is gone or its queue is full.
     mutating func nextSeq(of id: DurableSessionID, weight: Int) throws -> UInt64 {
         guard let index = try head(of: id) else { return 0 }
         let head = cache.heads.values[index]
@@ -113,7 +113,7 @@ extension SessionWriter {
         }
     }
 
-    /// Deletes what a client has taken to the end, in as few ranges as there are.
+    /// Deletes acknowledged publications, in as few ranges as possible.
     mutating func complete(_ id: DurableSessionID, _ seqs: [UInt64]) throws {
         let seqs = seqs.sorted()
         var start = 0
@@ -138,7 +138,7 @@ extension SessionWriter {
         markDirty(index)
     }
 
-    /// The content of one goes; its seq stays.
+    /// Deletes the content of a publication; its seq stays.
     mutating func release(_ id: DurableSessionID, _ seq: UInt64) throws {
         let gone = try take(seq...seq, of: id)
         guard gone.rows > 0 else { return }
@@ -150,7 +150,7 @@ extension SessionWriter {
         markDirty(index)
     }
 
-    /// Takes a range out of the queue, wherever it lies.
+    /// Removes a range from the queue, in whichever table it is.
     mutating func take(
         _ range: ClosedRange<UInt64>,
         of id: DurableSessionID

@@ -4,19 +4,19 @@
 internal import GRDB
 import HermesCore
 
-/// Applies one batch of session operations inside the writer's transaction; what ``BatchWriter`` is for messages.
+/// Applies one batch of session operations inside the writer's transaction, as ``BatchWriter`` does for messages.
 ///
-/// Each operation is checked before it writes, so that a refused one leaves nothing behind. What many operations of a
-/// batch change (heads, references, the retained publication of a topic) is written once, by ``finish()``.
+/// Each operation is checked before it writes, so that a refused one leaves nothing behind. Values that many operations
+/// of a batch change (heads, references, the retained publication of a topic) are written once, by ``finish()``.
 struct SessionWriter {
     let db: Database
     let settings: StoreSettings
     let statements: SessionStatements
     var cache: SessionCache
     var dirtyHeads: [DurableSessionID] = []
-    /// How many references of which shared publication went.
+    /// The number of removed references to each shared publication.
     var dereferenced: [Int64: Int64] = [:]
-    /// Fresh rows before this batch.
+    /// The fresh rows before this batch.
     private let freshBefore: Int
     /// The newest of each topic.
     var retained: [TopicName: StoredPublication] = [:]
@@ -30,7 +30,7 @@ struct SessionWriter {
         self.cache.trim()
     }
 
-    /// - Throws: what fails the whole batch; a refused operation is an outcome.
+    /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
         switch operation {
         case .open(let key, let clean, let expiry):
@@ -69,7 +69,7 @@ struct SessionWriter {
         return .done
     }
 
-    /// Writes what was collected and gives the cache back.
+    /// Writes the collected values and returns the cache.
     consuming func finish() throws -> SessionCache {
         for id in dirtyHeads {
             guard let index = cache.heads.index(forKey: id) else { continue }
@@ -87,7 +87,7 @@ struct SessionWriter {
         return cache
     }
 
-    /// Moves some of the fresh rows to the table where they stay, once there are many.
+    /// Moves some fresh rows to their permanent table, once there are many.
     private mutating func settleSlice() throws {
         if cache.sweep == nil, cache.freshRows >= FreshSweep.startRows || cache.freshBytes >= Self.maxFreshBytes {
             cache.sweep = FreshSweep([.queue])
@@ -104,7 +104,7 @@ struct SessionWriter {
         }
     }
 
-    /// Takes references to shared publications back; those that nobody refers to any more go.
+    /// Removes references to shared publications, and publications without any left.
     static func dereference(_ db: Database, _ counts: [Int64: Int64]) throws {
         guard !counts.isEmpty else { return }
         let update = try PreparedStatement(
@@ -125,12 +125,12 @@ struct SessionWriter {
         }
     }
 
-    /// Moves all fresh rows to the table where they stay: at the start.
+    /// Moves all fresh rows to their permanent table, at the start.
     static func settle(_ db: Database) throws {
         for sql in FreshTables.queue.moveAllSQL { try PreparedStatement(db, sql).run() }
     }
 
-    /// So much fits into the writer's page cache.
+    /// As much as fits into the writer's page cache.
     static let maxFreshBytes = 8 << 20
 
     /// The head of a session in the cache; nil if there is no such session.

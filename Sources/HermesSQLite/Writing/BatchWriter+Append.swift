@@ -82,8 +82,8 @@ extension BatchWriter {
         return .appended(receipt, deliveries: deliveries)
     }
 
-    /// Who of the recipients has room for a message; a failure if the one it is for has none, or too much of the sender's
-    /// waits.
+    /// The recipients that have room for a message. Fails if the direct recipient has none, or too many of the sender's
+    /// messages are unread.
     private mutating func admitted(
         _ recipients: [UserID],
         for append: MessageAppend,
@@ -108,9 +108,9 @@ extension BatchWriter {
         return taking
     }
 
-    /// Takes a client id for the message with this key.
+    /// Claims a client id for the message with this key.
     ///
-    /// - Returns: the key of the message that has it already; nil if it is taken now.
+    /// - Returns: the key of the message that already has it; nil if it is claimed now.
     private func claim(_ clientID: String, of sender: UserID, for key: Int64) throws -> Int64? {
         let select = statements.selectClientID
         select.bind(sender, at: 1)
@@ -124,7 +124,7 @@ extension BatchWriter {
         return try fresh.bind(clientID, at: 2) { try fresh.first { $0.integer(0) } }
     }
 
-    /// Corrects a claim when the message gets another key, or (nil) takes it back.
+    /// Changes a claim to another key, or removes it (nil).
     private func changeClaim(of append: MessageAppend, to key: Int64?) throws {
         guard let clientID = append.draft.clientID else { return }
         let change = try PreparedStatement(
@@ -138,7 +138,7 @@ extension BatchWriter {
         try change.bind(clientID, at: 2) { try change.run() }
     }
 
-    /// Where a message stands, and in how many inboxes.
+    /// A message's place in its conversation, and the number of its inboxes.
     private struct Place {
         let conversation: Int64
         let seq: UInt64
@@ -172,9 +172,9 @@ extension BatchWriter {
         }
     }
 
-    /// A key for an id whose first key is taken: rare, and never for two messages of the same millisecond but by chance.
+    /// Finds a key for an id whose first key is taken, which is rare.
     ///
-    /// - Returns: nil if there is a message with this very id, or no key is left.
+    /// - Returns: nil if a message with this very id exists, or no key is left.
     private func freeKey(for id: MessageID) throws -> Int64? {
         let candidates = MessageKey.candidates(id)
         let query = try PreparedStatement(db, "SELECT key, shift, id_low FROM message WHERE key BETWEEN ? AND ?")
@@ -190,7 +190,7 @@ extension BatchWriter {
         return isKnown ? nil : candidates.first { !taken.contains($0) }
     }
 
-    /// What becomes of a message whose client id is taken.
+    /// The outcome for a message whose client id is taken.
     private func repetition(of append: MessageAppend, key: Int64) throws -> WriteOutcome {
         let query = try PreparedStatement(
             db,
@@ -225,7 +225,7 @@ extension BatchWriter {
         return outcome
     }
 
-    /// - Returns: nil where nothing was ever said.
+    /// - Returns: nil for a conversation without messages.
     mutating func knownConversation(_ id: ConversationID) throws -> WriterCache.Conversation? {
         if let known = cache.conversations[id] { return known }
         let columns = ConversationColumns(id)

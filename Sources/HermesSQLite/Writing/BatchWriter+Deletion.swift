@@ -4,17 +4,17 @@
 internal import GRDB
 import HermesCore
 
-/// Deleting accounts: a bounded part with each commit.
+/// Deletes accounts in bounded parts, one per commit.
 ///
-/// The first part hides the account (`is_disabled` is ``AccountRow/leaving``), and takes its inbox's head and what it
-/// logs in with; from then on nobody finds it. Then its groups, contacts and sessions go, as many as fit, and last its
-/// row, which keeps the name until then. What is left at any moment is found by looking for it, so there is nothing else
-/// to be remembered.
+/// The first part hides the account (`is_disabled` is ``AccountRow/leaving``), and deletes its inbox's head and its
+/// credentials; from then on nobody finds it. Later parts delete its groups, contacts and sessions, as many as fit, and
+/// finally its row, which keeps the name until then. Each part finds what is left by looking for it, so no progress is
+/// stored.
 extension BatchWriter {
-    /// How many rows one commit writes for a deletion, but for one group more: some milliseconds.
+    /// The number of rows that one commit writes for a deletion, plus one group: some milliseconds.
     static let deletionRows = 500
 
-    /// What an account alone has a few rows in, by "user". Its inbox may be long: purge deletes that.
+    /// Tables with a few rows of an account, by "user". The purge deletes its inbox, which may be long.
     private static let tables = ["token", "push_token", "device", "known_network", "webhook_mark", "inbox_head"]
 
     mutating func deleteAccount(_ user: UserID) throws -> WriteOutcome {
@@ -135,7 +135,7 @@ extension BatchWriter {
         rows -= db.changesCount
     }
 
-    /// As ``SessionWriter`` removes one.
+    /// Removes sessions as ``SessionWriter`` does.
     private mutating func removeSessions(of owner: String, rows: inout Int) throws {
         let select = try PreparedStatement(db, "SELECT id FROM session WHERE owner = ? LIMIT ?")
         var sessions: [Int64] = []

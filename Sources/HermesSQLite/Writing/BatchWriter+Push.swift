@@ -31,7 +31,7 @@ extension BatchWriter {
 
     // MARK: Claims
 
-    /// - Returns: the answer of the one who took it before.
+    /// - Returns: the earlier answer for the same claim.
     private func take(_ claim: PushClaim?, leavesOpen: Bool = false) throws -> [UInt8]? {
         guard let claim else { return nil }
         let select = try PreparedStatement(
@@ -211,7 +211,7 @@ extension BatchWriter {
         return deliveries
     }
 
-    /// Takes out the entry that the one with `seq` stands in place of.
+    /// Removes the entry that the one with `seq` replaces.
     private mutating func collapse(_ name: String, of user: UserID, into seq: UInt64, expiresAt: Timestamp) throws {
         let select = try PreparedStatement(db, "SELECT seq FROM push_collapse WHERE user = ? AND name = ?")
         select.bind(user, at: 1)

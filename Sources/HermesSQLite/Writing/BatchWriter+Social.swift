@@ -8,9 +8,9 @@ import HermesCore
 extension BatchWriter {
     // MARK: Permission
 
-    /// Whose inboxes get a message; all of them are loaded.
+    /// The accounts whose inboxes get a message; all of them are loaded.
     ///
-    /// - Throws: `HermesError` with the refusal. Nothing is written before.
+    /// - Throws: `HermesError` with the refusal, before anything is written.
     mutating func recipients(of append: MessageAppend) throws -> [UserID] {
         let sender = append.sender.user
         switch append.draft.conversation {
@@ -113,7 +113,7 @@ extension BatchWriter {
         return .groupChanged(outcome.group, deliveries: try tell(outcome))
     }
 
-    /// Whether those who join a group may be in one more.
+    /// Checks that new members may be in another group.
     private mutating func checkGroups(_ command: GroupCommand, by user: UserID) throws {
         let joining = command.group == nil ? command.added + [user] : command.added
         guard !joining.isEmpty else { return }
@@ -125,7 +125,7 @@ extension BatchWriter {
         }
     }
 
-    /// Tells those whom a change that is written concerns.
+    /// Delivers the notices of a written change.
     mutating func tell(_ outcome: Group.Outcome) throws -> [InboxDelivery] {
         cache.groups[outcome.group.id] = outcome.isDissolved ? nil : outcome.group
         var deliveries: [InboxDelivery] = []
@@ -160,7 +160,7 @@ extension BatchWriter {
         return outcome
     }
 
-    /// Writes what is different.
+    /// Writes the differences.
     func write(_ outcome: Group.Outcome, before: Group) throws {
         let group = outcome.group
         for member in before.members where group.member(member.user) == nil {

@@ -17,14 +17,14 @@ struct BatchWriter {
     var dirtyInboxes: [UserID] = []
     var dirtyConversations: [ConversationID] = []
     var dirtyCursors: Set<DeviceKey> = []
-    /// Sessions that went with their accounts.
+    /// Sessions that were deleted with their accounts.
     var removedSessions: [DurableSessionID] = []
-    /// What more waits of whose messages since the last commit.
+    /// The changes of each account's unread bytes since the last commit.
     var unreadChanges: [UserID: Int] = [:]
     let unread: UnreadLedger
     /// Reused for each message.
     var deliveryBytes: [UInt8] = []
-    /// Fresh entries before this batch.
+    /// The fresh entries before this batch.
     private let freshBefore: Int
 
     struct DeviceKey: Hashable {
@@ -49,7 +49,7 @@ struct BatchWriter {
         self.cache.trim()
     }
 
-    /// - Throws: what fails the whole batch; a refused operation is an outcome.
+    /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {
         do {
             return try applyUnlessRefused(operation)
@@ -81,7 +81,7 @@ struct BatchWriter {
         }
     }
 
-    /// Writes what was collected and gives the cache back.
+    /// Writes the collected values and returns the cache.
     consuming func finish() throws -> WriterCache {
         for user in dirtyInboxes {
             guard let inbox = cache.inboxes[user] else { continue }
@@ -109,7 +109,7 @@ struct BatchWriter {
         return cache
     }
 
-    /// Moves some of the fresh rows to the tables where they stay, once there are many.
+    /// Moves some fresh rows to their permanent tables, once there are many.
     private mutating func settleSlice() throws {
         if cache.sweep == nil, cache.freshEntries >= FreshSweep.startRows {
             cache.sweep = FreshSweep([.inbox, .clientIDs])
@@ -124,7 +124,7 @@ struct BatchWriter {
         }
     }
 
-    /// Moves all fresh rows to the tables where they stay: at the start.
+    /// Moves all fresh rows to their permanent tables, at the start.
     static func settle(_ db: Database) throws {
         for sql in settlingSQL { try PreparedStatement(db, sql).run() }
     }
@@ -162,7 +162,7 @@ struct BatchWriter {
         try query.first { InboxUse(entries: Int($0.integer(0)), bytes: Int($0.integer(1))) } ?? InboxUse()
     }
 
-    /// Whether a message finds room in an inbox that is loaded.
+    /// Whether a message fits into a loaded inbox.
     mutating func hasRoom(in user: UserID, from source: EntrySource, _ weight: Int) throws -> Bool {
         guard let inbox = cache.inboxes[user] else { return false }
         guard settings.inbox.needsShare(inbox.use, adding: weight) else { return true }
@@ -176,12 +176,12 @@ struct BatchWriter {
         return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)
     }
 
-    /// Whether something that is no message finds room in an inbox that is loaded.
+    /// Whether an entry other than a message fits into a loaded inbox.
     func hasReserve(in user: UserID, _ weight: Int) -> Bool {
         settings.inbox.hasReserve(in: cache.inboxes[user]?.use ?? InboxUse(), adding: weight)
     }
 
-    /// An entry was written.
+    /// Counts a written entry.
     mutating func count(_ weight: Int, from source: EntrySource, in user: UserID) {
         guard let index = cache.inboxes.index(forKey: user) else { return }
         cache.inboxes.values[index].use.add(weight)
@@ -189,7 +189,7 @@ struct BatchWriter {
         if case .user(let sender) = source, sender != user { unreadChanges[sender, default: 0] += weight }
     }
 
-    /// Gives the inbox its next seq.
+    /// Returns the inbox's next seq.
     mutating func advanceInbox(of user: UserID) -> UInt64 {
         guard let index = cache.inboxes.index(forKey: user) else { return 0 }
         cache.inboxes.values[index].head += 1
@@ -206,7 +206,7 @@ struct BatchWriter {
 
     /// Checks that each recipient exists and is named once.
     ///
-    /// - Returns: the refusal, or nil if all is well.
+    /// - Returns: the refusal, or nil.
     mutating func refusal(of recipients: [UserID]) throws -> HermesError? {
         for user in recipients {
             guard try loadInbox(of: user) else { return Refusals.noSuchAccount }

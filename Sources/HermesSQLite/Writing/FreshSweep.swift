@@ -3,7 +3,7 @@
 
 internal import GRDB
 
-/// Two tables that are one: commits write to the small fresh one, from where rows move to the one where they stay.
+/// Two tables that act as one: commits write to the small fresh one, from which rows move to the permanent one.
 struct FreshTables {
     /// The second column of the primary key: a number, or a text.
     enum Key: Equatable {
@@ -52,14 +52,14 @@ struct FreshTables {
 
     private var range: String { "(\(owner), \(key)) > (?1, ?2) AND (\(owner), \(key)) <= (?3, ?4)" }
 
-    /// Everything, in the order of the primary key: at the start, when nobody waits.
+    /// Moves everything in the order of the primary key, at the start, when nothing else runs.
     var moveAllSQL: [String] {
         ["INSERT INTO \(settled) SELECT * FROM \(fresh) ORDER BY \(owner), \(key)", "DELETE FROM \(fresh)"]
     }
 
-    /// Moves up to `limit` rows that lie behind `place`.
+    /// Moves up to `limit` rows behind `place`.
     ///
-    /// - Returns: how many were moved, and the place of the last; nil: there are no more behind it.
+    /// - Returns: the number of moved rows, and the place of the last; nil: there are no more.
     func move(_ db: Database, after place: Place, limit: Int) throws -> (rows: Int, last: Place?) {
         let select = try PreparedStatement(db, selectSQL)
         select.bind(place.owner, at: 1)
@@ -101,25 +101,25 @@ struct FreshTables {
     }
 }
 
-/// One way through fresh tables, a slice with each commit, in the order of their keys: so each page of the large tables is
-/// written once on the way, as if all moved at once, and of one inbox the older entries move first.
+/// One pass through fresh tables, a slice with each commit, in the order of their keys. So each page of the large
+/// tables is written once per pass, as if all rows moved at once, and an inbox's older entries move first.
 ///
-/// Part of the writer's caches, so that a commit that fails takes its slice back.
+/// Part of the writer's caches, so that a failed commit also undoes its slice.
 struct FreshSweep {
-    /// With how many rows a sweep begins: enough that many of them go to one page.
+    /// The number of rows that starts a sweep: enough for many rows per page.
     static let startRows = 20_000
-    /// How many rows one commit moves at least: a few milliseconds.
+    /// The least number of rows that one commit moves: a few milliseconds.
     static let sliceRows = 1_000
 
     private var left: [(tables: FreshTables, place: FreshTables.Place)]
-    /// Rows that came since it began; what lies behind the place they went to waits for the next sweep.
+    /// Rows added since it began; those behind its place wait for the next sweep.
     private(set) var appended = 0
 
     init(_ tables: [FreshTables]) { left = tables.map { ($0, .beginning) } }
 
     var isDone: Bool { left.isEmpty }
 
-    /// Moves the next slice: more than the commit brought, so that a sweep comes to its end.
+    /// Moves the next slice: more rows than the commit added, so that a sweep ends.
     mutating func step(_ db: Database, appended rows: Int) throws {
         appended += rows
         let limit = max(Self.sliceRows, 2 * rows)

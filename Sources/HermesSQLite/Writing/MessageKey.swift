@@ -3,14 +3,14 @@
 
 import HermesCore
 
-/// The primary key of a message's row: the upper half of its id, which begins with the time, as it is; or one of the
-/// next few numbers if other ids with the same upper half came first.
+/// The primary key of a message's row: the upper half of its id, which begins with the time, or one of the next few
+/// numbers if other ids have the same upper half.
 enum MessageKey {
-    /// So many ids may share their upper half. With 16 random bits in it a second one in the same millisecond is rare;
-    /// but a generator that counts within a millisecond must be served, too.
+    /// The number of ids that may share their upper half. With 16 random bits in it, a second one in the same
+    /// millisecond is rare; but a generator that counts within a millisecond must work too.
     static let maxShift: Int64 = 4095
 
-    /// The keys a message with this id can have.
+    /// The possible keys of a message with this id.
     static func candidates(_ id: MessageID) -> ClosedRange<Int64> {
         let first = Int64(bitPattern: id.high)
         let (last, overflow) = first.addingReportingOverflow(maxShift)

@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// Decides what stays of a message whose entries go from inboxes.
+/// Decides which parts of a message stay when its inbox entries go.
 struct MessageReleaser {
     private let settings: StoreSettings
     private let now: Timestamp
@@ -39,14 +39,14 @@ struct MessageReleaser {
         let contentUntil: Timestamp
         let sentAt: Timestamp
         let clientID: String?
-        /// Of the content, once that is gone or recalled.
+        /// The content's hash, once the content is deleted or recalled.
         let storedHash: Int64?
         let content: MessageContent?
         let sender: UserID
     }
 
-    /// Takes so many references off a message. Without any left, its content stays for history, or its record for
-    /// repetitions and recalls, or nothing.
+    /// Removes references to a message. Without any left, its content stays for history, its record stays for
+    /// repetitions and recalls, or nothing stays.
     func release(_ key: Int64, references count: Int64) throws {
         select.bind(key, at: 1)
         let found = try select.first { row in

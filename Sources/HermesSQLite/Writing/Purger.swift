@@ -4,10 +4,10 @@
 internal import GRDB
 import HermesCore
 
-/// Deletes what nobody waits for any more, a bounded amount in the writer's transaction.
+/// Deletes what is no longer needed, a bounded amount in the writer's transaction.
 ///
-/// Every step finds its rows through an index that holds next to nothing but them, so that a purge that has nothing to
-/// do costs nothing, however large the store is.
+/// Every step finds its rows through an index that contains almost nothing else, so that a purge without work costs
+/// nothing, however large the store is.
 struct Purger {
     let db: Database
     let settings: StoreSettings
@@ -15,11 +15,11 @@ struct Purger {
     let damage: Damage
     private var remaining: Int
     private var done = 0
-    /// Whose inboxes were changed.
+    /// The users whose inboxes were changed.
     private(set) var users: Set<UserID> = []
-    /// What waits less of whose messages.
+    /// The decrease of each account's unread bytes.
     private(set) var unreadChanges: [UserID: Int] = [:]
-    /// How many references of which message went.
+    /// The number of removed references to each message.
     private var released: [Int64: Int64] = [:]
 
     init(db: Database, settings: StoreSettings, now: Timestamp, limit: Int, damage: Damage) {
@@ -30,7 +30,7 @@ struct Purger {
         remaining = max(limit, 0)
     }
 
-    /// The queries that find what is to be done; a test holds their plans against full scans.
+    /// The queries that find the work; a test checks their plans for full scans.
     enum Query {
         static let acknowledged = """
             SELECT user, acknowledged FROM inbox_head WHERE acknowledged >= oldest ORDER BY user LIMIT ?
@@ -46,7 +46,7 @@ struct Purger {
             "SELECT user, seq FROM \(table) WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?"
         }
         static let dueMessages = "SELECT key FROM message WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?"
-        /// What is kept of pushes beside their entries.
+        /// Push records outside of inbox entries.
         static let expiredPushRecords = [
             """
             DELETE FROM push_claim WHERE (owner, key) IN \
@@ -91,7 +91,7 @@ struct Purger {
         remaining = max(remaining - rows, 0)
     }
 
-    /// Inboxes of deleted accounts.
+    /// Deletes inboxes of deleted accounts.
     private mutating func deleteGone() throws {
         let query = try PreparedStatement(db, Query.gone)
         while remaining > 0, let user = try query.first({ try $0.user(0) }) {

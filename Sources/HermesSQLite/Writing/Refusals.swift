@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// Why an operation changes nothing.
+/// The refusals of operations.
 enum Refusals {
     static let noSuchAccount = HermesError(.notFound, "There is no such account.")
     static let noSuchDevice = HermesError(.notFound, "There is no such device.")
@@ -31,7 +31,7 @@ enum Refusals {
         "Only events that are neither messages nor pushes nor holes can be appended."
     )
 
-    /// Nil if the list names somebody, and everybody once.
+    /// Nil if the list is not empty and names everybody once.
     static func recipients(_ recipients: [UserID]) -> HermesError? {
         let areDistinct =
             switch recipients.count {

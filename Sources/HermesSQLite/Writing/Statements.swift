@@ -39,7 +39,7 @@ struct Statements {
         moveReadMark = try PreparedStatement(db, SQL.moveReadMark)
     }
 
-    /// Their texts; parameters are bound by position.
+    /// The SQL texts; parameters are bound by position.
     enum SQL {
         static let selectInbox = """
             SELECT head, oldest, acknowledged, EXISTS (SELECT 1 FROM contact WHERE owner = inbox_head.user AND blocks = 1) \

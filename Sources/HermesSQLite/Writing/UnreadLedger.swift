@@ -5,8 +5,8 @@ internal import GRDB
 import HermesCore
 import Synchronization
 
-/// What waits of each account's 1:1 messages in the inboxes of others, in bytes. Counted anew when the store is opened, then
-/// kept up to date with what commits and purges have done.
+/// The bytes of each account's unread 1:1 messages in the inboxes of others. Counted when the store is opened, then
+/// updated by commits and purges.
 ///
 /// State: a `Mutex` around a table, which is changed on the writer's queue, after the transaction.
 final class UnreadLedger: Sendable {
@@ -29,7 +29,7 @@ final class UnreadLedger: Sendable {
 
     subscript(_ user: UserID) -> Int { bytes.withLock { $0[user] ?? 0 } }
 
-    /// - Parameter changes: of a transaction that was committed.
+    /// - Parameter changes: those of a committed transaction.
     func apply(_ changes: [UserID: Int]) {
         guard !changes.isEmpty else { return }
         bytes.withLock { bytes in

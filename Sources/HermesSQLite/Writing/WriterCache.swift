@@ -3,20 +3,20 @@
 
 import HermesCore
 
-/// What the writer knows of the rows it changes all the time, so that a commit reads next to nothing.
+/// The writer's cache of frequently changed rows, so that a commit reads almost nothing.
 ///
-/// True as of the last commit: it is taken out while a transaction runs and put back only if that committed.
-/// Used on the writer's queue alone; a `Mutex` in ``SQLiteStore`` says so to the compiler.
+/// Valid as of the last commit: it is taken out during a transaction and returned only if that commits. Used only on
+/// the writer's queue; the `Mutex` in ``SQLiteStore`` shows that to the compiler.
 struct WriterCache {
     struct Inbox {
         var head: UInt64
         var oldest: UInt64
         var acknowledged: UInt64
-        /// Whose messages do not come in here.
+        /// The accounts that this one blocks.
         var blocked: Set<UserID> = []
-        /// What waits in it.
+        /// The inbox's use.
         var use = InboxUse()
-        /// What waits by source; only of sources that were asked for (``InboxBudget/needsShare(_:adding:)``).
+        /// The use by source, for those sources that were asked for (``InboxBudget/needsShare(_:adding:)``).
         var shares: [EntrySource: InboxUse] = [:]
         var isDirty = false
     }
@@ -27,20 +27,20 @@ struct WriterCache {
         var isDirty = false
     }
 
-    /// Nil: the account does not exist; that is never cached.
+    /// Nonexistent accounts are never cached.
     var inboxes: [UserID: Inbox] = [:]
     var conversations: [ConversationID: Conversation] = [:]
     /// The cursors of all devices of a user.
     var cursors: [UserID: [DeviceID: UInt64]] = [:]
-    /// Those that were written to lately.
+    /// Recently used groups.
     var groups: [GroupID: Group] = [:]
 
-    /// How many entries are fresh, at most.
+    /// An upper bound of the fresh entries.
     var freshEntries = 0
-    /// Under way where many are.
+    /// The running sweep, if there are many.
     var sweep: FreshSweep?
 
-    /// Keeps memory bounded on servers with very many accounts: some 20 MB.
+    /// Bounds memory with very many accounts: some 20 MB.
     static let maxEntries = 200_000
     /// At most 500 members each, 16 bytes a member.
     static let maxGroups = 2_000
@@ -52,7 +52,7 @@ struct WriterCache {
         if cursors.count > Self.maxEntries { cursors.removeAll() }
     }
 
-    /// After a change to a user's rows that did not go through here.
+    /// Forgets a user whose rows were changed elsewhere.
     mutating func forget(_ user: UserID) {
         inboxes[user] = nil
         cursors[user] = nil

@@ -7,10 +7,10 @@ import HermesGateways
 import Logging
 import ServiceLifecycle
 
-/// The files that decide who may do what: topic rules and the keys of tokens. Read at start, on SIGHUP, and the rules also
-/// when their file has changed.
+/// The files with access rules: topic rules and token keys. Read at start and on SIGHUP; the rules also when their file
+/// has changed.
 struct AccessFiles: Service {
-    /// How often the rule file is looked at.
+    /// The interval of checks of the rule file.
     static let interval = Duration.seconds(1)
 
     let access: TopicAccess
@@ -20,7 +20,7 @@ struct AccessFiles: Service {
 
     /// Reads the files.
     ///
-    /// - Throws: what is wrong with one of them, and where.
+    /// - Throws: the error in one of them, and its place.
     init(_ settings: AccessSettings, logger: Logger) async throws(ServerFailure) {
         self.settings = settings
         self.logger = logger
@@ -47,7 +47,7 @@ struct AccessFiles: Service {
         }
     }
 
-    /// Looks at the rule file until the server stops.
+    /// Checks the rule file until the server stops.
     func run() async throws {
         guard let path = settings.rulesPath else {
             try? await gracefulShutdown()
@@ -67,7 +67,7 @@ struct AccessFiles: Service {
         }
     }
 
-    /// Reads everything again; what cannot be read stays as it was.
+    /// Reads everything again; an unreadable file changes nothing.
     func reload() async {
         reloadRules()
         guard let verifier else { return }
@@ -103,7 +103,7 @@ struct AccessFiles: Service {
         return try TopicRules(parsing: text)
     }
 
-    /// What changes when a file does.
+    /// The properties that change with a file.
     private struct Stamp: Equatable {
         let modified: Date?
         let size: UInt64?

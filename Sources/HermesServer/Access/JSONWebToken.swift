@@ -3,21 +3,21 @@
 
 import Foundation
 
-/// A JSON Web Token taken apart (RFC 7515, compact serialisation); nothing of it is believed yet.
+/// A parsed JSON Web Token (RFC 7515, compact serialization); nothing in it is verified yet.
 struct JSONWebToken: Sendable {
     struct Header: Decodable, Sendable {
         let alg: String
         let kid: String?
-        /// Extensions that must be understood; none is.
+        /// Extensions that must be understood; none is supported.
         let crit: [String]?
     }
 
-    /// Longer tokens are not looked at.
+    /// The longest token that is examined.
     static let maxBytes = 8_192
 
     let header: Header
     let payload: Data
-    /// What the signature is over: the first two parts with the dot between them.
+    /// The signed bytes: the first two parts with the dot between them.
     let signed: Data
     let signature: Data
 
@@ -26,7 +26,7 @@ struct JSONWebToken: Sendable {
         text.hasPrefix("eyJ") && text.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: ".") ? 1 : 0) } == 2
     }
 
-    /// - Returns: nil for what is no token.
+    /// - Returns: nil if the text is not a token.
     init?(_ text: String) {
         guard text.utf8.count <= Self.maxBytes else { return nil }
         let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)

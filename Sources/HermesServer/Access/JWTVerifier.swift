@@ -7,7 +7,7 @@ import HermesGateways
 import JWTKit
 import Synchronization
 
-/// Checks JSON Web Tokens with the keys of a file.
+/// Verifies JSON Web Tokens with the keys of a file.
 ///
 /// State: one `Mutex` around the keys, replaced as a whole when the file is read again.
 final class JWTVerifier: TokenVerifier {

@@ -5,7 +5,7 @@ import Foundation
 import HermesGateways
 import JWTKit
 
-/// The keys that tokens are checked with. Each is good for one algorithm alone: a public key is never a secret.
+/// The keys for verifying tokens. Each is valid for one algorithm only: a public key is never a secret.
 struct TokenKeys: Sendable {
     struct Key: Sendable {
         let identifier: String?
@@ -13,7 +13,7 @@ struct TokenKeys: Sendable {
         let verifier: any JWTAlgorithm
     }
 
-    /// Why a file holds no keys; for people.
+    /// The reason why a file contains no usable keys, for people.
     struct Refusal: Error, CustomStringConvertible {
         let description: String
     }
@@ -22,7 +22,7 @@ struct TokenKeys: Sendable {
     static let maxBytes = 1 << 20
     /// The shortest secret (RFC 7518, section 3.2), in bytes.
     static let minSecretBytes = 32
-    /// The most keys.
+    /// The largest number of keys.
     static let maxKeys = 100
 
     let keys: [Key]
@@ -51,7 +51,7 @@ struct TokenKeys: Sendable {
         guard keys.count <= Self.maxKeys else { throw Refusal(description: "it holds more than \(Self.maxKeys) keys") }
     }
 
-    /// The keys that a token may be signed with.
+    /// The keys with which a token may be signed.
     func candidates(_ algorithm: AccessSettings.TokenAlgorithm, identifier: String?) -> [Key] {
         keys.filter { key in
             guard key.algorithm == algorithm else { return false }
@@ -94,7 +94,7 @@ struct TokenKeys: Sendable {
         let keys: [Entry]
     }
 
-    /// One key of a JWKS (RFC 7517); what is not for signatures, or of another kind, is left out.
+    /// One key of a JWKS (RFC 7517); keys of other kinds or uses are left out.
     private struct Entry: Decodable {
         let kty: String
         let alg: String?

@@ -4,7 +4,7 @@
 import Foundation
 import HermesCore
 
-/// What a JSON Web Token says, by the names that `docs/access.md` lists. Decoded only after its signature was checked.
+/// The contents of a JSON Web Token; `docs/access.md` lists the claims. Decoded only after its signature was verified.
 struct TokenPayload: Decodable, Sendable {
     let subject: String
     /// Seconds since 1970, as `exp` and `nbf` are.
@@ -15,9 +15,9 @@ struct TokenPayload: Decodable, Sendable {
     let publish: [String]?
     let subscribe: [String]?
 
-    /// The most filters of a claim.
+    /// The most filters in a claim.
     static let maxFilters = 200
-    /// How far the issuer's clock may be ahead, in seconds.
+    /// The tolerance for the issuer's clock, in seconds.
     private static let leeway = 30.0
 
     private enum CodingKeys: String, CodingKey {
@@ -45,7 +45,7 @@ struct TokenPayload: Decodable, Sendable {
         subscribe = try values.decodeIfPresent([String].self, forKey: .subscribe)
     }
 
-    /// What is wrong with it; nil: nothing.
+    /// The error in the token; nil: none.
     func problem(audience wanted: String?, issuer wantedIssuer: String?, now: Timestamp) -> String? {
         let now = Double(now.rawValue) / 1000
         if let expiresAt, !(expiresAt > now) { return "it has expired" }
@@ -59,9 +59,9 @@ struct TokenPayload: Decodable, Sendable {
         return nil
     }
 
-    /// The topics it allows.
+    /// The topics that it allows.
     ///
-    /// - Returns: nil if what it says about them cannot be understood: then it allows nothing.
+    /// - Returns: nil if the claims cannot be understood: it then allows nothing.
     func claims() -> TopicClaims?? {
         if publish == nil, subscribe == nil { return .some(nil) }
         guard let publish = Self.filters(publish), let subscribe = Self.filters(subscribe) else { return nil }
@@ -75,7 +75,7 @@ struct TokenPayload: Decodable, Sendable {
         return filters
     }
 
-    /// When it expires, in the server's count.
+    /// When it expires.
     var expiry: Timestamp? {
         guard let expiresAt, expiresAt.isFinite else { return nil }
         return Timestamp(rawValue: Int64(min(max(expiresAt, 0), 1e15) * 1000))

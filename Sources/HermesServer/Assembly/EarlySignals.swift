@@ -5,10 +5,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Ends the process with exit code 0 where SIGTERM or SIGINT comes while the server starts: nobody is served yet, so there is
-/// nobody to take leave of. From ``ready()`` on the signals are the service group's alone.
+/// Ends the process with exit code 0 on SIGTERM or SIGINT during the start, when there are no clients to take leave of.
+/// From ``ready()`` on, only the service group handles the signals.
 ///
-/// State: one atomic flag. Unchecked, because the sources are made once, and kept so that they live; nobody touches them.
+/// State: one atomic flag. Unchecked, because the sources are created once and only kept alive.
 final class EarlySignals: @unchecked Sendable {
     private final class Flag: Sendable {
         let isSet = Atomic(false)
@@ -33,6 +33,6 @@ final class EarlySignals: @unchecked Sendable {
         }
     }
 
-    /// The server can be drained now.
+    /// The server can be drained from now on.
     func ready() { isReady.isSet.store(true, ordering: .releasing) }
 }

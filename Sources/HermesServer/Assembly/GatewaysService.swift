@@ -7,7 +7,7 @@ import NIOCore
 import NIOSSL
 import ServiceLifecycle
 
-/// Runs the listeners of all wire protocols, and lets their clients go when the server stops.
+/// Runs the listeners of all wire protocols, and drains their clients when the server stops.
 struct GatewaysService: Service {
     let listeners: [Listener]
     let webSockets: [WebSocketEndpoint]
@@ -33,7 +33,7 @@ struct GatewaysService: Service {
         return (listeners, webSockets)
     }
 
-    /// One gateway serves all listeners of its protocol, but for those that are stricter than the others.
+    /// Starts the listeners of one gateway, except stricter ones, which get a gateway of their own.
     private static func listen<G: Gateway>(
         _ type: G.Type,
         _ environment: GatewayEnvironment,

@@ -6,10 +6,10 @@ import Logging
 import Metrics
 import ServiceLifecycle
 
-/// Deletes what is delivered or expired, a little at a time.
+/// Deletes delivered or expired entries, a few at a time.
 struct HousekeepingService: Service {
-    /// Between two rounds. Short, because what goes soon after it was written goes cheaply, and because a round deletes
-    /// a bounded amount: under load it must keep up with what is delivered.
+    /// The time between two rounds. Short, because recent entries are cheap to delete, and because a round deletes a
+    /// bounded amount and must keep up under load.
     private static let interval = Duration.seconds(1)
 
     let messenger: Messenger

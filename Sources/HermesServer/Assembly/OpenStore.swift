@@ -6,7 +6,7 @@ import HermesSQLite
 import Logging
 import Metrics
 
-/// The store that the configuration asks for, as the core's ports.
+/// The configured store, as the core's ports.
 struct OpenStore: Sendable {
     let accounts: any AccountStore
     let messages: any MessageStore
@@ -15,12 +15,12 @@ struct OpenStore: Sendable {
     let apiKeys: any APIKeyStore
     let pushTokens: any PushTokenStore
     let webhooks: any WebhookStore
-    /// Writes everything back and lets go of the data directory.
+    /// Writes everything back and releases the data directory.
     let close: @Sendable () throws -> Void
-    /// Writes something, and says what kept it from that.
+    /// Tries a write, and reports what prevents it.
     let tryWrite: Readiness.Probe
 
-    /// One object that is all of them.
+    /// Creates it from one object that implements all ports.
     private init(
         _ store: some AccountStore & MessageStore & SocialStore & SessionStore & PushTokenStore & WebhookStore
             & APIKeyStore,
@@ -38,11 +38,11 @@ struct OpenStore: Sendable {
         self.tryWrite = tryWrite
     }
 
-    /// Opens the data directory, or makes a store in memory.
+    /// Opens the data directory, or creates a store in memory.
     ///
     /// - Parameters:
     ///   - memory: the store to use in place of a new one in memory.
-    ///   - checking: called if the whole file is checked first, which takes its time.
+    ///   - checking: called before a check of the whole file, which takes time.
     static func open(
         _ settings: ServerSettings,
         memory: MemoryStore? = nil,

@@ -10,8 +10,7 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// What this server sends by itself: notifications through push services, and webhooks. Does nothing where nothing is
-/// configured.
+/// The server's outbound requests: push notifications and webhooks. Does nothing without configuration.
 struct OutboundServices: Service {
     let handOff: PushHandOff?
     let outbox: WebhookOutbox?
@@ -19,9 +18,9 @@ struct OutboundServices: Service {
     private let push: PushServices
     private let http: PushHTTPClient?
 
-    /// Reads the keys, and lets the core tell about what is committed and who comes and goes.
+    /// Reads the keys, and connects to the core's events.
     ///
-    /// - Throws: what is wrong with the configuration, and where.
+    /// - Throws: the error in the configuration, and its place.
     static func start(
         _ settings: ServerSettings,
         messenger: Messenger,
@@ -143,7 +142,7 @@ struct OutboundServices: Service {
         await http?.shutdown()
     }
 
-    /// Reads the push services' keys again; one that cannot be used leaves the old one in use.
+    /// Reads the push services' keys again; an unusable one leaves the old one in use.
     func reloadKeys(logger: Logger) async {
         await push.reload { service, result in
             switch result {
@@ -160,11 +159,11 @@ struct OutboundServices: Service {
         }
     }
 
-    /// Closes what a start that failed later has opened.
+    /// Closes it after a start that failed later.
     func close() async { await http?.shutdown() }
 }
 
-/// Counts what push services say.
+/// Counts the answers of push services.
 private struct PushMetrics: Sendable {
     let logger: Logger
 
@@ -193,9 +192,9 @@ private struct PushMetrics: Sendable {
     }
 }
 
-/// What the queues hold, read when somebody asks for the metrics.
+/// The lengths of the queues, read when the metrics are requested.
 ///
-/// State: one `Mutex` around what was read last.
+/// State: one `Mutex` around the last values.
 final class OutboundGauges: Sendable {
     private let services: OutboundServices
     private let handOff = Gauge(label: "hermes_push_waiting")
@@ -209,7 +208,7 @@ final class OutboundGauges: Sendable {
 
     init(_ services: OutboundServices) { self.services = services }
 
-    /// Brings the metrics up to date.
+    /// Updates the metrics.
     func read() {
         if let waiting = services.handOff?.waiting { handOff.record(waiting) }
         guard let outbox = services.outbox?.statistics, let poster = services.poster?.statistics else { return }

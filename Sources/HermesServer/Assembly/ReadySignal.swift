@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Collects the listeners as they open, and says once that all of them are.
+/// Collects the listeners as they open, and reports once when all are open.
 ///
 /// State: one `Mutex`; the callback runs outside it.
 final class ReadySignal: Sendable {
@@ -17,7 +17,7 @@ final class ReadySignal: Sendable {
 
     /// - Parameters:
     ///   - names: the listeners to wait for.
-    ///   - ready: called once, with the addresses in the order in which they opened.
+    ///   - ready: called once, with the addresses in the order of opening.
     init(_ names: some Sequence<String>, ready: @escaping @Sendable ([BoundAddress]) -> Void) {
         state = Mutex(State(missing: Set(names)))
         self.ready = ready

@@ -25,14 +25,14 @@ struct ReloadService: Service {
     }
 }
 
-/// The certificates of all that listens.
+/// The certificates of all listeners.
 package struct ServerCertificates: Sendable {
     let listeners: [Listener]
-    /// Of the HTTP port; nil: it is not encrypted.
+    /// The HTTP port's; nil: not encrypted.
     let http: TLSContextBox?
     let logger: Logger
 
-    /// Reads all of them again, for new connections; one that cannot be used stays as it was.
+    /// Reads all of them again, for new connections; an unusable one changes nothing.
     package func reload() {
         for listener in listeners where listener.isEncrypted {
             reload(listener.name) { try listener.reloadCertificate() }
@@ -41,7 +41,7 @@ package struct ServerCertificates: Sendable {
         if let http { reload("http") { try http.reload() } }
     }
 
-    /// Says which lists of revoked certificates are out of date; they are used all the same.
+    /// Logs outdated revocation lists; they stay in use.
     func warn() {
         let now = Int(Date().timeIntervalSince1970)
         for listener in listeners where listener.isRevocationOutdated(now: now) {

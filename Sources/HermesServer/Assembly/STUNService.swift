@@ -10,7 +10,7 @@ import ServiceLifecycle
 struct STUNService: Service {
     let listener: STUNListener
 
-    /// Opens the port, if that is configured.
+    /// Opens the port, if configured.
     static func listen(
         _ settings: STUNSettings,
         group: any EventLoopGroup,

@@ -9,8 +9,8 @@ import NIOPosix
 import ServiceLifecycle
 import UnixSignals
 
-/// A server put together from its settings: everything that can fail at start has been opened, nothing serves yet but
-/// the listeners.
+/// A server assembled from its settings: everything that can fail at start has been opened, and only the listeners
+/// serve yet.
 package final class ServerAssembly: Sendable {
     package let settings: ServerSettings
     package let messenger: Messenger
@@ -65,14 +65,14 @@ package final class ServerAssembly: Sendable {
         self.logger = logger
     }
 
-    /// Opens the HTTP port, which tells that the server starts, then the data directory, builds the core and opens the
-    /// listeners, in that order; what was opened is closed again if something fails.
+    /// Opens the HTTP port (which reports the start), then the data directory, builds the core and opens the listeners,
+    /// in that order. After a failure it closes what it opened.
     ///
     /// - Parameters:
-    ///   - settings: what the configuration says.
-    ///   - logger: takes one line per event.
+    ///   - settings: the configuration.
+    ///   - logger: gets one line per event.
     ///   - time: the clocks.
-    ///   - memory: the store to use where the settings say "memory"; nil: a new one.
+    ///   - memory: the store for the setting "memory"; nil: a new one.
     package static func start(
         _ settings: ServerSettings,
         logger: Logger,
@@ -183,7 +183,7 @@ package final class ServerAssembly: Sendable {
         }
     }
 
-    /// Serves until the task is cancelled, `stop` is triggered, or a signal comes.
+    /// Serves until the task is cancelled, `stop` is triggered, or a signal arrives.
     ///
     /// - Parameters:
     ///   - handlesSignals: SIGTERM and SIGINT stop the server, SIGHUP reads certificates, rules and keys again.
@@ -223,10 +223,10 @@ package final class ServerAssembly: Sendable {
         ServerCertificates(listeners: listeners, http: http?.tls, logger: logger)
     }
 
-    /// Reads the push services' keys again, as SIGHUP does.
+    /// Reads the push services' keys again, like SIGHUP.
     @Sendable package func reloadPushKeys() async { await outbound.reloadKeys(logger: logger) }
 
-    /// In the order in which they start; they stop in the reverse order, each when those behind it have.
+    /// The services in the order of starting; they stop in the reverse order, each after those behind it.
     private func services(_ signal: ReadySignal, handlesSignals: Bool) -> [any Service] {
         let gateways = GatewaysService(
             listeners: listeners,
@@ -297,7 +297,7 @@ package final class ServerAssembly: Sendable {
         )
     }
 
-    /// Reads what has to be known before the first connection comes.
+    /// Reads the state that is needed before the first connection.
     private static func load(_ messenger: Messenger) async throws(ServerFailure) {
         do throws(HermesError) {
             try await messenger.load()
@@ -327,7 +327,7 @@ package final class ServerAssembly: Sendable {
         }
     }
 
-    /// Libraries' own lines matter only when something is wrong.
+    /// Raises the level of libraries' loggers, whose lines matter only when something is wrong.
     private func quiet(_ logger: Logger) -> Logger {
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)

@@ -14,12 +14,12 @@ import Darwin
 #endif
 
 extension ServerFailure {
-    /// What the configuration says is not usable.
+    /// An invalid configuration.
     init(_ error: SettingsError) {
         self.init(.badConfiguration, "the configuration is not usable:\n\(error)")
     }
 
-    /// An address that cannot be listened on.
+    /// An address that cannot be opened.
     static func cannotListen(_ name: String, _ listener: ListenerSettings, _ error: any Error) -> ServerFailure {
         if let path = listener.unixSocketPath {
             let detail = (error as? IOError)?.errnoCode == EADDRINUSE ? "another program listens there" : "\(error)"
@@ -37,7 +37,7 @@ extension ServerFailure {
         return ServerFailure(.addressUnavailable, "cannot listen on \(place) for \(name): \(detail)")
     }
 
-    /// Files of a certificate that cannot be used.
+    /// Certificate files that cannot be used.
     static func badCertificate(_ name: String, _ tls: TLSSettings, _ error: any Error) -> ServerFailure {
         let authority = tls.clientAuthorityPath.map { ", or \"\($0)\"," } ?? ""
         return ServerFailure(

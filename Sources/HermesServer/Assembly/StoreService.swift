@@ -5,7 +5,7 @@ import HermesCore
 import Logging
 import ServiceLifecycle
 
-/// Outlives every other service: what they still had to commit is committed, then the store is closed.
+/// Outlives every other service: commits their last operations, then closes the store.
 struct StoreService: Service {
     let messenger: Messenger
     let store: OpenStore

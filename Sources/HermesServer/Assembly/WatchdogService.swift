@@ -5,10 +5,9 @@ import Foundation
 import Logging
 import ServiceLifecycle
 
-/// Ends a process that was told to stop and does not come to its end. Nothing acknowledged is lost by that: it is
-/// committed.
+/// Ends a process that was told to stop and does not end. Nothing acknowledged is lost: it is committed.
 struct WatchdogService: Service {
-    /// From being told to stop.
+    /// Counted from the request to stop.
     let patience: Duration
     let logger: Logger
 

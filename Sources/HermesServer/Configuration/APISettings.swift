@@ -6,7 +6,7 @@ import HermesGateways
 /// The HTTP API for back ends.
 package struct APISettings: Sendable, Hashable {
     package var isEnabled: Bool
-    /// Of one key.
+    /// Per key.
     package var requestsPerSecond: Int
     /// The most requests of one key at once.
     package var burst: Int

@@ -3,9 +3,9 @@
 
 import HermesGateways
 
-/// The list of settings as files for people: `docs/hermes.yaml` and `docs/configuration.md`.
+/// Writes the list of settings as files for people: `docs/hermes.yaml` and `docs/configuration.md`.
 package enum ConfigurationText {
-    /// A whole configuration file that says what the defaults say.
+    /// A configuration file with all defaults.
     package static func annotatedFile() -> String {
         var text = """
             # Every setting of Hermes with its default. Leave out what you do not change; `hermes serve` needs no file.
@@ -83,7 +83,7 @@ package enum ConfigurationText {
         return text
     }
 
-    /// What is in force and where each value comes from, one line a setting.
+    /// The values in force and their sources, one line per setting.
     static func effective(_ values: SettingValues, of settings: [SettingDescriptor]) -> String {
         settings.map { setting in
             let given = values.given[setting.key]

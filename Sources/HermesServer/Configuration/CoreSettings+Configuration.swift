@@ -5,7 +5,7 @@ import HermesCore
 import HermesGateways
 
 extension AccountSettings {
-    /// What the configuration says about accounts.
+    /// The account settings of the configuration.
     init(_ settings: ServerSettings) {
         self.init(
             registration: settings.registration,
@@ -22,7 +22,7 @@ extension AccountSettings {
 }
 
 extension MessageSettings {
-    /// What the configuration says about messages.
+    /// The message settings of the configuration.
     init(_ settings: ServerSettings) {
         self.init(
             maxContentBytes: settings.maxMessageBytes,
@@ -35,7 +35,7 @@ extension MessageSettings {
 }
 
 extension StoreSettings {
-    /// What the configuration says about how long and how much is kept.
+    /// The store settings of the configuration.
     init(_ settings: ServerSettings) {
         self.init(
             historyPeriod: .seconds(settings.historyDays * 86_400),
@@ -49,7 +49,7 @@ extension StoreSettings {
 }
 
 extension DurableSettings {
-    /// What the configuration says about kept sessions and retained publications.
+    /// The settings of kept sessions and retained publications.
     init(_ settings: ServerSettings) {
         let redistribution = settings.gateways.broker.sharedRedistribution
         self.init(

@@ -5,12 +5,12 @@ package import HermesCore
 package import HermesGateways
 package import HermesPush
 
-/// What the configuration says about devices that are not connected.
+/// The configuration for devices that are not connected.
 package struct PushSettings: Sendable {
-    /// How long a connected device has for its acknowledgement before its push service is asked.
+    /// How long a connected device has to acknowledge before its push service is used.
     package var handOff: Duration
     package var preview: PushTextComposer.Preview
-    /// PEM, in place of the system's authorities; empty: those.
+    /// PEM, replaces the system's authorities; empty: no.
     package var certificateAuthority: String
     /// Nil: off.
     package var apns: APNsSender.Configuration?
@@ -19,7 +19,7 @@ package struct PushSettings: Sendable {
 
     package struct FCM: Sendable {
         package var serviceAccountFile: String
-        /// In place of Google's host; empty: that.
+        /// Replaces Google's host; empty: no.
         package var endpoint: String
 
         package init(serviceAccountFile: String, endpoint: String = "") {
@@ -45,13 +45,13 @@ package struct PushSettings: Sendable {
     }
 }
 
-/// What the configuration says about the operator's back end.
+/// The configuration for the operator's back end.
 package struct WebhookSettings: Sendable {
     /// Empty: off.
     package var url: String
     package var secretFile: String
     package var kinds: [WebhookNotice.Kind]
-    /// How many events may wait.
+    /// The number of waiting events.
     package var queue: Int
 
     package init(

@@ -167,7 +167,7 @@ extension ServerSettings {
         "Threads that serve connections; 0 takes one per core."
     )
 
-    /// Every setting there is, in the order of the documentation.
+    /// All settings, in the order of the documentation.
     package static let all: [SettingDescriptor] =
         [
             dataDirectory.descriptor, store.descriptor, durability.descriptor, historyDays.descriptor,
@@ -188,7 +188,7 @@ extension ServerSettings {
         + PushSettings.settings + WebhookSettings.settings
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
 
-    /// - Throws: values that are not allowed, and combinations of them.
+    /// - Throws: for invalid values and combinations.
     package init(_ values: SettingValues) throws(SettingsError) {
         self.init(
             dataDirectory: try values.value(of: Self.dataDirectory),
@@ -231,7 +231,7 @@ extension ServerSettings {
         try refuseAnonymousOverHTTP()
     }
 
-    /// Where names are proved elsewhere, whoever registers one first must not become its owner.
+    /// Refuses open registration where names are proved elsewhere: whoever registers such a name first must not own it.
     private func refuseTakenNames() throws(SettingsError) {
         guard registration != .closed else { return }
         let trusting = gateways.listeners.first {
@@ -256,8 +256,8 @@ extension ServerSettings {
         ])
     }
 
-    /// What is in force if nothing is configured.
-    /// - Throws: never, unless a default is not allowed, which is tested.
+    /// The settings without any configuration.
+    /// - Throws: never, unless a default is invalid, which a test checks.
     package static func defaults() throws(SettingsError) -> ServerSettings { try ServerSettings(SettingValues()) }
 
     /// Reads and checks all sources.
@@ -265,7 +265,7 @@ extension ServerSettings {
         try ServerSettings(sources.load(all(for: sources)))
     }
 
-    /// Every setting, with those of the listeners that the sources name.
+    /// All settings, including those of the listeners that the sources name.
     package static func all(for sources: SettingSources) -> [SettingDescriptor] {
         all + sources.furtherListeners().flatMap(FurtherListener.settings)
     }

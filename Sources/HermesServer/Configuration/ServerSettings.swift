@@ -8,7 +8,7 @@ package import Logging
 /// MQTT and the native protocol over WebSocket on the HTTP port.
 package struct WebSocketSettings: Sendable, Hashable {
     package var isEnabled: Bool
-    /// The web pages that may open one; empty: see ``WebOrigins``.
+    /// The web pages that may open a WebSocket; empty: see ``WebOrigins``.
     package var origins: [String]
 
     package init(isEnabled: Bool = true, origins: [String] = []) {
@@ -17,7 +17,7 @@ package struct WebSocketSettings: Sendable, Hashable {
     }
 }
 
-/// All that the configuration says, checked.
+/// The whole configuration, checked.
 package struct ServerSettings: Sendable {
     /// Where accounts and messages are kept.
     package enum StoreKind: String, CaseIterable, Sendable {
@@ -26,7 +26,7 @@ package struct ServerSettings: Sendable {
         case memory
     }
 
-    /// What "committed" means.
+    /// The meaning of "committed".
     package enum Durability: String, CaseIterable, Sendable {
         /// Survives the death of the process.
         case normal
@@ -37,38 +37,38 @@ package struct ServerSettings: Sendable {
     package var dataDirectory: String
     package var store: StoreKind
     package var durability: Durability
-    /// Delivered messages are kept this many days; 0: not at all.
+    /// The number of days for which delivered messages are kept; 0: none.
     package var historyDays: Int
-    /// What was not delivered by then is deleted.
+    /// Undelivered messages are deleted after this time.
     package var retention: Duration
     /// The largest content of one message.
     package var maxMessageBytes: Int
-    /// What may wait in one account's inbox.
+    /// The limits of one account's inbox.
     package var inbox: InboxBudget
-    /// What may wait of one account's messages, in bytes.
+    /// The most bytes of one account's unread messages.
     package var maxUnreadBytes: Int
-    /// How long after it was sent a message can be taken back.
+    /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
     package var registration: RegistrationRule
-    /// Accounts that one address may make in an hour; 0: any number.
+    /// The accounts that one address may register in an hour; 0: no limit.
     package var registrationsPerAddress: Int
-    /// Accounts that all may make in an hour; 0: any number.
+    /// The accounts that may be registered in an hour; 0: no limit.
     package var registrationsPerHour: Int
-    /// How many accounts one account may ask to be contacts in an hour.
+    /// The number of contact requests of one account in an hour.
     package var contactRequestsPerHour: Int
-    /// How many entries of inboxes one account may cause by groups in an hour.
+    /// The number of inbox entries that one account may cause by groups in an hour.
     package var groupEntriesPerHour: Int
     package var maxDevices: Int
     package var maxGroups: Int
-    /// No setting: what a new password hash costs, lowered by tests alone.
+    /// Not a setting: the cost of a new password hash, lowered only by tests.
     package var passwordCost = PasswordHasher.Parameters.standard
     package var loginFailuresPerAddress: Int
     package var passwordHashesAtOnce: Int
     package var http: ListenerSettings
     package var webSocket: WebSocketSettings
-    /// Whose headers tell the address of a client.
+    /// The proxies whose headers give the address of a client.
     package var trustedProxies: [IPNetwork]
-    /// No setting: how long things may take on the HTTP port, shortened by tests alone.
+    /// Not a setting: the time limits of the HTTP port, shortened only by tests.
     package var httpLimits = HTTPExchange.Limits()
     package var api: APISettings
     package var gateways: GatewaySettings

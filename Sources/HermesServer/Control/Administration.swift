@@ -3,7 +3,7 @@
 
 package import HermesCore
 
-/// What an administrator can do. The same in the running server (behind the control socket) and in a command that
+/// An administrator's operations, the same in the running server (behind the control socket) and in a command that
 /// opened the data directory itself.
 package struct Administration: Sendable {
     private static let pageSize = 1000
@@ -22,7 +22,7 @@ package struct Administration: Sendable {
         self.store = store
     }
 
-    /// Carries out one request; never throws, for the answer goes to another process.
+    /// Carries out one request; never throws, because the answer goes to another process.
     package func perform(_ request: ControlRequest) async -> ControlResponse {
         do throws(HermesError) {
             return try await respond(to: request)

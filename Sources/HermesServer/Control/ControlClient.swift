@@ -11,10 +11,10 @@ import Musl
 import Darwin
 #endif
 
-/// The other end of ``ControlSocket``: asks the server that runs on a data directory, if one does.
+/// The client of ``ControlSocket``: asks the server that runs on a data directory, if any.
 enum ControlClient {
     /// - Returns: nil if no server listens there.
-    /// - Throws: ``ServerFailure`` if one does but gives no answer.
+    /// - Throws: ``ServerFailure`` if a server does not answer.
     static func ask(_ request: ControlRequest, directory: String) async throws(ServerFailure) -> ControlResponse? {
         // On a thread of its own, for it blocks: the answer may need every thread of Swift's own pool.
         let result: Result<ControlResponse?, ServerFailure> = await withCheckedContinuation { continuation in

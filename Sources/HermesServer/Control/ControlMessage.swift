@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What `hermes user`, `hermes apikey` and `hermes backup` ask of the server: one line of JSON over the control socket.
+/// A request of `hermes user`, `hermes apikey` or `hermes backup`: one line of JSON over the control socket.
 package enum ControlRequest: Codable, Sendable, Hashable {
     case addUser(nickName: String, password: String)
     /// Accounts with an id above `after`, at most 1,000.
@@ -15,7 +15,7 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case createAPIKey(name: String, scopes: String)
     case listAPIKeys
     case revokeAPIKey(name: String)
-    /// For so many accounts and days; 0 days: for ever.
+    /// For this number of accounts and days; 0 days: forever.
     case createInvitation(name: String, uses: Int, days: Int)
     case listInvitations
     case revokeInvitation(name: String)
@@ -53,7 +53,7 @@ package struct ControlDevice: Codable, Sendable, Hashable {
     package var platform: String
     /// Milliseconds since 1970.
     package var lastSeenAt: Int64
-    /// The last inbox entry it has taken.
+    /// The last inbox entry that it has taken.
     package var cursor: UInt64
     package var isOnline: Bool
 }

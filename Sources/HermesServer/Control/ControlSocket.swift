@@ -7,7 +7,7 @@ import NIOCore
 import NIOPosix
 import ServiceLifecycle
 
-/// Serves `hermes user` and `hermes backup` on a Unix socket in the data directory, which only its owner may enter.
+/// Serves `hermes user` and `hermes backup` on a Unix socket in the data directory, to which only the owner has access.
 ///
 /// A connection sends one line of JSON (ControlRequest) and gets one line back (ControlResponse).
 struct ControlSocket: Service {
@@ -22,7 +22,7 @@ struct ControlSocket: Service {
     let path: String
     let logger: Logger
 
-    /// Binds the socket; what an earlier server left there is removed, for the lock of the store says that none runs.
+    /// Binds the socket. Removes an earlier server's socket: the store's lock shows that none is running.
     static func bind(
         directory: String,
         administration: Administration,

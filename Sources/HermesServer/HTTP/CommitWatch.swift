@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// Looks at what became of the commits since it last looked, before it tries a write of its own: a disk may have room for
-/// that one and not for those of the clients.
+/// Checks the results of recent commits before it tries a write of its own: a disk may have room for that one but not
+/// for those of the clients.
 ///
 /// State: one `Mutex`.
 final class CommitWatch: Sendable {
@@ -19,14 +19,14 @@ final class CommitWatch: Sendable {
     private let last = Mutex(Counts())
 
     /// - Parameters:
-    ///   - counts: what became of the commits so far.
+    ///   - counts: the results of commits so far.
     ///   - tryWrite: a write of its own.
     init(_ counts: @escaping @Sendable () -> Counts, tryWrite: @escaping Readiness.Probe) {
         self.counts = counts
         self.tryWrite = tryWrite
     }
 
-    /// Tells what keeps the store from writing.
+    /// Reports what prevents the store from writing.
     @Sendable func probe(_ done: @escaping @Sendable (String?) -> Void) {
         let now = counts()
         let areFailing = last.withLock { last in

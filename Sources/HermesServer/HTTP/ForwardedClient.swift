@@ -5,18 +5,17 @@ import HermesGateways
 import NIOCore
 import NIOHTTP1
 
-/// Who is behind a proxy, by what the proxy wrote into a request: `X-Forwarded-For`, or `Forwarded` (RFC 7239).
+/// Finds the client behind a proxy from the headers `X-Forwarded-For` or `Forwarded` (RFC 7239).
 ///
-/// Only proxies that the configuration names are believed. Each proxy adds to the end of the list, so it is read from there:
-/// the first address that is none of theirs is the client. What stands before it was written by the client, and may be
-/// anything.
+/// Only configured proxies are trusted. Each proxy appends to the list, so it is read from the end: the first address
+/// that is not a proxy's is the client. The client wrote everything before it, which may be anything.
 struct ForwardedClient: Sendable {
-    /// What a request says about its client.
+    /// A request's statement about its client.
     enum Answer: Sendable, Hashable {
         /// The connection's own peer.
         case peer
         case client(SocketAddress)
-        /// Two headers that say different things: one of them the client wrote itself.
+        /// Two headers that disagree: the client wrote one of them.
         case contradiction
     }
 
@@ -28,7 +27,7 @@ struct ForwardedClient: Sendable {
         return proxies.contains { $0.contains(peer) }
     }
 
-    /// Who sent a request that a peer passed on.
+    /// The client of a request that a peer forwarded.
     func client(of headers: HTTPHeaders, from peer: SocketAddress?) -> Answer {
         guard trusts(peer) else { return .peer }
         let listed = headers["x-forwarded-for"]
@@ -40,7 +39,7 @@ struct ForwardedClient: Sendable {
         return listed.isEmpty || first == second ? second : .contradiction
     }
 
-    /// The last address that is not a proxy's; what cannot be read ends the search.
+    /// The last address that is not a proxy's; an unreadable one ends the search.
     private func last(_ chain: [SocketAddress?]) -> Answer {
         var answer = Answer.peer
         for address in chain.reversed() {

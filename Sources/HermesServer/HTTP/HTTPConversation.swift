@@ -10,9 +10,9 @@ import NIOCore
 import NIOHTTPTypes
 import Synchronization
 
-/// Answers the requests of a connection, one after the other, by the routes. ``HTTPGuardHandler`` ends the connection.
+/// Answers the requests of a connection in order, by the routes. ``HTTPGuardHandler`` ends the connection.
 struct HTTPConversation: HTTPChannelHandler {
-    /// Hummingbird's form of a connection. ``HTTPListener`` makes the channels.
+    /// Hummingbird's form of a connection. ``HTTPListener`` creates the channels.
     struct Value: ServerChildChannelValue {
         let channel: any Channel
     }
@@ -53,7 +53,7 @@ struct HTTPConversation: HTTPChannelHandler {
     func handle(value: Value, logger: Logger) async { value.channel.close(promise: nil) }
 }
 
-/// The time as HTTP writes it (RFC 9110, section 5.6.7), made once a second.
+/// The time in HTTP's format (RFC 9110, section 5.6.7), formatted once a second.
 ///
 /// State: one `Mutex`.
 final class HTTPDate: Sendable {
@@ -67,7 +67,7 @@ final class HTTPDate: Sendable {
         }
     }
 
-    /// - Parameter second: since 1970, from then on.
+    /// - Parameter second: seconds since 1970.
     static func text(_ second: Int) -> String {
         let days = second / 86_400
         let time = second % 86_400

@@ -3,22 +3,22 @@
 
 import NIOHTTP1
 
-/// One connection of the HTTP port: what of a request has come, what answers are owed, and until when it may take. Does no
-/// I/O; times are of a clock that never goes back.
+/// One connection of the HTTP port: the received part of a request, the owed answers, and the deadlines. Does no I/O;
+/// times are of a clock that never goes back.
 ///
-/// Answers go out in the order of the requests, so what refuses one waits until those before it are written.
+/// Answers are sent in the order of the requests, so a refusal waits for the answers before it.
 package struct HTTPExchange: Sendable {
-    /// How long things may take, and how much may come.
+    /// The limits of time and size.
     package struct Limits: Sendable, Hashable {
-        /// For the head of a request, from the connection or its first byte on.
+        /// For the head of a request, counted from the connection or its first byte.
         package var head = Duration.seconds(5)
-        /// For the rest of a request, from its head on.
+        /// For the rest of a request, counted from its head.
         package var body = Duration.seconds(20)
         /// Between two requests.
         package var idle = Duration.seconds(30)
-        /// For the peer to take something of an answer.
+        /// For the peer to take part of an answer.
         package var answer = Duration.seconds(60)
-        /// Of a request's body. More than any path takes, which says so in its own words.
+        /// For a request's body. More than any path accepts, so that each path can refuse with its own message.
         package var bodyBytes = 2 << 20
 
         package init() {}
@@ -30,42 +30,42 @@ package struct HTTPExchange: Sendable {
         let text: String
     }
 
-    /// What becomes of a last word.
+    /// The handling of a last word.
     enum Say: Sendable, Hashable {
         case now
-        /// Other answers are owed first.
+        /// Other answers must be sent first.
         case afterAnswers
-        /// The answer to the very request has begun: the connection can only be closed.
+        /// The answer to this request has begun: the connection can only be closed.
         case nothing
     }
 
-    /// What is to be done when the deadline was reached.
+    /// The action when the deadline passes.
     enum Lateness: Sendable, Hashable {
         case wait(until: Duration)
         case say(LastWord)
-        /// Nothing of a request came, or the peer takes nothing of its answer.
+        /// Nothing of a request arrived, or the peer takes none of its answer.
         case close
     }
 
-    /// What comes next from the peer.
+    /// The expected input.
     private enum Reading: Hashable {
-        /// A request, of which nothing has come.
+        /// A request, of which nothing has arrived.
         case nothing
         case head
         case body(received: Int)
-        /// What comes is ignored.
+        /// Input is ignored.
         case over
     }
 
     let limits: Limits
     private var reading = Reading.nothing
-    /// Requests whose heads were taken and whose answers are not written in full.
+    /// The number of requests whose heads were accepted and whose answers are not complete.
     private(set) var owed = 0
-    /// When what is awaited from the peer must be there.
+    /// The deadline for the expected input.
     private(set) var readDeadline: Duration
     private var answerDeadline: Duration
     private var isLast = false
-    /// Of the request whose answer is the next.
+    /// Whether the next answer has begun.
     private var isAnswerBegun = false
 
     init(limits: Limits = Limits(), now: Duration) {
@@ -74,7 +74,7 @@ package struct HTTPExchange: Sendable {
         answerDeadline = now
     }
 
-    /// When to look again.
+    /// The time of the next check.
     var deadline: Duration {
         switch reading {
         case .nothing, .head, .over: owed > 0 ? answerDeadline : readDeadline
@@ -82,10 +82,10 @@ package struct HTTPExchange: Sendable {
         }
     }
 
-    /// Whether what comes is still looked at.
+    /// Whether input is still examined.
     var isReading: Bool { reading != .over }
 
-    /// Whether the connection ends with the answers that are owed.
+    /// Whether the connection ends with the owed answers.
     var endsAfterAnswers: Bool { isLast || reading == .over }
 
     // MARK: What came
@@ -97,7 +97,7 @@ package struct HTTPExchange: Sendable {
         readDeadline = min(max(readDeadline, now), now + limits.head)
     }
 
-    /// - Throws: the request is not one, or is too large.
+    /// - Throws: if the request is invalid or too large.
     mutating func headReceived(_ head: HTTPRequestHead, now: Duration) throws(LastWord) {
         guard reading != .over else { return }
         if let problem = Self.problem(with: head, maxBodyBytes: limits.bodyBytes) { throw problem }
@@ -108,7 +108,7 @@ package struct HTTPExchange: Sendable {
         if !head.isKeepAlive || head.headers.contains(name: "upgrade") { isLast = true }
     }
 
-    /// - Throws: there is too much of it.
+    /// - Throws: if the body is too large.
     mutating func bodyReceived(_ bytes: Int) throws(LastWord) {
         guard case .body(let received) = reading else { return }
         guard received + bytes <= limits.bodyBytes else { throw Self.tooLarge(limits.bodyBytes) }
@@ -122,7 +122,7 @@ package struct HTTPExchange: Sendable {
         answerDeadline = now + limits.answer
     }
 
-    /// Nothing further is looked at: what came last gets a last word.
+    /// Ends the input: the last request gets a last word.
     mutating func ended(now: Duration) -> Say {
         defer { reading = .over }
         answerDeadline = now + limits.answer
@@ -139,12 +139,12 @@ package struct HTTPExchange: Sendable {
 
     // MARK: What is written
 
-    /// The peer takes what is written to it.
+    /// The peer takes output.
     mutating func answerMoved(now: Duration) { answerDeadline = now + limits.answer }
 
     mutating func answerBegan() { isAnswerBegun = true }
 
-    /// An answer is written in full.
+    /// An answer is complete.
     ///
     /// - Returns: whether it was the last one.
     mutating func answered(now: Duration) -> Bool {
@@ -160,7 +160,7 @@ package struct HTTPExchange: Sendable {
         return false
     }
 
-    /// Answers no request any more once those are answered that were begun.
+    /// Answers no more requests after those that have begun.
     ///
     /// - Returns: whether there are none.
     mutating func stop() -> Bool {
@@ -189,7 +189,7 @@ package struct HTTPExchange: Sendable {
 
     private static func bad(_ text: String) -> LastWord { LastWord(status: .badRequest, text: text) }
 
-    /// What the parser found.
+    /// The last word for a parser's error.
     static func lastWord(on error: HTTPParserError) -> LastWord {
         switch error {
         case .headerOverflow:
@@ -200,8 +200,8 @@ package struct HTTPExchange: Sendable {
         }
     }
 
-    /// What the parser lets pass and is none all the same (RFC 9112, sections 3.2 and 6.1), or must not be taken in two
-    /// ways by this server and a proxy before it.
+    /// Refuses requests that the parser accepts but that are invalid (RFC 9112, sections 3.2 and 6.1), or that this
+    /// server and a proxy before it could read differently.
     static func problem(with head: HTTPRequestHead, maxBodyBytes: Int) -> LastWord? {
         let hosts = head.headers["host"]
         guard hosts.count <= 1, hosts.count == 1 || head.version == .http1_0 else {

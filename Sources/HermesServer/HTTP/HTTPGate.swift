@@ -7,12 +7,12 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// What all connections of the HTTP port ask before a request is passed on: whether the server is there yet, who asks, and
-/// whether that one asks too often.
+/// The checks of all connections of the HTTP port before a request is passed on: whether the server has started, who
+/// the client is, and its rate.
 ///
-/// State: a `Mutex` around what is served, another around the rates; each is taken alone.
+/// State: a `Mutex` around the site, another around the rates; each is taken alone.
 final class HTTPGate: Sendable {
-    /// What is served once the server is there.
+    /// The served site, once the server has started.
     struct Site: Sendable {
         let webSockets: [WebSocketEndpoint]
         let origins: WebOrigins
@@ -53,7 +53,7 @@ final class HTTPGate: Sendable {
 
     /// The answer to a request that is not passed on.
     ///
-    /// - Parameter peer: whose connection it is.
+    /// - Parameter peer: the connection's peer.
     func answer(
         to head: HTTPRequestHead,
         from peer: SocketAddress?,
@@ -93,8 +93,8 @@ final class HTTPGate: Sendable {
     }
 }
 
-/// How many requests an address may make that have no key: tokens that come back with time. What is not used for a while is
-/// forgotten, and there are never more than ``maxAddresses``.
+/// The request rate of an address without a key: tokens that return with time. Unused buckets are forgotten, and there
+/// are at most ``maxAddresses``.
 ///
 /// State: one `Mutex`.
 final class AddressRateLimit: Sendable {
@@ -112,10 +112,10 @@ final class AddressRateLimit: Sendable {
         self.burst = burst
     }
 
-    /// Addresses that are known now.
+    /// The number of known addresses.
     var count: Int { buckets.withLock { $0.count } }
 
-    /// Takes a token of an address, if there is one.
+    /// Takes a token of an address, if available.
     func allows(_ address: ConnectionCounter.Address, now: Duration) -> Bool {
         buckets.withLock { buckets in
             var bucket = buckets[address] ?? TokenBucket(burst: burst, now: now)
@@ -129,7 +129,7 @@ final class AddressRateLimit: Sendable {
     }
 }
 
-/// The metrics of the HTTP port, made once.
+/// The metrics of the HTTP port, created once.
 struct HTTPMetrics: Sendable {
     private static let statuses: [HTTPResponseStatus] = [
         .badRequest, .requestTimeout, .payloadTooLarge, .tooManyRequests, .requestHeaderFieldsTooLarge, .notImplemented,
@@ -154,7 +154,7 @@ struct HTTPMetrics: Sendable {
         )
     }
 
-    /// A request was answered so before anybody was asked.
+    /// A request was refused before it was handled.
     func refused(_ status: HTTPResponseStatus) { byStatus[status.code]?.increment() }
 
     func refused(_ refusal: ConnectionCounter.Refusal) { byRefusal[refusal]?.increment() }

@@ -5,12 +5,12 @@ import HermesGateways
 import NIOCore
 import NIOHTTP1
 
-/// Stands behind the parser of the HTTP port: holds a connection to its deadlines and sizes (``HTTPExchange``), answers what
-/// is no request, and what is not to be passed on, and ends the connection. All of it on the event loop, so that it works
-/// however busy the rest is.
+/// Stands behind the parser of the HTTP port: enforces the deadlines and sizes of a connection (``HTTPExchange``),
+/// answers invalid and refused requests, and ends the connection. All on the event loop, so that it works however busy
+/// the rest is.
 ///
-/// NIO's handler for upgrades loses the head of a request that asks for one and gets none, so a request that cannot become a
-/// WebSocket is passed on as one that does not ask.
+/// NIO's upgrade handler loses the head of a request that asks for an upgrade and gets none. So a request that cannot
+/// become a WebSocket is passed on as one that does not ask.
 ///
 /// State: confined to the channel's event loop.
 final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
@@ -19,11 +19,11 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// How long a refused peer has to read the answer before the connection is cut.
+    /// How long a refused peer has to read the answer.
     private static let farewell = TimeAmount.milliseconds(500)
 
     private let gate: HTTPGate
-    /// Whose connection it is, as the network or a proxy's header before it says.
+    /// The connection's peer, or the client that a PROXY header gave.
     private let peer: SocketAddress?
     private var exchange: HTTPExchange
     private var context: ChannelHandlerContext?
@@ -33,7 +33,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var lastWord: HTTPExchange.LastWord?
     private var hasSaidLastWord = false
     private var hasSeenHead = false
-    /// The connection becomes a WebSocket: what comes is no HTTP any more.
+    /// Whether the connection becomes a WebSocket: input is then not HTTP.
     private var isHandedOver = false
 
     init(gate: HTTPGate, peer: SocketAddress?) {
@@ -57,7 +57,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// Of ``HTTPArrivalHandler``.
+    /// Called by ``HTTPArrivalHandler``.
     fileprivate func bytesArrived() {
         exchange.bytesArrived(now: gate.uptime())
         schedule()
@@ -187,8 +187,8 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         leave(context)
     }
 
-    /// Closes this side; the other has a moment to read, for what it still sends would otherwise make the system throw the
-    /// answer away.
+    /// Closes this side, and gives the peer a moment to read; otherwise its further input would make the system discard
+    /// the answer.
     private func leave(_ context: ChannelHandlerContext) {
         hasSaidLastWord = true
         timer?.cancel()
@@ -200,7 +200,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: Time
 
-    /// Wakes no later than at the exchange's deadline; earlier does no harm.
+    /// Schedules a timer for the exchange's deadline; an early timer does no harm.
     private func schedule() {
         guard !hasSaidLastWord, let context else { return }
         let due = exchange.deadline
@@ -225,7 +225,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
 @available(*, unavailable)
 extension HTTPGuardHandler: Sendable {}
 
-/// Stands before the parser and says that something came: when a request begins, the parser does not tell.
+/// Stands before the parser and reports arriving bytes, because the parser does not report the beginning of a request.
 ///
 /// State: confined to the channel's event loop.
 final class HTTPArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {

@@ -12,19 +12,19 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// The listening socket of the HTTP port and its connections, up to where a request is there: from then on a connection is a
-/// gateway's (WebSocket), or one of ``requests``.
+/// The listening socket of the HTTP port and its connections, up to their first request: then a connection belongs to a
+/// gateway (WebSocket), or to ``requests``.
 ///
-/// It is opened before everything else, so that `/healthz` and `/readyz` answer while the server starts.
+/// It opens before everything else, so that `/healthz` and `/readyz` answer while the server starts.
 ///
-/// State: one `Mutex` around what is open, taken as connections come and go.
+/// State: one `Mutex` around the open connections.
 final class HTTPListener: Sendable {
     typealias Exchange = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
     /// What a connection became.
     enum Outcome: Sendable {
         case http(Exchange)
-        /// A gateway has it.
+        /// A gateway's connection.
         case webSocket
     }
 
@@ -35,7 +35,7 @@ final class HTTPListener: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
     }
 
-    /// Connections whose first request has come and is to be answered.
+    /// Connections whose first request has arrived and is to be answered.
     let requests: AsyncStream<Exchange>
     let gate: HTTPGate
     private let requested: AsyncStream<Exchange>.Continuation
@@ -64,8 +64,8 @@ final class HTTPListener: Sendable {
     /// Opens the port.
     ///
     /// - Parameters:
-    ///   - tls: the certificate in use; nil: not encrypted.
-    ///   - counter: of all listeners.
+    ///   - tls: the certificate; nil: not encrypted.
+    ///   - counter: counts the connections of all listeners.
     ///   - group: the event loops of the gateways.
     static func start(
         _ settings: ListenerSettings,
@@ -197,15 +197,15 @@ final class HTTPListener: Sendable {
         }
     }
 
-    /// Of one field of a request's head, and of its target.
+    /// The longest header field, and the longest target.
     private static let maxFieldBytes = 8 * 1024
-    /// Of all of them.
+    /// The longest head.
     private static let maxHeadBytes = 32 * 1024
     private static let maxFields = 100
 
     // MARK: Stopping
 
-    /// Accepts no more, lets requests that are being answered come to their end, and closes everything.
+    /// Stops accepting, completes the requests being answered, and closes everything.
     ///
     /// - Parameter deadline: for the requests.
     func stop(within deadline: TimeAmount) async {

@@ -7,10 +7,10 @@ import Logging
 import NIOCore
 import NIOPosix
 
-/// The HTTP port as it is opened, before there is anything behind it.
+/// The open HTTP port, before there is anything behind it.
 struct HTTPPort: Sendable {
     let listener: HTTPListener
-    /// The certificate in use; nil: not encrypted.
+    /// The certificate; nil: not encrypted.
     let tls: TLSContextBox?
 
     /// - Returns: nil if the port is switched off.

@@ -12,7 +12,7 @@ import Synchronization
 
 /// The HTTP port: `/healthz`, `/readyz`, `/metrics`, the API under `/v1`, and gateways over WebSocket.
 struct HTTPService: Service {
-    /// How long requests that are being answered have when the server stops.
+    /// The time for requests being answered when the server stops.
     private static let farewell = TimeAmount.seconds(2)
 
     let listener: HTTPListener
@@ -89,9 +89,9 @@ struct HTTPService: Service {
     }
 }
 
-/// The text of `/metrics`, made once a second at most however often it is asked for.
+/// The text of `/metrics`, written at most once a second.
 ///
-/// State: one `Mutex`; the text is made in it, so that it is made once.
+/// State: one `Mutex`; the text is written inside it, so that it is written once.
 final class MetricsPage: Sendable {
     private static let age = Duration.seconds(1)
 

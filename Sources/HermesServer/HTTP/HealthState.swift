@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Whether the server can do its work: what `/readyz` tells.
+/// The server's state for `/readyz`.
 final class HealthState: Sendable {
     enum State: String, Sendable {
         case starting
@@ -20,7 +20,7 @@ final class HealthState: Sendable {
         state.withLock { now in now.detail.map { "\(now.state.rawValue): \($0)" } ?? now.state.rawValue }
     }
 
-    /// What the start is waiting for.
+    /// Sets what the start is waiting for.
     func starting(_ detail: String) {
         state.withLock { now in if now.state == .starting { now.detail = detail } }
     }

@@ -5,38 +5,38 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// Whether the store can do its work, found out by a small write: a full disk still answers reads.
+/// Whether the store works, found out by a small write: a full disk still answers reads.
 ///
-/// However often it is asked, there is one write a second at most, and one at a time: a store that hangs is not asked again.
+/// There is at most one write a second, and one at a time: a store that hangs is not asked again.
 ///
 /// State: one `Mutex`; continuations are resumed outside it.
 final class Readiness: Sendable {
     enum Verdict: Sendable, Hashable {
         case ready
-        /// For people: what is the matter.
+        /// The problem, for people.
         case notReady(String)
     }
 
-    /// Writes something and says what kept it from that; nil: nothing.
+    /// Tries a write and reports what prevents it; nil: nothing.
     typealias Probe = @Sendable (@escaping @Sendable (String?) -> Void) -> Void
 
     private struct State {
         var last: (at: Duration, verdict: Verdict)?
-        /// When the write under way began.
+        /// When the present write began.
         var beganAt: Duration?
         var waiting: [CheckedContinuation<Verdict, Never>] = []
     }
 
-    /// What somebody is told who asks.
+    /// The answer to a caller.
     private enum Step {
         case tell(Verdict)
         case wait
         case probe
     }
 
-    /// A verdict is told again for so long.
+    /// How long a verdict is reused.
     private static let age = Duration.seconds(1)
-    /// How long the write may take.
+    /// The time limit of the write.
     private static let patience = TimeAmount.seconds(2)
 
     private let probe: Probe
@@ -46,7 +46,7 @@ final class Readiness: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - loop: counts the time that a write may take.
+    ///   - loop: for the time limit of a write.
     ///   - uptime: of a clock that never goes back.
     ///   - probe: tries a write.
     init(on loop: any EventLoop, uptime: @escaping @Sendable () -> Duration, probe: @escaping Probe) {

@@ -4,16 +4,16 @@
 import HermesGateways
 import NIOCore
 
-/// Which web pages may open a WebSocket.
+/// Decides which web pages may open a WebSocket.
 ///
-/// A browser tells the page in `Origin`; what is no browser sends none, and is not asked. Where anybody may come in without
-/// an account, a page from elsewhere must not: else each page that somebody on this machine looks at could use the server.
+/// A browser sends the page's `Origin`; other clients send none and are not checked. Where anonymous access is allowed,
+/// a page from elsewhere is refused: otherwise every page opened on this machine could use the server.
 struct WebOrigins: Sendable {
     /// From the configuration.
     let allowed: Set<String>
-    /// Whether somebody may come in without saying who it is.
+    /// Whether clients may connect anonymously.
     let isAnonymousAllowed: Bool
-    /// Whether only this machine reaches the port.
+    /// Whether only this machine can reach the port.
     let isLoopback: Bool
 
     init(_ origins: [String], isAnonymousAllowed: Bool, isLoopback: Bool) {

@@ -7,7 +7,7 @@ import HermesGateways
 import NIOCore
 import NIOHTTP1
 
-/// The handshake of WebSocket (RFC 6455, section 4.2): which requests become connections of a gateway.
+/// The handshake of WebSocket (RFC 6455, section 4.2): decides which requests become connections of a gateway.
 struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
     typealias UpgradeResult = HTTPListener.Outcome
 
@@ -15,9 +15,9 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
     struct Refused: Error {}
 
     let gate: HTTPGate
-    /// Whose connection it is, as the network or a proxy's header before it says.
+    /// The connection's peer, or the client that a PROXY header gave.
     let peer: SocketAddress?
-    /// Where the connection is counted.
+    /// The connection's place in the count.
     let place: HTTPPlace
 
     let supportedProtocol = "websocket"
@@ -64,7 +64,7 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
         }
     }
 
-    /// Where a request becomes a WebSocket; nil: it does not.
+    /// The endpoint of a WebSocket request; nil: it is none.
     static func endpoint(for request: HTTPRequestHead, of site: HTTPGate.Site) -> WebSocketEndpoint? {
         let path = request.uri.prefix { $0 != "?" }
         guard request.method == .GET, request.version == .http1_1,
@@ -82,7 +82,7 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
         return endpoint
     }
 
-    /// The key: 16 random bytes in base64, once.
+    /// The key: 16 random bytes in base64, exactly once.
     private static func key(of request: HTTPRequestHead) -> String? {
         let keys = request.headers["sec-websocket-key"]
         guard keys.count == 1, let key = keys.first, key.utf8.count == 24, Data(base64Encoded: key)?.count == 16 else {

@@ -5,10 +5,9 @@ import HermesCore
 import Metrics
 import Synchronization
 
-/// How much of each budget is used, and what was refused or taken back because of it; read when somebody asks for the
-/// metrics.
+/// The use of each budget, and what was refused or freed because of it; read when the metrics are requested.
 ///
-/// State: one `Mutex` around what was read last.
+/// State: one `Mutex` around the last values.
 final class BudgetGauges: Sendable {
     private static func gauge(_ label: String, _ budget: String) -> Gauge {
         Gauge(label: label, dimensions: [("budget", budget)])
@@ -22,7 +21,7 @@ final class BudgetGauges: Sendable {
 
     init(_ memory: MemoryBudget) { self.memory = memory }
 
-    /// Brings the metrics up to date.
+    /// Updates the metrics.
     func read() {
         used.record(memory.used)
         limit.record(memory.limit)

@@ -4,7 +4,7 @@
 import Foundation
 package import Logging
 
-/// How log lines are written.
+/// The format of log lines.
 package enum LogFormat: String, CaseIterable, Sendable {
     case logfmt
     case json
@@ -21,7 +21,7 @@ package struct LineLogHandler: LogHandler {
     /// - Parameters:
     ///   - level: events below it are left out.
     ///   - format: logfmt or JSON.
-    ///   - write: takes one line with its line feed; nil: standard error.
+    ///   - write: gets one line with its line feed; nil: standard error.
     package init(level: Logger.Level, format: LogFormat, write: (@Sendable (String) -> Void)? = nil) {
         logLevel = level
         self.format = format
@@ -52,8 +52,8 @@ package struct LineLogHandler: LogHandler {
         }
     }
 
-    /// One write call per line, so that lines of several threads do not mix. A line that cannot be written (disk full,
-    /// pipe closed) is lost; the server goes on.
+    /// Uses one write call per line, so that lines of several threads do not mix. A line that cannot be written (disk
+    /// full, pipe closed) is lost; the server continues.
     private static func standardError(_ line: String) {
         try? FileHandle.standardError.write(contentsOf: Data(line.utf8))
     }

@@ -42,7 +42,7 @@ final class GaugeSeries: MeterHandler, RecorderHandler, Sendable {
     var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
 }
 
-/// How often values fell into each of a few fixed ranges.
+/// Counts values in a few fixed ranges.
 final class HistogramSeries: RecorderHandler, TimerHandler, Sendable {
     /// Upper bounds in seconds, for timers: 100 µs … 10 s.
     static let timeBounds: [Double] = [
@@ -72,7 +72,7 @@ final class HistogramSeries: RecorderHandler, TimerHandler, Sendable {
 
     func recordNanoseconds(_ duration: Int64) { record(Double(duration) / 1_000_000_000) }
 
-    /// How many values fell into each range; the last is what exceeds all bounds.
+    /// The number of values in each range; the last is for values above all bounds.
     var counts: [Int64] { buckets.map(\.value) }
     var sum: Double { sumSeries.value }
 }

@@ -7,12 +7,12 @@ import Synchronization
 /// Keeps all metrics of the process and writes them as Prometheus text (exposition format 0.0.4).
 ///
 /// Recording is one atomic operation; the `Mutex` is taken only to create a series and to write the text. Series are
-/// never removed, so their number is bounded: of one name, what comes after the 1,000th set of labels is counted under
+/// never removed, so their number is bounded: for each name, sets of labels beyond the first 1,000 are counted under
 /// `overflow="true"`.
 package final class MetricsRegistry: MetricsFactory, Sendable {
-    /// The one that `/metrics` shows.
+    /// The registry that `/metrics` shows.
     package static let shared = MetricsRegistry()
-    /// Makes shared what swift-metrics writes to; happens once per process, on first use.
+    /// Installs `shared` as the backend of swift-metrics; once per process, on first use.
     package static let installed: Void = MetricsSystem.bootstrap(shared)
 
     static let maxSeriesPerName = 1000
@@ -33,7 +33,7 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
 
     private struct Family {
         var kind: String
-        /// By the labels as they are written: `gateway="impb",reason="idle"`.
+        /// By the written labels: `gateway="impb",reason="idle"`.
         var series: [String: Series] = [:]
     }
 
@@ -88,7 +88,7 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
         return histogram
     }
 
-    /// The series of a name and labels; what has the name of another kind is not shown.
+    /// The series of a name and labels; one of another kind with the same name is not shown.
     private func find(_ label: String, _ dimensions: [(String, String)], _ make: () -> Series) -> Series {
         let name = MetricsText.name(label)
         let labels = MetricsText.labels(dimensions)

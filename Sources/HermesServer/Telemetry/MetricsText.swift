@@ -5,7 +5,7 @@
 struct MetricsText {
     private(set) var lines = ""
 
-    /// The line that says what kind a metric is; before its first sample.
+    /// Writes the type line of a metric, before its first sample.
     mutating func begin(_ name: String, kind: String) {
         lines += "# TYPE \(name) \(kind)\n"
     }
@@ -26,7 +26,7 @@ struct MetricsText {
         add("\(name)_count", labels, String(total))
     }
 
-    /// A name with everything that Prometheus does not take replaced by an underscore.
+    /// The name, with characters that Prometheus does not allow replaced by underscores.
     static func name(_ label: String) -> String {
         let text = String(
             label.unicodeScalars.map { scalar in

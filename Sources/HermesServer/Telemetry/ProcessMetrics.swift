@@ -11,7 +11,7 @@ import Musl
 import Darwin
 #endif
 
-/// What the operating system says about this process, under the names that Prometheus clients agree on.
+/// The operating system's figures for this process, under the names common to Prometheus clients.
 struct ProcessMetrics {
     var residentBytes: Int64?
     var openDescriptors: Int?
@@ -45,7 +45,7 @@ struct ProcessMetrics {
         }
     }
 
-    /// The second number of /proc/self/statm, in pages; nil where there is no such file.
+    /// The second number of /proc/self/statm, in pages; nil without such a file.
     private static func residentBytes() -> Int64? {
         guard let statm = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
         let numbers = statm.split(separator: " ")
@@ -54,12 +54,12 @@ struct ProcessMetrics {
     }
 }
 
-/// How many files and connections this process may have open.
+/// The limit on this process's open files and connections.
 package struct DescriptorLimit {
     package var soft: UInt64
     package var hard: UInt64
 
-    /// Nil if the system does not say.
+    /// The limit; nil if the system has none.
     package static func current() -> DescriptorLimit? {
         var limit = rlimit()
         #if canImport(Glibc)
@@ -70,8 +70,8 @@ package struct DescriptorLimit {
         return DescriptorLimit(soft: UInt64(limit.rlim_cur), hard: UInt64(limit.rlim_max))
     }
 
-    /// Raises the limit to what the system allows.
-    /// - Returns: the limit then in force.
+    /// Raises the limit as far as the system allows.
+    /// - Returns: the new limit.
     package static func raise() -> DescriptorLimit? {
         var limit = rlimit()
         #if canImport(Glibc)

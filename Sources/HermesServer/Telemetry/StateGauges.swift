@@ -6,9 +6,9 @@ import HermesGateways
 import Metrics
 import Synchronization
 
-/// What the core and the listeners count by themselves, read when somebody asks for the metrics.
+/// The counts of the core and the listeners, read when the metrics are requested.
 ///
-/// State: one `Mutex` around what was read last.
+/// State: one `Mutex` around the last values.
 final class StateGauges: Sendable {
     private let open: [(count: @Sendable () -> Int, gauge: Gauge)]
     private let sessions = Gauge(label: "hermes_sessions")
@@ -50,7 +50,7 @@ final class StateGauges: Sendable {
             }
     }
 
-    /// Brings the metrics up to date.
+    /// Updates the metrics.
     func read() {
         outbound.read()
         budgets.read()

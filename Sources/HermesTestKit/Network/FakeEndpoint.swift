@@ -6,11 +6,11 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// An HTTP/1.1 server in this process that notes what is posted to it and answers what a test says.
+/// An HTTP/1.1 server in this process that records requests and gives the answers of a test.
 ///
-/// State: a `Mutex` in ``Inbox``; the answer is asked for outside of it.
+/// State: a `Mutex` in ``Inbox``; the answer is requested outside of it.
 package final class FakeEndpoint: Sendable {
-    /// A request that came.
+    /// A received request.
     package struct Request: Sendable {
         package let path: String
         /// Names in lower case.
@@ -38,7 +38,7 @@ package final class FakeEndpoint: Sendable {
     private let channel: any Channel
     private let inbox: Inbox
 
-    /// Where the requests of all connections go.
+    /// The requests of all connections.
     private final class Inbox: Sendable {
         let state = Mutex(State())
         let answer: @Sendable (Request, Int) -> Answer
@@ -66,7 +66,7 @@ package final class FakeEndpoint: Sendable {
 
     /// Opens a port.
     ///
-    /// - Parameter answer: what to answer to a request; also gets which request it is, from 1.
+    /// - Parameter answer: returns the answer to a request; also gets its number, from 1.
     package static func start(
         answer: @escaping @Sendable (Request, Int) -> Answer = { _, _ in Answer() }
     ) async throws -> FakeEndpoint {
@@ -87,10 +87,10 @@ package final class FakeEndpoint: Sendable {
     /// For example `http://127.0.0.1:4711`.
     package let url: String
 
-    /// Everything that came so far.
+    /// The requests so far.
     package var received: [Request] { inbox.state.withLock { $0.requests } }
 
-    /// Waits until so many requests have come.
+    /// Waits for this number of requests.
     package func requests(_ count: Int) async -> [Request] {
         await withCheckedContinuation { continuation in
             let present = inbox.state.withLock { state -> [Request]? in
@@ -105,7 +105,7 @@ package final class FakeEndpoint: Sendable {
     /// Closes the port.
     package func stop() async { try? await channel.close() }
 
-    /// Puts a request together and answers it. Owner: the connection's loop.
+    /// Assembles a request and answers it. Owner: the connection's loop.
     private final class Handler: ChannelInboundHandler {
         typealias InboundIn = HTTPServerRequestPart
         typealias OutboundOut = HTTPServerResponsePart

@@ -3,20 +3,20 @@
 
 import NIOCore
 
-/// The faults of a client's first connections, the same for the same seed; the ones after them have none.
+/// The faults of a client's first connections, the same for the same seed; later ones have none.
 package struct FaultSchedule: Sendable {
     private let seed: UInt64
     private let faultyConnections: Int
 
     /// - Parameters:
     ///   - seed: chooses the faults.
-    ///   - faultyConnections: how many connections go wrong.
+    ///   - faultyConnections: the number of faulty connections.
     package init(seed: UInt64, faultyConnections: Int) {
         self.seed = seed
         self.faultyConnections = faultyConnections
     }
 
-    /// What happens to the connection of this number; the first is 1.
+    /// The fault of the connection with this number; the first is 1.
     package func fault(_ number: Int) -> FaultyProxy.Fault {
         guard number <= faultyConnections else { return FaultyProxy.Fault() }
         var random = SplitMix(state: seed &* 0x2545_F491_4F6C_DD1D &+ UInt64(number))

@@ -5,30 +5,30 @@ import NIOConcurrencyHelpers
 package import NIOCore
 import NIOPosix
 
-/// A network between a client and a server that does to each connection what a test wants: delays it, cuts it in the middle
-/// of a frame, goes silent without a word, or forgets it when nothing goes over it, as translators of addresses do.
+/// A network between a client and a server with a fault for each connection: it delays the connection, cuts it in the
+/// middle of a frame, falls silent, or forgets an idle connection like an address translator.
 ///
-/// State: the channels, in a lock; what belongs to one connection lives on that connection's loop.
+/// State: the channels, in a lock; a connection's state lives on its loop.
 package final class FaultyProxy: Sendable {
-    /// What happens to one connection.
+    /// The fault of one connection.
     package struct Fault: Hashable, Sendable {
         package enum End: Hashable, Sendable {
             case never
-            /// Both sides are told, after so many bytes in both directions together.
+            /// Closes both sides after this number of bytes in both directions together.
             case cut(afterBytes: Int)
-            /// Neither side is told: nothing goes either way any more (half-open).
+            /// Passes nothing more in either direction, without closing (half-open).
             case silence(afterBytes: Int)
         }
 
-        /// How long each byte is on its way.
+        /// The delay of each byte.
         package var delay: TimeAmount
-        /// How long the connection is on its way to the server, so that a later one may overtake it.
+        /// The delay before the connection reaches the server, so that a later one may overtake it.
         package var connectDelay: TimeAmount
         package var end: End
-        /// Nothing goes either way any more once nothing went for so long; nil: whatever the silence.
+        /// The silence after which nothing more passes in either direction; nil: none.
         package var forgottenAfter: TimeAmount?
 
-        /// No fault unless told.
+        /// Creates a fault, by default none.
         package init(
             delay: TimeAmount = .zero,
             connectDelay: TimeAmount = .zero,
@@ -47,19 +47,19 @@ package final class FaultyProxy: Sendable {
         var channels: [any Channel] = []
     }
 
-    /// Where clients connect to, on 127.0.0.1.
+    /// The port for clients, on 127.0.0.1.
     package let port: Int
     private let listener: any Channel
     private let state: NIOLockedValueBox<State>
 
-    /// How many connections there have been.
+    /// The number of connections so far.
     package var connectionCount: Int { state.withLockedValue { $0.count } }
 
     /// Listens on a free port.
     ///
     /// - Parameters:
     ///   - target: the server's port on 127.0.0.1.
-    ///   - fault: what happens to the connection of this number; the first is 1.
+    ///   - fault: returns the fault of the connection with this number; the first is 1.
     package init(to target: Int, fault: @escaping @Sendable (Int) -> Fault) async throws {
         let state = NIOLockedValueBox(State())
         self.state = state
@@ -162,7 +162,7 @@ private final class FlowHandler: ChannelInboundHandler {
 }
 
 extension ByteBuffer {
-    /// What of these bytes, the last of `total`, comes before the limit.
+    /// The part of these bytes, the last of `total`, before the limit.
     fileprivate func prefix(before limit: Int, of total: Int) -> ByteBuffer {
         let length = max(0, readableBytes - max(0, total - limit))
         return getSlice(at: readerIndex, length: min(length, readableBytes)) ?? ByteBuffer()

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What every ``APIKeyStore`` does.
+/// The cases for every ``APIKeyStore``.
 package enum APIKeyStoreConformance {
     package static let cases = [
         ConformanceCase("A key is found by its hash until it is revoked") { makeStore in

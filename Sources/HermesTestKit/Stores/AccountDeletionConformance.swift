@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What every store does when an account is deleted.
+/// The cases for every store when an account is deleted.
 enum AccountDeletionConformance {
     static let cases = [
         ConformanceCase("An account goes with its devices, tokens and inbox; its name is free, its number is not") {
@@ -169,7 +169,7 @@ extension StoreWorld {
         throw ConformanceFailure(description: "a deletion never comes to an end")
     }
 
-    /// A group of these; the first is the owner.
+    /// Creates a group of these people; the first is the owner.
     fileprivate func group(_ members: [Int], administrator: Int? = nil) throws -> GroupID {
         let owner = people[members[0]].user
         let create = GroupCommand.create(name: "group", members: members.dropFirst().map { people[$0].user })

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What every ``AccountStore`` does.
+/// The cases for every ``AccountStore``.
 package enum AccountStoreConformance {
     package static var cases: [ConformanceCase] {
         accounts + devicesAndTokens + LoginConformance.cases + AccountDeletionConformance.cases

@@ -3,18 +3,18 @@
 
 package import HermesCore
 
-/// What all ports together are to a test.
+/// All ports together, for a test.
 package typealias Store = APIKeyStore & AccountStore & MessageStore & PushTokenStore & SessionStore & SocialStore
     & WebhookStore
 
 /// Makes an empty store.
 package typealias StoreMaker = @Sendable (StoreSettings) async throws -> any Store
 
-/// One thing that every store does; test targets run all cases over each store.
+/// One behaviour of every store; test targets run all cases over each store.
 package struct ConformanceCase: Sendable, CustomStringConvertible {
     /// A sentence.
     package let description: String
-    /// Throws ``ConformanceFailure`` if the store does otherwise.
+    /// Throws ``ConformanceFailure`` if the store behaves differently.
     package let run: @Sendable (_ makeStore: StoreMaker) async throws -> Void
 
     init(_ description: String, _ run: @escaping @Sendable (_ makeStore: StoreMaker) async throws -> Void) {
@@ -23,7 +23,7 @@ package struct ConformanceCase: Sendable, CustomStringConvertible {
     }
 }
 
-/// What a store did otherwise, and where the case says so.
+/// A store's different behaviour, and the place in the case.
 package struct ConformanceFailure: Error, CustomStringConvertible {
     package let description: String
 

@@ -3,9 +3,9 @@
 
 package import HermesCore
 
-/// Everything that writes into somebody else's inbox, or shows on somebody else's connection: one row each of the table in
-/// `docs/access.md`. What is new in the core and has no row here does not compile; a row without a line in the document
-/// or without a scenario in ``InboxRuleConformance`` fails a test.
+/// Everything that writes into another account's inbox, or shows on its connections: one row each of the table in
+/// `docs/access.md`. A new kind in the core without a row does not compile; a row without a line in the document, or
+/// without a scenario in ``InboxRuleConformance``, fails a test.
 package enum InboxRule: String, Sendable, CaseIterable {
     case message = "message"
     case groupMessage = "message to a group"
@@ -56,7 +56,7 @@ package enum InboxRule: String, Sendable, CaseIterable {
         }
     }
 
-    /// The row of what matters only now.
+    /// The row of an ephemeral event.
     package static func row(of event: EphemeralEvent) -> InboxRule {
         switch event {
         case .typing: .typing
@@ -65,7 +65,7 @@ package enum InboxRule: String, Sendable, CaseIterable {
         }
     }
 
-    /// The rows of what an operation may write into inboxes of others than the one who asks.
+    /// The rows that an operation may write into the inboxes of others.
     package static func rows(of operation: WriteOperation) -> Set<InboxRule> {
         switch operation {
         case .append: [.message, .groupMessage, .expired]

@@ -3,16 +3,16 @@
 
 import HermesCore
 
-/// What an account can do to the inbox of another: for each ``InboxRule``, the same thing done five times, by somebody
-/// whom the other does not block and by somebody whom it blocks.
+/// An account's possible effects on another's inbox: for each ``InboxRule``, the same action five times, by an account
+/// that the other does not block and by one that it blocks.
 package enum InboxRuleConformance {
     /// The scenario of a row. Person 0 acts, the inbox is person 1's, person 2 helps.
     private struct Scenario {
-        /// Entries of person 1 after five times.
+        /// Person 1's entries after five actions.
         let allowed: Int
         /// The same where person 1 blocks person 0 after the preparation.
         let blocked: Int
-        /// What must have happened before; tells what is done.
+        /// Prepares the action, and returns it.
         let prepare: @Sendable (StoreWorld) throws -> (@Sendable () -> WriteOperation)
     }
 
@@ -36,7 +36,7 @@ package enum InboxRuleConformance {
         }
     }
 
-    /// Nil for what no account can do.
+    /// Nil for rows that no account can cause.
     private static func scenario(of rule: InboxRule) -> Scenario? {
         switch rule {
         case .message:

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What every ``AccountStore`` does for logins and registrations.
+/// The cases for logins and registrations of every ``AccountStore``.
 enum LoginConformance {
     static let cases = devices + traces + invitations
 

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// How much may wait, and whom it keeps from sending.
+/// The limits of waiting entries, and the senders that they stop.
 extension MessageStoreConformance {
     /// Of 40 entries in an inbox, 10 may come from one sender.
     private static func settings(entries: Int = 40, bytes: Int = 1 << 20, unread: Int = 1 << 20) -> StoreSettings {

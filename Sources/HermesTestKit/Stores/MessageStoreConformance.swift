@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What every ``MessageStore`` does. The cases of each concern are in its own file.
+/// The cases for every ``MessageStore``. Each concern has its own file.
 package enum MessageStoreConformance {
     package static var cases: [ConformanceCase] {
         appending + repetitions + cursors + purging + reading + recalling + pushes + budgets

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What every ``PushTokenStore`` does.
+/// The cases for every ``PushTokenStore``.
 package enum PushTokenStoreConformance {
     package static let cases = [
         ConformanceCase("A token is the device's until another one takes its place or it is taken away") { makeStore in

@@ -4,7 +4,7 @@
 import HermesCore
 import NIOCore
 
-/// What came by shared subscriptions goes from one queue to another.
+/// Moving publications of shared subscriptions from one queue to another.
 extension SessionStoreConformance {
     private static let share = "$share/g/t"
 

@@ -4,7 +4,7 @@
 import HermesCore
 import NIOCore
 
-/// What every ``SessionStore`` does.
+/// The cases for every ``SessionStore``.
 package enum SessionStoreConformance {
     package static var cases: [ConformanceCase] { sessions + queues + exactlyOnce + moving + retaining + purging }
 
@@ -354,7 +354,7 @@ package enum SessionStoreConformance {
     ]
 }
 
-/// Throws unless the two are the same in everything.
+/// Throws unless the two are equal in everything.
 func expectSame(
     _ found: StoredPublication,
     _ expected: StoredPublication,

@@ -4,13 +4,13 @@
 package import HermesCore
 import NIOCore
 
-/// A store of sessions, and short ways to do things with it.
+/// A store of sessions, with shortcuts for tests.
 package struct SessionWorld: Sendable {
     package let store: any Store
 
     package init(_ store: any Store) { self.store = store }
 
-    /// For literals of tests alone.
+    /// For literals in tests only.
     package static func topic(_ text: String) -> TopicName {
         guard let topic = TopicName(text) else { preconditionFailure("not a topic: \(text)") }
         return topic
@@ -48,7 +48,7 @@ package struct SessionWorld: Sendable {
         return outcomes[0]
     }
 
-    /// Commits an operation that has nothing to tell.
+    /// Commits an operation without a result.
     package func change(_ operation: SessionOperation) throws {
         let outcome = try commit(operation)
         guard case .done = outcome else { throw ConformanceFailure(description: "\(operation): \(outcome)") }
@@ -89,14 +89,14 @@ package struct SessionWorld: Sendable {
         return try publish(publication(text), targets, received: received)
     }
 
-    /// "seq:payload" of all that waits.
+    /// "seq:payload" of all waiting publications.
     package func queue(_ id: DurableSessionID, after seq: UInt64 = 0) async throws -> [String] {
         try await store.queued(of: id, after: seq, limit: .max >> 1, maxBytes: .max).map { queued in
             "\(queued.seq):\(String(buffer: queued.publication.payload))"
         }
     }
 
-    /// The payloads of all that is retained.
+    /// The payloads of all retained publications.
     package func retainedTexts() async throws -> [String] {
         try await store.retained().map { String(buffer: $0.payload) }.sorted()
     }

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What every ``SocialStore`` does, and every ``MessageStore`` where contacts and groups decide.
+/// The cases for every ``SocialStore``, and for every ``MessageStore`` where contacts and groups decide.
 package enum SocialStoreConformance {
     package static var cases: [ConformanceCase] { contacts + groups + groupMessages }
 
@@ -311,13 +311,13 @@ extension StoreWorld {
         guard case .eventAppended = outcome else { throw ConformanceFailure(description: "refused: \(outcome)") }
     }
 
-    /// Who is on somebody's list, in short: "2:accepted".
+    /// An account's contact list in short: "2:accepted".
     fileprivate func contacts(_ person: Int) async throws -> [String] {
         try await store.contacts(of: people[person].user, after: nil, limit: 100)
             .map { "\($0.account.id):\($0.state)" }
     }
 
-    /// A group of the first person and these.
+    /// Creates a group of the first person and these.
     func create(_ others: [Int]) throws -> GroupID {
         try group(.create(name: "group", members: others.map { people[$0].user })).id
     }

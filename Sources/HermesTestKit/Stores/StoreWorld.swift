@@ -4,13 +4,13 @@
 package import HermesCore
 import Synchronization
 
-/// A store with accounts in it, and short ways to do things.
+/// A store with accounts, with shortcuts for tests.
 package struct StoreWorld: Sendable {
     package let store: any Store
     /// Accounts 1 …, each with a device "phone" unless told otherwise.
     package let people: [Principal]
 
-    /// The world's time, unless a case says another.
+    /// The world's default time.
     package static let now = Timestamp(rawValue: 1_800_000_000_000)
     package static let phone = device("phone")
     package static let tablet = device("tablet")
@@ -27,7 +27,7 @@ package struct StoreWorld: Sendable {
         try await self.init(store: makeStore(settings), people: count, devices: devices)
     }
 
-    /// Creates accounts "user1" … in a store that has none.
+    /// Creates accounts "user1" … in an empty store.
     package init(store: any Store, people count: Int = 2, devices: [DeviceID] = [phone]) async throws {
         var people: [Principal] = []
         for index in 1...count {
@@ -58,7 +58,7 @@ package struct StoreWorld: Sendable {
 
     package subscript(_ index: Int) -> Principal { people[index] }
 
-    /// A name as it would be stored, without the rules for names.
+    /// A name in its stored form, without the rules for names.
     package static func name(_ text: String) -> NickName { NickName(stored: text, key: text.lowercased()) }
 
     package static func device(_ text: String) -> DeviceID {
@@ -156,7 +156,7 @@ package struct StoreWorld: Sendable {
         throw ConformanceFailure(description: "purge never comes to an end")
     }
 
-    /// What a page says, in short: "1:text", "2-4:hole", "5:read", "6:recalled".
+    /// A page in short: "1:text", "2-4:hole", "5:read", "6:recalled".
     package func inbox(_ person: Int, after seq: UInt64 = 0, limit: Int = 1000) async throws -> [String] {
         let page = try await store.entries(of: people[person].user, after: seq, limit: limit)
         try Self.checkContiguity(page, after: seq)
@@ -178,7 +178,7 @@ package struct StoreWorld: Sendable {
         }
     }
 
-    /// Every page is a run without unexplained gaps; a page that reaches the head leaves nothing out.
+    /// Checks that a page has no unexplained gaps, and that one that reaches the head is complete.
     package static func checkContiguity(_ page: InboxPage, after seq: UInt64) throws {
         guard !page.entries.isEmpty else { return }
         var next = seq + 1

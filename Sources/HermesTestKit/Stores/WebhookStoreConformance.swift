@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// What every ``WebhookStore`` does.
+/// The cases for every ``WebhookStore``.
 package enum WebhookStoreConformance {
     package static let cases = [
         ConformanceCase("Events are due in the order in which they were appended, until they are done") { makeStore in

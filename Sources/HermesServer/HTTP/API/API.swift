@@ -10,7 +10,7 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// The HTTP API for back ends, under `/v1`: registers its routes, and does for all of them what is the same.
+/// The HTTP API for back ends, under `/v1`: registers its routes, with their common handling.
 struct API: Sendable {
     /// The largest body of a request.
     static let maxBodyBytes = 1 << 20
@@ -50,7 +50,7 @@ struct API: Sendable {
         )
     }
 
-    /// Registers every route, and the answers to what is none.
+    /// Registers every route, and the answers to unknown ones.
     func register(on router: Router<BasicRequestContext>) {
         for (path, routes) in Dictionary(grouping: routes, by: \.path) {
             for route in routes {
@@ -113,7 +113,7 @@ struct API: Sendable {
         logger.error("API request failed", metadata: ["operation": "\(route.id)", "error": "\(error)"])
     }
 
-    /// Who asks, and whether it may: before anything else of the request is looked at.
+    /// Authenticates and authorizes the request, before anything else in it is examined.
     private func authorize(_ request: Request, _ route: APIRoute, _ headers: inout HTTPFields) async throws -> APIKey? {
         guard let scope = route.scope else { return nil }
         let fields = request.headers[values: .authorization]
@@ -147,7 +147,7 @@ struct API: Sendable {
         return key
     }
 
-    /// The scheme in any case, then the key (RFC 9110, section 11.4).
+    /// The scheme, in any case, followed by the key (RFC 9110, section 11.4).
     private static func bearer(_ field: String) -> String? {
         let parts = field.split(separator: " ", omittingEmptySubsequences: true)
         guard parts.count == 2, parts[0].lowercased() == "bearer" else { return nil }
@@ -230,7 +230,7 @@ struct API: Sendable {
         return query
     }
 
-    /// The body, whose length is looked at before it is read.
+    /// Reads the body, after a check of its length.
     private func body(of request: Request, _ route: APIRoute) async throws -> [UInt8] {
         guard route.body != nil else { return [] }
         let type = request.headers[.contentType]?.split(separator: ";").first?.trimmingCharacters(in: .whitespaces)

@@ -5,7 +5,7 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// Devices of accounts, and the tokens they log in with.
+/// Devices of accounts, and their login tokens.
 extension APICore {
     private typealias Field = APISchema.Field
 

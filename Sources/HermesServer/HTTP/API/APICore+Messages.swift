@@ -6,11 +6,11 @@ import HermesCore
 import HermesGateways
 import HermesWire
 
-/// Messages of conversations, sent and read as one of those who take part.
+/// Messages of conversations, sent and read as one of the participants.
 extension APICore {
     private typealias Field = APISchema.Field
 
-    /// What messages of the API are sent from; no client uses it, so the sender's devices all get them.
+    /// The sending device of the API's messages; no client uses it, so all of the sender's devices get them.
     private static let device = "http-api"
 
     var messageRoutes: [APIRoute] {

@@ -172,7 +172,7 @@ extension APICore {
         return try await send(push, to: .users(users), call, answer)
     }
 
-    /// The accounts that are named, each once, in their order; and those that are none.
+    /// The named accounts, each once, in order, and the names without an account.
     private func find(_ values: [JSON]) async throws -> (users: [UserID], unknown: [String]) {
         let selectors = values.compactMap { APIUserSelector($0) }
         guard selectors.count == values.count else { throw Self.badSelector }
@@ -241,9 +241,9 @@ extension APICore {
         }
     }
 
-    /// Publishes, unless that was done before under the same key.
+    /// Publishes, unless it was done before under the same key.
     ///
-    /// - Parameter publish: gets the push's id if an attempt before, whose end nobody knows, has given it one.
+    /// - Parameter publish: gets the push's id from an earlier attempt whose completion is unknown, if any.
     private func once(
         _ call: APICall,
         _ answer: JSON,

@@ -5,7 +5,7 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// What clients report about deliveries.
+/// Clients' delivery reports.
 extension APICore {
     private typealias Field = APISchema.Field
 

@@ -5,7 +5,7 @@ import HTTPTypes
 import HermesCore
 import HermesGateways
 
-/// What the routes of the API work on. Each resource has a file of its own.
+/// The objects that the API's routes use. Each resource has a file of its own.
 struct APICore: Sendable {
     /// The longest `Idempotency-Key`.
     static let maxIdempotencyKeyBytes = 128
@@ -36,7 +36,7 @@ struct APICore: Sendable {
 
     // MARK: What several resources need
 
-    /// The account that a request names.
+    /// The account in a request.
     /// - Throws: ``APIProblem`` 404.
     func account(_ selector: APIUserSelector?) async throws -> Account {
         guard let selector else { throw Self.noSuchAccount("") }
@@ -46,7 +46,7 @@ struct APICore: Sendable {
         return account
     }
 
-    /// Checks that the rules for topics let the key do something with a topic, which may be a room's.
+    /// Checks that the topic rules allow the key an action on a topic, which may be a room's.
     /// - Throws: ``APIProblem`` 403.
     func check(_ call: APICall, may action: TopicAction, _ topic: TopicName) throws(APIProblem) {
         guard let key = call.key else { return }
@@ -64,7 +64,7 @@ struct APICore: Sendable {
         )
     }
 
-    /// The account that the path names.
+    /// The account in the path.
     func account(of call: APICall) async throws -> Account {
         try await account(call.pathParameters[APIRoute.user.name].flatMap { APIUserSelector($0) })
     }

@@ -5,14 +5,14 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// Why a request was not carried out, as RFC 9457 has it, with the number of docs/errors.md beside it.
+/// The reason why a request was not carried out, as in RFC 9457, with a number from docs/errors.md.
 struct APIProblem: Error, Sendable {
     let status: HTTPResponse.Status
     /// A number of docs/errors.md.
     let code: HermesError.Code
-    /// What was wrong with this request, and what helps.
+    /// The error in this request, and its remedy.
     let detail: String
-    /// When trying again makes sense.
+    /// When a retry makes sense.
     let retryAfter: Duration?
     /// For 405.
     var allow: String?
@@ -54,7 +54,7 @@ struct APIProblem: Error, Sendable {
         ]
     }
 
-    /// What ``document`` looks like.
+    /// The schema of ``document``.
     static let schema = APISchema.named(
         "Problem",
         .object([

@@ -3,20 +3,20 @@
 
 import Synchronization
 
-/// How many requests a key may make: tokens that come back with time, one bucket a key.
+/// The request rate of a key: tokens that return with time, one bucket per key.
 ///
 /// State: a `Mutex` around the buckets.
 final class APIRateLimit: Sendable {
-    /// What became of a request.
+    /// The decision about a request.
     struct Decision: Sendable, Hashable {
         let isAllowed: Bool
         /// The most requests at once.
         let limit: Int
-        /// How many more are allowed now.
+        /// The number of requests allowed now.
         let remaining: Int
-        /// Until all of them are back.
+        /// The time until all are back.
         let secondsToReset: Int
-        /// Until one is back.
+        /// The time until one is back.
         let secondsToRetry: Int
     }
 
@@ -37,7 +37,7 @@ final class APIRateLimit: Sendable {
         self.burst = max(1, burst)
     }
 
-    /// Takes a token of a key, if there is one.
+    /// Takes a token of a key, if available.
     ///
     /// - Parameter now: of a clock that never goes back.
     func request(of key: Int64, now: Duration) -> Decision {

@@ -5,10 +5,10 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// One operation of the API. Everything about it is said here once: it is registered, its requests are checked and the
-/// OpenAPI document is written from it.
+/// One operation of the API, defined only here: its registration, the check of its requests and its part of the OpenAPI
+/// document follow from it.
 struct APIRoute: Sendable {
-    /// What comes in the path or behind the question mark.
+    /// A parameter in the path or the query.
     struct Parameter: Sendable {
         let name: String
         let schema: APISchema
@@ -28,21 +28,21 @@ struct APIRoute: Sendable {
     let method: HTTPRequest.Method
     /// Behind `/v1`, with parameters in braces.
     let path: String
-    /// Unique, for generators of clients.
+    /// Unique, for client generators.
     let id: String
     let summary: String
-    /// What a key must be allowed; nil: no key is needed.
+    /// The scope that a key needs; nil: no key is needed.
     let scope: APIScope?
     var pathParameters: [Parameter] = []
     var query: [Parameter] = []
-    /// What the body must be; nil: it has none.
+    /// The schema of the body; nil: it has none.
     var body: APISchema?
-    /// Whether the header `Idempotency-Key` is looked at.
+    /// Whether the header `Idempotency-Key` is used.
     var isIdempotent = false
-    /// The status of a success, and what its body is; nil: it has none.
+    /// The status of a success, and its body's schema; nil: it has none.
     let success: HTTPResponse.Status
     let answer: APISchema?
-    /// What else may be answered, beside what every route may.
+    /// Further failures, beside those of every route.
     var failures: [HTTPResponse.Status] = []
     let handler: Handler
 
@@ -67,24 +67,24 @@ struct APIRoute: Sendable {
 /// A request that was checked against its route.
 struct APICall: Sendable {
     let key: APIKey?
-    /// By name; present if the route says so.
+    /// By name; present if the route has them.
     let pathParameters: [String: String]
     let query: [String: String]
     /// `.null` where the route has no body.
     let body: JSON
-    /// The body as it was sent.
+    /// The body as sent.
     let bodyBytes: [UInt8]
     let idempotencyKey: String?
 
-    /// A number of the query, which was checked.
+    /// A number in the query, which was checked.
     func number(_ name: String) -> Int64? { query[name].flatMap { Int64($0) } }
 }
 
-/// What a route answers if all went well.
+/// A route's answer to a successful request.
 struct APIAnswer: Sendable {
     let body: JSON?
     var headers: [(name: String, value: String)] = []
-    /// The text of the body where it is there already.
+    /// The text of the body, if it exists already.
     var text: String?
 
     init(_ body: JSON) { self.body = body }

@@ -4,9 +4,9 @@
 import HermesWire
 
 extension APISchema {
-    /// Why a value is not what the schema says; nil if it is.
+    /// The reason why a value does not match the schema; nil if it does.
     ///
-    /// - Parameter path: what the value is called in the message, as `to.user`.
+    /// - Parameter path: the value's name in the message, such as `to.user`.
     func problem(with value: JSON, at path: String) -> String? {
         switch self {
         case .string(let length, let form):

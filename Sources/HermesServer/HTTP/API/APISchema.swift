@@ -3,7 +3,7 @@
 
 import HermesWire
 
-/// What a JSON value must look like: the OpenAPI document is written from it, and requests are checked against it.
+/// The schema of a JSON value: the OpenAPI document is written from it, and requests are checked against it.
 indirect enum APISchema: Sendable {
     /// - length: in characters (Unicode scalars).
     case string(length: ClosedRange<Int>, StringForm? = nil)
@@ -38,16 +38,16 @@ indirect enum APISchema: Sendable {
         }
     }
 
-    /// A rule for texts beside their length, for the document and for the check.
+    /// A rule for texts beside their length, for the document and the check.
     struct StringForm: Sendable {
-        /// As ECMA-262 has it, anchored.
+        /// An anchored pattern of ECMA-262.
         let pattern: String
         /// Continues "must be …".
         let meaning: String
         let isMet: @Sendable (String) -> Bool
     }
 
-    /// Its place in the OpenAPI document (JSON Schema 2020-12).
+    /// Its form in the OpenAPI document (JSON Schema 2020-12).
     var document: JSON {
         switch self {
         case .string(let length, let form):
@@ -103,7 +103,7 @@ indirect enum APISchema: Sendable {
         ])
     }
 
-    /// The named schemas in it, itself included.
+    /// Its named schemas, itself included.
     var names: [(name: String, schema: APISchema)] {
         switch self {
         case .string, .choice, .integer, .boolean, .any, .anyObject, .user: []

@@ -4,17 +4,17 @@
 import HermesCore
 import HermesWire
 
-/// An account as the API names it: a number, or a text that is a uid if it has digits alone, and else a nick name. A name
-/// that would be taken for a uid, or begins with `@`, is written with an `@` before it.
+/// An account in the API: a number, or a text that is a uid if it consists of digits, and otherwise a nick name. Put
+/// `@` before a name that consists of digits or begins with `@`.
 struct APIUserSelector: Sendable, Hashable {
     static let maxCharacters = NickName.maxCharacters + 1
 
-    /// What was asked for, for messages.
+    /// The requested text, for messages.
     let text: String
-    /// Nil where there can be no such account.
+    /// Nil if there can be no such account.
     let key: AccountKey?
 
-    /// - Returns: nil for what is neither, by its form.
+    /// - Returns: nil for a value of another form.
     init?(_ value: JSON) {
         switch value {
         case .number:
@@ -25,7 +25,7 @@ struct APIUserSelector: Sendable, Hashable {
         }
     }
 
-    /// - Returns: nil for what is empty or too long.
+    /// - Returns: nil for an empty or too long text.
     init?(_ text: String) {
         guard (1...Self.maxCharacters).contains(text.unicodeScalars.count) else { return nil }
         self.text = text

@@ -5,12 +5,12 @@ import HermesCore
 import HermesGateways
 import NIOCore
 
-/// Publishes for the API. Numbers pushes per topic in the order they are published; the numbers begin anew with each
-/// start of the server, which the epoch tells.
+/// Publishes for the API. Numbers pushes per topic in the order of publishing; the numbers begin anew with each start
+/// of the server, with a new epoch.
 ///
 /// State: an actor's.
 actor TopicPublisher {
-    /// So many topics are counted; beyond that all begin anew with another epoch.
+    /// The number of counted topics; beyond it, all begin anew with another epoch.
     static let maxTopics = 100_000
 
     static let congested = HermesError(
@@ -30,8 +30,8 @@ actor TopicPublisher {
         self.time = time
     }
 
-    /// Publishes a push with the topic's next number, in its payload and in the user properties `epoch` and `seq`. A topic
-    /// that is a room's has no numbers, for those are of the notices to the room.
+    /// Publishes a push with the topic's next number, in its payload and in the user properties `epoch` and `seq`. A
+    /// room's topic has no numbers here: those belong to the notices to the room.
     ///
     /// - Throws: `.overloaded`, `.storageUnavailable`.
     func push(_ push: Push, expires: Bool, to topic: TopicName, isJSON: Bool, retains: Bool) async throws(HermesError) {
@@ -61,7 +61,7 @@ actor TopicPublisher {
         try await publish(publication, place)
     }
 
-    /// Says a notice in a room, with the room's next number.
+    /// Publishes a notice to a room, with the room's next number.
     ///
     /// - Throws: `.tooLarge`, `.overloaded`.
     func announce(_ text: String, in room: RoomName) throws(HermesError) {
@@ -72,9 +72,9 @@ actor TopicPublisher {
         numbers.used(place, on: room.topic)
     }
 
-    /// Publishes to those who are connected; returns once it is stored for those who are not.
+    /// Publishes to connected subscribers; returns once it is stored for absent ones.
     ///
-    /// - Throws: `.unsupported` for a retained one where there are none, `.overloaded`, `.storageUnavailable`.
+    /// - Throws: `.unsupported` if it is retained and retained messages are off, `.overloaded`, `.storageUnavailable`.
     func publish(_ publication: Publication) async throws(HermesError) { try await publish(publication, nil) }
 
     private func publish(_ publication: Publication, _ place: TopicNumbers.Place?) async throws(HermesError) {
