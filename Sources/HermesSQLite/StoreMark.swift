@@ -31,7 +31,7 @@ enum StoreMark {
     }
 
     /// Makes sessions' numbers jump. Packet identifiers follow from numbers, so a reused number would be taken for a
-    /// message that the client has in flight, and would not be delivered. Received packet identifiers are forgotten: if
+    /// message that the client has in flight, and would not be delivered. With `forgetsReceived`, received identifiers are dropped: if
     /// a release was lost, the client's next publication would be taken for a repetition. Delivering a message twice is
     /// the lesser evil.
     private static func renumberSessions(_ db: Database, forgetsReceived: Bool) throws {

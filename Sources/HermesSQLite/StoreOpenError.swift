@@ -3,7 +3,7 @@
 
 /// The reason why a data directory cannot be used, for the person who starts the server.
 package struct StoreOpenError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What is the matter.
+    /// The kind of failure.
     package enum Reason: Sendable, Hashable {
         /// The file is damaged.
         case damaged

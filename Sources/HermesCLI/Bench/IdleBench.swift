@@ -111,7 +111,7 @@ struct IdleBench: AsyncParsableCommand {
     }
 }
 
-/// What the handlers of an idle benchmark share; on one loop.
+/// The shared state of an idle benchmark's handlers; on one loop.
 final class IdleRun {
     let dialect: BenchDialect
     var loggedIn = 0

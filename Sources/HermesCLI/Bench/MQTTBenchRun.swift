@@ -5,7 +5,7 @@ import HermesWire
 import Histogram
 import NIOCore
 
-/// What the handlers of an MQTT benchmark share; on one loop.
+/// The shared state of an MQTT benchmark's handlers; on one loop.
 final class MQTTBenchRun {
     /// Growing counts.
     struct Counts: Sendable {

@@ -4,7 +4,7 @@
 import Histogram
 import NIOCore
 
-/// What the handlers of a message benchmark share; on one loop.
+/// The shared state of a message benchmark's handlers; on one loop.
 final class MessageRun {
     struct Result: Sendable {
         var seconds: Double

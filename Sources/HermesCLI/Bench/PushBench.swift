@@ -108,7 +108,7 @@ struct PushBench: AsyncParsableCommand {
     }
 }
 
-/// What the handlers of a push benchmark share; on one loop.
+/// The shared state of a push benchmark's handlers; on one loop.
 final class PushRun {
     /// The prefix of this run's titles.
     let name: String

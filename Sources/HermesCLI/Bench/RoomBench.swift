@@ -113,7 +113,7 @@ struct RoomBench: AsyncParsableCommand {
     }
 }
 
-/// What the handlers of a room benchmark share; on one loop.
+/// The shared state of a room benchmark's handlers; on one loop.
 final class RoomRun {
     struct Result: Sendable {
         var seconds: Double

@@ -10,7 +10,7 @@ import NIOSSL
 
 /// A minimal HTTP client: one request, one answer, one connection.
 struct HTTPEndpoint {
-    /// What came back.
+    /// The answer of the server.
     struct Answer: Sendable {
         let status: Int
         let body: [UInt8]

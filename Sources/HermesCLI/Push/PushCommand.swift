@@ -154,7 +154,7 @@ struct PushCommand: AsyncParsableCommand {
     }
 }
 
-/// What the server answered.
+/// The parsed answer of the server.
 struct PushAnswer {
     private struct Accepted: Decodable {
         let id: String

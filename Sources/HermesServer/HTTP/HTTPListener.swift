@@ -21,7 +21,7 @@ import Synchronization
 final class HTTPListener: Sendable {
     typealias Exchange = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
-    /// What a connection became.
+    /// The result of a connection.
     enum Outcome: Sendable {
         case http(Exchange)
         /// A gateway's connection.

@@ -5,8 +5,8 @@
 ///
 /// Called on any thread; must not block: it hops to its own event loop itself.
 package protocol DurableAttachment: AnyObject, Sendable {
-    /// What the client may read; nil: everything. Asked when the session is attached, and kept until the next
-    /// attachment.
+    /// The permissions of the client; nil: it may read everything. Asked when the session is attached, and kept until the
+    /// next attachment.
     var reader: (any TopicReader)? { get }
 
     /// The client, as the source of its operations.
