@@ -29,7 +29,7 @@ package struct HermesError: Error, Sendable {
 }
 
 extension HermesError.Code {
-    // 1000…: who are you.
+    // 1000…: authentication.
     /// The connection has not authenticated, and the request requires it.
     package static let notAuthenticated = Self(rawValue: 1001)
     /// The connection has already authenticated.
@@ -53,7 +53,7 @@ extension HermesError.Code {
     /// Registration needs an invitation; the given one is missing, unknown, used up or expired.
     package static let invitationRequired = Self(rawValue: 1011)
 
-    // 2000…: what do you ask.
+    // 2000…: the request.
     /// A field is missing or has an invalid value; the message names it.
     package static let invalidArgument = Self(rawValue: 2001)
     /// No such account, conversation, message, device or room.
@@ -67,7 +67,7 @@ extension HermesError.Code {
     /// Larger than the limits allow; the message names the limit.
     package static let tooLarge = Self(rawValue: 2006)
 
-    // 3000…: not now.
+    // 3000…: temporary; try again later.
     /// Too many requests per second, or too many contact requests or group changes per hour.
     package static let rateLimited = Self(rawValue: 3001)
     /// The server is overloaded; nothing was stored.
@@ -81,7 +81,7 @@ extension HermesError.Code {
     /// Too many of the sender's messages are unread, in all inboxes together; nothing was stored.
     package static let tooMuchUnread = Self(rawValue: 3006)
 
-    // 9000…: our fault.
+    // 9000…: faults of the server.
     /// A bug in the server; the log has the cause.
     package static let internalError = Self(rawValue: 9001)
 }

@@ -53,7 +53,7 @@ extension SQLiteStore: SessionStore {
         do {
             return try await pool.write { [self] db in
                 var purger = SessionPurger(db: db, now: now, limit: limit)
-                // Before the transaction ends: nothing else runs on the writer meanwhile.
+                // Before the transaction ends, while nothing else runs on the writer.
                 defer { sessionCache.withLock { cache in for id in purger.sessions { cache.heads[id] = nil } } }
                 return try purger.run()
             }

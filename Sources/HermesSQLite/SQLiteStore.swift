@@ -70,7 +70,7 @@ package final class SQLiteStore: Sendable {
         // SQLite's checkpoint does not bear a connection that is closed.
         guard isOpen.exchange(false, ordering: .acquiringAndReleasing) else { return }
         do {
-            // Fails harmlessly if a reader is still at work: the log stays and the next start goes on with it.
+            // Fails harmlessly while a reader works: the log stays, and the next start uses it.
             try? checkpointer.close()
             try? pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try pool.close()
@@ -197,7 +197,7 @@ package final class SQLiteStore: Sendable {
         do {
             return try await pool.write { [self] db in
                 var users: [UserID] = []
-                // Before the transaction ends: nothing else runs on the writer meanwhile.
+                // Before the transaction ends, while nothing else runs on the writer.
                 defer { cache.withLock { cache in for user in users { cache.forget(user) } } }
                 return try body(db, &users)
             }

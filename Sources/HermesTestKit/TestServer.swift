@@ -37,7 +37,7 @@ package func withServer<Result: Sendable>(
     configure: (inout ServerSettings) -> Void = { _ in },
     _ body: (TestServer) async throws -> Result
 ) async throws -> Result {
-    // Short, for the path of a Unix socket is at most 107 bytes.
+    // Short, because a Unix socket's path has at most 107 bytes.
     let directory = NSTemporaryDirectory() + "/h-" + String(UInt32.random(in: 0 ... .max), radix: 36)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     var settings = try TestServer.settings(store: store, directory: directory)

@@ -214,7 +214,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
             position += 2
         }
         if run.plan.version == .v5 {
-            // Properties of more than 127 bytes are not asked for, and so none of these.
+            // The client asks for no properties, so more than 127 bytes of them are an error.
             guard position < body.count, body[position] < 0x80 else { return run.fail("a PUBLISH is too short") }
             position += 1 + Int(body[position])
         }

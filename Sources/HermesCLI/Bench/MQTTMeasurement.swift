@@ -104,7 +104,7 @@ struct MQTTMeasurement: Sendable {
                         }
                         try await channel.closeFuture.get()
                         number += slots
-                        // A server that answers nobody is not asked more and more.
+                        // A server that answers no client gets no further requests.
                         if try await run.on({ $0.counts.refused + $0.counts.disconnected }) > 100 { break }
                     }
                     return nil
@@ -178,7 +178,7 @@ struct MQTTMeasurement: Sendable {
             report.add("server_bytes_per_queued", "server memory per queued", each, digits: 1, "bytes")
         }
         queueing?.addShare(to: &report, per: "queued", count: wanted)
-        // Leaves no sessions behind: back once more, for nothing but to end them.
+        // Leaves no sessions behind: reconnects once more, only to end them.
         try await leave(back)
         let before = try await run.on { $0.ready }
         let last = try await subscribers(keepsSessions: false)

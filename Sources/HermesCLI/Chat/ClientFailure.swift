@@ -51,7 +51,7 @@ func reportingFailures(
     } catch let error as HermesClientError {
         throw end(ClientFailure(error, server: server))
     } catch let error as OutputFailure {
-        // Whoever closes the pipe knows.
+        // The reader closed the pipe and knows.
         if error.isClosed { throw ExitCode.failure }
         throw end(ClientFailure("\(error)", exitCode: ExitCode(74)))
     } catch is CancellationError {

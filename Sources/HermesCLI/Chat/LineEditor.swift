@@ -89,7 +89,7 @@ struct LineEditor {
 
     private mutating func insert(_ character: Character) -> Action? {
         guard text.count < Self.maxCharacters else { return nil }
-        // What combines with the character before becomes one with it.
+        // A combining character merges with the one before.
         if cursor > 0 {
             let joined = String(text[cursor - 1]) + String(character)
             if joined.count == 1, let whole = joined.first {

@@ -11,7 +11,7 @@ struct StandardOutput: Sendable {
 
     init(descriptor: Int32 = STDOUT_FILENO) {
         self.descriptor = descriptor
-        // Who writes to a reader that is gone is told by an error.
+        // Writing to a closed pipe returns an error instead.
         signal(SIGPIPE, SIG_IGN)
     }
 
@@ -48,7 +48,7 @@ struct StandardOutput: Sendable {
             if state.revents & Int16(POLLERR | POLLHUP) != 0 { throw OutputFailure(number: EPIPE) }
             try Task.checkCancellation()
             looks += 1
-            // A reader that waits for it has it in a moment; nothing tells when one that does not is done.
+            // An active reader takes a moment; an inactive one cannot be detected.
             if looks < Self.quickLooks {
                 await Task.yield()
             } else {

@@ -15,7 +15,7 @@ enum Report {
 
     /// The same for other failures than a server's.
     static func failure(_ message: String, code: Int32 = 1) -> ExitCode {
-        // Where there is no standard error there is nobody to tell.
+        // Without standard error the message is lost.
         try? FileHandle.standardError.write(contentsOf: Data("hermes: \(message)\n".utf8))
         return ExitCode(code)
     }

@@ -49,7 +49,7 @@ extension HermesClient {
     ///   - message: a text for the answer, at most 256 bytes.
     /// - Throws: HermesClientError `.notFound` if that account did not ask.
     public func answerContact(from uid: UInt32, accepts: Bool, message: String = "") async throws {
-        // What was declined cannot be declined again.
+        // A declined request cannot be declined again.
         try await contact(replay: accepts ? .always : .never) { request in
             request.answer.uid = uid
             request.answer.accept = accepts

@@ -22,7 +22,7 @@ extension DelimitedLink {
         case .goesOn: return
         case .newInbox: carried = nil
         case .rewound(let head):
-            // What waits for the app and is not behind the new head keeps its place.
+            // Waiting events up to the new head keep their place.
             carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
             keepRewound?(Cursor(epoch: session.epoch, seq: head))
             inbox.counts.lost &+= before - head
@@ -115,7 +115,7 @@ extension DelimitedLink {
             switch output {
             case .deliver(let seq, let entry):
                 if case .gap = entry.event {
-                    // Told, not received.
+                    // Reported, not received.
                 } else {
                     let date = WallClock.milliseconds()
                     let latency = statistics.latency(serverTime: entry.serverTime, date: date)

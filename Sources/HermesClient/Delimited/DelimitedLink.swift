@@ -136,7 +136,7 @@ struct DelimitedLink: ConnectionLink {
         if owner != nil, new != credential { isOwnerCertain = false }
         credential = new
         requested = new
-        // The server gave it to whom it knew.
+        // The ticket belongs to the account before.
         ticket = []
     }
 
@@ -229,7 +229,7 @@ struct DelimitedLink: ConnectionLink {
         guard !watched.isEmpty || appState != .foreground else { return }
         var request = Hermes_V1_PresenceRequest()
         request.watchUids = watched.sorted()
-        // What a server takes for granted is not said.
+        // The server's default is not sent.
         if appState != .foreground { request.appState = appState.wire }
         effects.append(.send(.presence(request), id: ID.presence))
     }
@@ -354,7 +354,7 @@ extension DelimitedLink {
         fill(&request)
         request.device = describedDevice
         request.ticket = .init(ticket)
-        // Told with another account's login, it would take entries away from that account.
+        // With another account's login it would acknowledge that account's entries.
         request.epoch = isOwnerCertain ? inbox.epoch : 0
         request.acknowledgedSeq = isOwnerCertain ? inbox.taken : 0
         return .send(.authenticate(request), id: ID.authentication)
@@ -406,7 +406,7 @@ extension DelimitedLink {
         case ID.statistics:
             statistics.answered(result)
         case ID.presence:
-            // As many as were asked for; a server that answers what nobody asked fills nobody's memory.
+            // A server that sends unrequested answers must not fill memory.
             guard hasRoom else { return }
             for presence in result.presence.presences.prefix(watched.count) {
                 effects.append(.event(Event(epoch: 0, seq: 0, event: .presence(Presence(presence)))))
@@ -495,7 +495,7 @@ extension DelimitedLink {
         }
         if let entered { rooms[entered.room] = entered.user }
         if case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
-            // One's own message is an entry, too, of which this device gets the receipt alone.
+            // The client's own message is also an entry, for which this device gets only the receipt.
             inbox.arrived(nil, seq: receipt.inboxSeq, to: receipt.inboxSeq, now: now, output: &outputs)
             drain(&effects)
         }
@@ -519,7 +519,7 @@ extension DelimitedLink {
             if let advice { effects.append(.shutdownAnnounced(advice)) }
         case .reconnect:
             effects.append(.reconnectAdvised(advice ?? .init(notBefore: .zero, window: .seconds(5))))
-        // The server has a token's end only for those who came by MQTT.
+        // The server warns of an expiring token only over MQTT.
         case .operator, .tokenExpires, .unspecified, .UNRECOGNIZED:
             break
         }

@@ -96,7 +96,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         if epoch != self.epoch {
             if self.epoch != 0 { resumption = .newInbox }
             let (counts, isFull) = (counts, isFull)
-            // Not above what there is: what comes next must not be taken for what came.
+            // Not above the head: later entries must not be taken for received ones.
             self = InboxTracker(epoch: epoch, taken: min(serverAcknowledged, head))
             self.counts = counts
             self.isFull = isFull
@@ -109,10 +109,10 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         }
         self.head = max(head, received)
         acknowledged = min(taken, serverAcknowledged)
-        // What is ahead stays: a receipt of one's own message does not come again, and the message itself must not.
+        // Entries ahead stay: the receipt of an own message does not come again, and the message itself must not.
         ahead = ahead.filter { $0.value.to > received }
         acknowledgeAt = taken > acknowledged ? now + Self.acknowledgeDelay : nil
-        // The server sends the rest by itself; should it not, it is asked.
+        // The server sends the rest by itself; if it does not, ask for it.
         repairAt = self.head > received ? now + Self.repairTimeout : nil
         isPaused = isFull || untaken.count > Self.pauseAbove
         return resumption
@@ -166,14 +166,14 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     ) {
         guard epoch == self.epoch else { return }
         self.head = max(self.head, head)
-        // What the app does not take is not told either; it is asked for again.
+        // Gaps that the app does not take are not reported; they are asked for again.
         while oldest > received + 1, !isPaused {
-            // What is here already is not lost.
+            // Received entries are not lost.
             let next = ahead.keys.min() ?? .max
             let last = min(oldest - 1, self.head, next - 1)
             guard last > received else { return }
             let hole = received + 1...last
-            // The app has to take it, so that it is told even if it stops before.
+            // The app must take the gap, so that it is reported even if the app stops before.
             untaken.append(hole.upperBound)
             if untaken.count > Self.pauseAbove { isPaused = true }
             output.append(.missed(hole))

@@ -160,7 +160,7 @@ extension ConnectionDriver {
     ) -> UInt64 {
         let deadline = eventLoop.now + TimeAmount(timeout)
         let id = requests.insert(request, replay: replay, deadline: deadline, waiter: waiter)
-        // The waiter of one that cannot be written has been told.
+        // If it cannot be written, its waiter has been told.
         if case .live = machine.state { try? write(request, id: id) }
         schedule()
         return id
@@ -199,7 +199,7 @@ extension ConnectionDriver {
     private func conditionsChanged() {
         let snapshot = conditions.snapshot
         if snapshot.appState == .suspended, case .live = machine.state {
-            // The last chance to say what was held back.
+            // The last chance to send what was held back.
             withLink { link, effects in link.closing(effects: &effects) }
             flush()
         }
@@ -286,7 +286,7 @@ extension ConnectionDriver {
     }
 
     func enqueue(_ event: Link.Event) {
-        // One that nobody waits for may be behind the one that it repeats.
+        // An event without a waiter may be behind the one that it repeats.
         if !eventWaiters.isEmpty, skipRepeat(event) { return }
         if let waiter = eventWaiters.popFirst() {
             handedOver = event

@@ -106,7 +106,7 @@ public final class FileHeartbeatStore: HeartbeatStore {
                 changedAt: learned.changedAt
             )
         }
-        // What cannot be written is learned again at the next launch.
+        // Values that cannot be written are learned again at the next launch.
         guard let data = try? JSONEncoder().encode(records) else { return }
         try? data.write(to: file, options: .atomic)
     }

@@ -110,7 +110,7 @@ public struct LearnedHeartbeat: Hashable, Sendable {
         failures += 1
         guard failures >= bounds.failuresBeforeRetreat else { return }
         if isStable {
-            // What was learned is no longer true.
+            // The learned interval is no longer valid.
             change(to: bounds.shortest, isStable: false, within: bounds, date: date)
         } else {
             change(to: interval - bounds.retreat, isStable: true, within: bounds, date: date)

@@ -139,7 +139,7 @@ struct IMPBLink: ConnectionLink {
             guard reply.isSuc, case .register(let nickName, let password, _) = credential else {
                 return effects.append(.refused(HermesClientError(reply)))
             }
-            // The reply's token would do, too; but only a login tells the server about the device.
+            // The reply's token would be enough, but only a login tells the server about the device.
             try logIn(nickName, password: password, effects: &effects)
         case ID.login:
             strayLogins.answered()
@@ -182,7 +182,7 @@ struct IMPBLink: ConnectionLink {
             let wasMessage = sending.remove(id) != nil
             guard reply.isSuc else { return effects.append(.answer(id: id, .failure(HermesClientError(reply)))) }
             if wasMessage, let receipt = try? IMPB_Message_receipt(wire: [UInt8](reply.respon)), receipt.seq > 0 {
-                // One's own message is an entry, too, of which this device gets the receipt alone.
+                // The client's own message is also an entry, for which this device gets only the receipt.
                 inbox.arrived(nil, seq: receipt.seq, to: receipt.seq, now: now, output: &outputs)
                 try drain(&effects)
             }

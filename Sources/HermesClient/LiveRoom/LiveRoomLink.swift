@@ -48,7 +48,7 @@ struct LiveRoomLink: ConnectionLink {
             effects.append(.kicked(error, mayReturn: kicked.code >= 3000, advice: nil))
             return
         }
-        // What does not parse is nobody's: the frame's boundaries are whole.
+        // Ignore a frame that does not parse: the boundaries of the next ones are intact.
         guard let event = try? RoomEvent(frame, room: room ?? "") else { return }
         append(event, &effects)
     }

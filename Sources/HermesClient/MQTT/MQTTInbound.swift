@@ -63,8 +63,8 @@ struct MQTTInbound: Sendable {
                 atLeastOnce[packetID] = nil
                 return .acknowledge(.puback(packetID))
             case .untaken, .taken, nil:
-                // Without the flag it is another message: the server gave up what it sent over an earlier connection
-                // [MQTT-3.3.1-1], and the acknowledgement of that must not count for this.
+                // Without the flag it is another message: the server gave up the one of an earlier connection
+                // [MQTT-3.3.1-1], and that one's acknowledgement must not count for this.
                 let delivery = nextDelivery()
                 atLeastOnce[packetID] = .untaken(delivery: delivery, connection: connection)
                 return .deliver(delivery)

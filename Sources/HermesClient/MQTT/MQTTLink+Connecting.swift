@@ -61,7 +61,7 @@ extension MQTTLink {
             }
             return effects.append(.refused(error))
         }
-        // A server that has a session which was not asked for would deliver what nobody subscribed to [MQTT-3.2.2-4].
+        // A server with an unrequested session would deliver messages that nobody subscribed to [MQTT-3.2.2-4].
         guard !packet.sessionPresent || !startsClean else {
             throw MQTTPacketError(.protocolError, "the server resumed a session that should be new [MQTT-3.2.2-2]")
         }
@@ -102,7 +102,7 @@ extension MQTTLink {
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {
         if mustSubscribe {
             mustSubscribe = false
-            // One request for each identifier, for it counts for all filters of a packet.
+            // One request for each identifier, because it applies to all filters of a packet.
             for identifier in Set(subscriptions.map(\.identifier)) {
                 let these = subscriptions.filter { $0.identifier == identifier }.map(\.subscription)
                 effects.append(.send(.subscribe(these, identifier: identifier)))
@@ -130,7 +130,7 @@ extension MQTTLink {
         switch request {
         case .publish(let outgoing):
             try requireSupported(outgoing)
-            // All that may go now goes here; the rest once the server has acknowledged what is on its way.
+            // Sends as many as are allowed now; the rest follows the server's acknowledgements.
             for action in outbound.published(outgoing, id: id) {
                 switch action {
                 case .send(let frame): try frame.write(into: &buffer)
@@ -236,7 +236,7 @@ extension MQTTLink {
     mutating func unsubscribed(_ packet: MQTTUnsuback, effects: inout Effects) {
         guard case .unsubscribe(let id, let filters) = awaited.removeValue(forKey: packet.packetID) else { return }
         for filter in filters {
-            // What a wildcard matched is not looked for: those that go on are watched anew.
+            // The topics of a wildcard are not looked up: those that continue are watched anew.
             if filter.contains("#") || filter.contains("+") { topics.forgetAll() } else { topics.forget(filter) }
         }
         outbound.returnPacketID(packet.packetID)

@@ -191,7 +191,7 @@ extension Outbox {
             let number = entry.item.number
             tell(entry.item.entry(.sending))
             let waiter = RequestWaiter<DelimitedLink.Answer> { result in
-                // Not at once: the driver is in the middle of what tells it.
+                // Not at once: the driver is in the middle of reporting.
                 self.onLoop { $0.answered(number, result) }
             }
             let isStarted = driver.assumeIsolated { driver in

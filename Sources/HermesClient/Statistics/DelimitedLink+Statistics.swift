@@ -40,7 +40,7 @@ struct LinkStatistics: Sendable {
 
     mutating func answered(_ result: Hermes_V1_Result) {
         guard result.hasError else { return counter.uploadEnded() }
-        // What the server finds wrong it will find wrong again.
+        // A permanent refusal would be repeated.
         if OutboxQueue.isTemporary(HermesClientError(result.error)) {
             counter.uploadFailed()
         } else {

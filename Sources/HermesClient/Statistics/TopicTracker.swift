@@ -39,7 +39,7 @@ struct TopicTracker: Sendable {
             return nil
         }
         places[topic] = Place(epoch: epoch, seq: max(last.seq, seq), age: age)
-        // Nobody counts so far: then it is not a number of the server's.
+        // No server counts that far: it is not a push number.
         guard last.seq < .max, seq > last.seq + 1 else { return nil }
         // Not the range's count, which traps where it is no Int: the numbers are the other side's.
         missed &+= seq - 1 - last.seq

@@ -120,7 +120,7 @@ final class InboxJournal: Sendable {
     /// Stores the account that logged in; forgets the inbox of another account.
     func loggedIn(_ session: Session) async {
         state.withLockedValue { $0.begin(session) }
-        // Should it fail, it is written with what comes next.
+        // If it fails, it is written with the next change.
         _ = await flush()
     }
 
@@ -192,7 +192,7 @@ final class InboxJournal: Sendable {
             switch result {
             case .success:
                 state.failure = nil
-                // What changed meanwhile may have been written before this.
+                // Values that changed meanwhile may have been written before this.
                 for change in changes where state.value(of: change.key) != change.value {
                     state.dirty.insert(change.key)
                 }

@@ -86,7 +86,7 @@ enum RecordLog {
         while bytes.count - candidate > 8, effort > 0 {
             effort -= 1
             defer { candidate += 1 }
-            // What a body begins with tells most places apart without a look at all of it.
+            // The length and the first byte rule out most offsets without reading the whole body.
             guard let range = bodyRange(at: candidate, of: bytes), range.count >= 3 else { continue }
             guard (1...2).contains(bytes[range.lowerBound]), bytes[range.lowerBound + 1] > 0 else { continue }
             effort -= range.count

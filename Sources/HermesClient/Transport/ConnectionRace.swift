@@ -39,7 +39,7 @@ struct ConnectionRace: Sendable {
 
     /// - Parameter number: as in `startTimer`.
     mutating func delayPassed(_ number: Int) -> [Action] {
-        // Not if the next one was started by a failure meanwhile.
+        // Not if a failure has started the next one meanwhile.
         isWon || number != started ? [] : next()
     }
 

@@ -80,7 +80,7 @@ extension ServerAddress {
     ///
     /// - Returns: the server and the path, by default `/ws`; nil if the text is not such an address.
     static func ofWebSocket(_ text: String) -> (server: ServerAddress, path: String)? {
-        // What follows goes into a request as it is.
+        // The rest is sent in a request unchanged.
         guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://")
         else { return nil }

@@ -135,7 +135,7 @@ final class WebSocketBytes: ChannelDuplexHandler {
         case .pong:
             return
         default:
-            // MQTT is never text [MQTT-6.0.0-1], nor is what is asked of a server here.
+            // MQTT is never text [MQTT-6.0.0-1], and neither are the server's other protocols.
             context.fireErrorCaught(
                 HermesClientError(.protocolViolation, "the server sent a WebSocket frame that is not binary")
             )

@@ -99,7 +99,7 @@ package final class BoundTopicRules: Sendable {
             case (false, false): if pattern.overlaps(filter) { isAllowedSomewhere = true }
             }
         }
-        // What no rule allows is denied.
+        // Without a matching rule access is denied.
         return isAllowedSomewhere ? .some : .none
     }
 }

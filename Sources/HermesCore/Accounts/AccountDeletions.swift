@@ -74,7 +74,7 @@ final class AccountDeletions: Sendable {
 
     private func end(_ user: UserID, _ result: Result<Void, HermesError>) {
         let waiters = state.withLock { state in
-            // Not there any more is as good as deleted, for whoever goes on with it.
+            // An account that is gone counts as deleted.
             if case .failure(let error) = result, error.code != .notFound { state.stalled.insert(user) }
             return state.running.removeValue(forKey: user) ?? []
         }

@@ -169,7 +169,7 @@ extension AccountService {
         _ turn: PasswordHasher.Turn,
         _ attempt: LoginThrottle.Attempt
     ) async throws(HermesError) -> PasswordHasher.Verification {
-        // Looked at before, too, so that what will be refused does not wait.
+        // Checked before too, so that an attempt that will be refused does not wait.
         let first = try begin(attempt)
         throttle.withLock { $0.takeBack(first) }
         let charged = ChargeBox()

@@ -147,7 +147,7 @@ package final class AccountService: Sendable {
         let description = description.clamped
         let user = admission.account.id
         let token = isNewToken ? AccessToken() : nil
-        // Asked before the store is: what is there meanwhile is not told any more.
+        // Read before the store: acknowledgements that are stored meanwhile are not in it any more.
         let acknowledged = acknowledged(user, description.id)
         var position = admission.standing.position
         var device: Device

@@ -174,7 +174,7 @@ package final class GroupCommitter: Sendable {
         for (key, seq) in acknowledgements.seqs { operations.append(.acknowledge(key.user, key.device, upTo: seq)) }
         do throws(HermesError) {
             let outcomes = try store.commit(operations, now: time.now())
-            // Before the queue forgets them: who read the store meanwhile looks again.
+            // Before the queue forgets them: a concurrent reader of the store looks again.
             if !acknowledgements.isEmpty { acknowledgementCounter.add(1, ordering: .acquiringAndReleasing) }
             guard outcomes.count == operations.count else {
                 throw HermesError(

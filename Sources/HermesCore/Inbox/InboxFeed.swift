@@ -178,7 +178,7 @@ package struct InboxFeed: Sendable {
         }
         let news = page.entries.drop { $0.lastSeq <= written }
         guard let first = news.first else {
-            // Nothing is stored any more of what was asked for: say so, or it would be asked for for ever.
+            // The requested entries are no longer stored: report it, or the request would repeat forever.
             guard page.position.head > written else { return next() }
             return write([expired(through: page.position.head, at: Timestamp(rawValue: 0))])
         }
@@ -234,7 +234,7 @@ package struct InboxFeed: Sendable {
 
     private mutating func take(upTo seq: UInt64) {
         acknowledged = max(acknowledged, seq)
-        // The peer may have fetched by itself what was not written yet.
+        // The peer may have fetched entries that were not written yet.
         if acknowledged > written {
             written = acknowledged
             lastVisible = acknowledged

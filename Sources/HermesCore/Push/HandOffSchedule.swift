@@ -133,7 +133,7 @@ package struct HandOffSchedule: Sendable {
         lastTicket += 1
         items[key]?.ticket = lastTicket
         heap.insert(Ticket(due: due, number: lastTicket, key: key))
-        // Acknowledged items leave their tickets behind; when most are such, the heap is made anew.
+        // Acknowledged items leave their tickets behind; when these are the majority, the heap is rebuilt.
         guard heap.count > 2 * items.count + 1024 else { return }
         heap = Heap(heap.unordered.filter { items[$0.key]?.ticket == $0.number && items[$0.key]?.isTaken == false })
     }

@@ -20,7 +20,7 @@ extension PushHandOff {
         var entries = page.withoutExpired(at: time.now()).entries
         var last = page.entries.last?.lastSeq ?? taken
         var unread: Int?
-        // What was pushed before fills a page: the badge counts only so far.
+        // Earlier pushed entries fill a page: the badge counts only that far.
         if last <= target.pushedUpTo, last < page.position.head {
             unread = HandOffPlan.pushWorthy(entries, for: user, device).count
             page = try await store.entries(of: user, after: target.pushedUpTo, limit: MessageService.maxPageSize)

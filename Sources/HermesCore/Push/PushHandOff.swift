@@ -269,7 +269,7 @@ package final class PushHandOff: DeliveryObserver {
             retries[candidate.key] = found.retryAt
         }
         do throws(HermesError) {
-            // First what is told, then what is not pushed again: rather twice than never.
+            // First the report, then the mark: rather twice than never.
             try await webhooks?.append(notices, marks: [:])
             try await tokens.store.settlePushes(settlements)
             for (candidate, _) in ready { settle(candidate.key, retryAt: retries[candidate.key] ?? nil) }

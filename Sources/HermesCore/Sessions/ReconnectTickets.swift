@@ -36,7 +36,7 @@ package struct ReconnectTickets: Sendable {
         guard ticket.count == Self.bytes else { return false }
         let claims = Array(ticket[..<12])
         let code = Array(HMAC<SHA256>.authenticationCode(for: claims, using: key)).prefix(16)
-        // Looks at all bytes, so that the time tells nothing.
+        // Compares all bytes, so that the time reveals nothing.
         var difference: UInt8 = 0
         for (mine, theirs) in zip(code, ticket[12...]) { difference |= mine ^ theirs }
         let end = claims[..<8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }

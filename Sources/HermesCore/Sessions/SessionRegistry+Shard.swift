@@ -84,7 +84,7 @@ extension SessionRegistry {
             _ user: UserID,
             where matching: (Principal) -> Bool
         ) -> (removed: [any Attachment], isOffline: Bool) {
-            // The caller's closure runs outside the lock; what attaches meanwhile is a matter of the next call.
+            // The caller's closure runs outside the lock; later attachments are left to the next call.
             let candidates = attachments(of: user).filter { matching($0.principal) }
             guard !candidates.isEmpty else { return ([], false) }
             return state.withLock { state in

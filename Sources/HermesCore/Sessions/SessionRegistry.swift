@@ -137,7 +137,7 @@ package final class SessionRegistry: Sendable {
         let own = attachment.principal.user
         let added = shard(of: own).addWatched(users, by: attachment, own, limit: Self.maxWatchedUsers)
         for user in added { shard(of: user).addWatcher(attachment, of: user) }
-        // Detached meanwhile: then nobody else takes it out of the lists again.
+        // Detached meanwhile: nothing else would remove it from the lists.
         if !attachments(of: own).contains(where: { $0 === attachment }) {
             unwatchAll(attachment)
             for user in added { shard(of: user).removeWatcher(attachment, of: user) }
@@ -174,7 +174,7 @@ package final class SessionRegistry: Sendable {
     /// Tells watchers the user's state, and again if it changed meanwhile, so that their last notice is right.
     private func tellPresence(of user: UserID, isLate: Bool = false) {
         let shard = shard(of: user)
-        // Each change goes to up to all who watch: of many within a second only the last matters to them.
+        // A change may go to many watchers: within a second only the last state matters.
         let isTold = isLate || shard.mayTell(of: user, now: time.now())
         var presence = shard.presence(of: user)
         while true {

@@ -40,7 +40,7 @@ package struct DeliveryStatistics: Sendable {
     package mutating func add(_ report: ClientReport, now: Timestamp) -> String {
         forget(now: now)
         let number = Self.number(of: now)
-        // A clock that was put back: what comes then counts for the newest slot.
+        // A clock that was put back: the report counts for the newest slot.
         if slots.last.map({ $0.number < number }) ?? true { slots.append(Slot(number: number)) }
         let known = Set(slots.flatMap(\.versions.keys))
         let isKnown = known.contains(report.appVersion)

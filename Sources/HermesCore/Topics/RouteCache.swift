@@ -24,7 +24,7 @@ struct RouteCache {
         route.wasUsed = true
         guard routes.count > limits.maxCachedRoutes || bytes > limits.maxCachedBytes else { return [] }
         var evicted: [TopicRoute] = []
-        // Each look at a route either clears its mark or removes it: two rounds at most.
+        // Each check of a route either clears its mark or removes it: two rounds at most.
         while routes.count > 1 && (routes.count > limits.maxCachedRoutes || bytes > limits.maxCachedBytes) {
             if hand >= routes.count { hand = 0 }
             let candidate = routes[hand]

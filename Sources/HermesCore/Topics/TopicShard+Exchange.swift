@@ -99,7 +99,7 @@ extension TopicShard {
     }
 
     private func deliver(handedOver publications: [PublicationBatch]) {
-        // What is handed over together often goes to one topic.
+        // Publications handed over together often have one topic.
         var last: TopicRoute?
         for publication in publications {
             let route: TopicRoute

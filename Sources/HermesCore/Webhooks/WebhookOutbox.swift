@@ -103,7 +103,7 @@ package final class WebhookOutbox: Sendable {
             do throws(HermesError) {
                 try await append(batch, marks: [:])
             } catch {
-                // Cut off: whoever flushes after that stores them.
+                // Shutting down: a later flush stores them.
                 if error.code == .shuttingDown {
                     return state.withLock { $0.waiting.insert(contentsOf: batch, at: 0) }
                 }

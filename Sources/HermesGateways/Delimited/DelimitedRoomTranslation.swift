@@ -55,7 +55,7 @@ enum DelimitedRoomTranslation {
         case .notice:
             guard let notice = try? LiveRoom_SystemNotice(wire: body) else { return nil }
             event.notice.text = notice.text
-            // Nobody but the server says notices.
+            // Only the server sends notices.
             event.topicSeq = number("seq", of: publication)
             event.topicEpoch = number("epoch", of: publication)
         case let type where type.rawValue >= 16:

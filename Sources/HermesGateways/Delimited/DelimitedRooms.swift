@@ -106,7 +106,7 @@ extension DelimitedSession: TopicSubscriber {
 
     private func remove(_ membership: DelimitedRooms.Membership, from room: RoomName, _ reason: String) {
         leave(room, membership)
-        // It does not hear the room any more, and is told by itself.
+        // The connection no longer hears the room, so it is told directly.
         var packet = Hermes_V1_Packet()
         packet.ephemeral.room.room = room.rawValue
         packet.ephemeral.room.kicked.reason = reason
@@ -135,7 +135,7 @@ extension DelimitedSession: TopicSubscriber {
             return fail(id, HermesError(.forbidden, "a connection can be in \(DelimitedRooms.limit) rooms at once"))
         }
         let subscription = connection.loop.topics.subscribe(self, to: room.topic)
-        // Who may only listen comes and goes unseen: its name would be something said.
+        // A viewer that may only listen joins and leaves unseen: its name would be a message.
         let isAnnounced = may(.publish, room)
         rooms.memberships[room] = DelimitedRooms.Membership(
             subscription: subscription,

@@ -86,8 +86,8 @@ extension DelimitedSession {
         case .failure(let error): return fail(id, error)
         case .success(let value): login = value
         }
-        // The client knows better than the server where it stands, as long as both speak of the same store. A cursor ahead
-        // of the inbox is one of entries that the store has lost: what comes now has seqs that the client has seen.
+        // The client knows its place better than the server, as long as both mean the same store. A cursor ahead of the
+        // inbox belongs to entries that the store has lost: their seqs are given out again.
         let isSameEpoch = epoch != 0 && epoch == login.position.epoch
         let isLost = isSameEpoch && acknowledged > login.position.head
         let isSameStore = isSameEpoch && !isLost

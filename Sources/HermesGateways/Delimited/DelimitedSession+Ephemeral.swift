@@ -26,7 +26,7 @@ extension DelimitedSession {
                 case .failure(let error):
                     messenger.typing.forget(conversation, by: user)
                     fail(id, error)
-                // Not whether anybody was told: that would tell who blocks.
+                // The answer does not say whether anybody was told: that would reveal a block.
                 case .success: succeed(id)
                 }
             }

@@ -232,7 +232,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         case .ending: context?.close(promise: nil)
         case .open where wakesAt <= loop.coarseNow:
             wakesAt = .max
-            // What else is due has its turn at the next tick.
+            // Other deadlines have their turn at the next tick.
             loop.schedule(self, due: self.due)
             events?.woken()
         case .open where lifeDue > loop.coarseNow:
@@ -263,7 +263,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             phase = .ending
             return context.close(promise: nil)
         }
-        // What waits is whole frames: without them the peer still understands the last words.
+        // Waiting frames are complete: the peer understands the farewell without them.
         if case .memory = reason { queue.removeAll() }
         events?.farewell(reason)
         // Writing to a peer that is gone closes the channel at once: then nothing is left to end.

@@ -56,7 +56,7 @@ package final class InboxLink {
     ///   - head: the inbox's head at the login.
     package func open(after cursor: UInt64, head: UInt64) {
         messenger.sessions.attach(attachment)
-        // Always reads: what was committed between the login and the attachment is found by that.
+        // Always reads, which finds entries committed between the login and the attachment.
         handle(.opened(after: cursor, head: head))
     }
 

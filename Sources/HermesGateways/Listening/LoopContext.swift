@@ -207,7 +207,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func closeLeaving() {
         for _ in 0..<Self.maxClosesAtOnce { leaving.popFirst()?.closeAfterPeer() }
         isClosingScheduled = !leaving.isEmpty
-        // Not at once: what has come meanwhile has its turn first.
+        // Not at once: arrived input has its turn first.
         if isClosingScheduled { eventLoop.scheduleTask(in: .milliseconds(1)) { self.closeLeaving() } }
     }
 
@@ -223,7 +223,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     ///
     /// - Returns: the number of removed connections.
     func remove(_ account: Account, from room: RoomName) -> Int {
-        // A copy: who is removed may be closed at once.
+        // A copy, because a removed connection may be closed at once.
         let connections = open
         return connections.count { $0.events?.removed(account, from: room) ?? false }
     }

@@ -32,7 +32,7 @@ package struct WebSocketEndpoint: Sendable {
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(_ channel: any Channel, counted place: HTTPPlace, for peer: SocketAddress?) throws {
         let options = channel.syncOptions
-        // A channel that has no such option is one of a test.
+        // Only a test's channel lacks the option.
         try? options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
         try? options?.setOption(
             .recvAllocator,

@@ -65,7 +65,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         switch control {
         case .pong: break
         case .ping(let text):
-            // Who does not read gets no pongs either: they must not pile up.
+            // A peer that does not read gets no pongs, so that they do not pile up.
             guard context.channel.isWritable, !hasSaidGoodbye else { return }
             var pong = context.channel.allocator.buffer(capacity: text.readableBytes + WebSocketOutput.maxHeaderBytes)
             WebSocketOutput.writePong(text, into: &pong)

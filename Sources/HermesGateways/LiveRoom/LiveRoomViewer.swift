@@ -115,7 +115,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
             enter(room)
         case .publish:
             guard may(.publish, session.room) else {
-                // The others were told nothing, and are told of no leave.
+                // The others did not see the join, so they see no leave.
                 if frame?.type == .join { session.joinRefused() }
                 return gateway.metrics.ignored(.forbidden)
             }

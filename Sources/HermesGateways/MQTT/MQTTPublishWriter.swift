@@ -84,7 +84,7 @@ struct MQTTPublishWriter {
         if let alias { list.append(.topicAlias(alias)) }
         var bytes = ByteBuffer()
         for property in list {
-            // What came in can go out: every length was checked when it was read.
+            // Received properties can be sent: every length was checked on reading.
             do throws(WireError) { try property.write(into: &bytes) } catch { assertionFailure("\(error)") }
         }
         return bytes

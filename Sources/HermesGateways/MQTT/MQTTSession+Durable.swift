@@ -37,7 +37,7 @@ extension MQTTSession {
     ) {
         defer { connection.release() }
         guard let client, let link = client.link, phase == .connecting, connection.isOpen else {
-            // Gone meanwhile: the session is as it was.
+            // The connection is gone: the session stays as it was.
             if case .success(let opening) = result {
                 let expiry = applicant.endsSession ? Duration.zero : expiry
                 environment.messenger.durable.detach(opening.id, applicant, sentUpTo: opening.sentUpTo, expiry: expiry)
@@ -133,7 +133,7 @@ extension MQTTSession {
     private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
         window?.skip(to: queued.seq)
         let stored = queued.publication
-        // What was sent before does not expire any more [MQTT-4.3.3-7].
+        // Sent messages do not expire [MQTT-4.3.3-7].
         let isWanted =
             (queued.seq <= durable.sentBefore || !stored.hasExpired(at: now()))
             && (!client.hasFilteredSubscriptions || mayRead(stored.topic))
@@ -156,7 +156,7 @@ extension MQTTSession {
         }
         connection.write(frame: packet)
         guard qos == .atMostOnce else { return }
-        // Nobody acknowledges it.
+        // It will not be acknowledged.
         window?.skip(to: queued.seq + 1)
         complete(queued.seq, of: client)
     }
@@ -273,7 +273,8 @@ extension MQTTSession {
         waiting = nil
         lastTarget = nil
         inboxClosed(client)
-        // Before the session is given back: who takes it over takes the will back. A CONNECT that was not accepted left none.
+        // Before the session is released, because its next connection takes the will back. A refused CONNECT left no
+        // will.
         if let will = client.will, let link = client.link, link.id.rawValue != 0, mayPublish(will, of: client) {
             let expiry = link.endsSession ? .zero : client.sessionExpiry
             environment.wills.ended(will, of: client.key, sessionExpiry: expiry, on: connection.loop)
@@ -365,7 +366,7 @@ final class MQTTDurableQueue {
     init(_ opening: DurableOpening) {
         sentBefore = opening.sentUpTo
         head = opening.head
-        // PUBREL again for what the client had received and not completed [MQTT-4.4.0-1].
+        // PUBREL again for messages that the client had received and not completed [MQTT-4.4.0-1].
         releasesLeft = opening.released[...]
     }
 

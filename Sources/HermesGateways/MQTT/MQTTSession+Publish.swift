@@ -31,7 +31,7 @@ extension MQTTSession {
         if head.propertyBytes == 0, let known = knownTarget(frame, head) {
             target = known
         } else {
-            // Properties, or another topic than last time: everything is looked at.
+            // Properties, or another topic than last time: parse everything.
             guard case .publish(let packet) = try MQTTPacket(frame.frame, version: version) else { return }
             try Self.check(packet.properties)
             target = try self.target(of: packet)
@@ -152,7 +152,7 @@ extension MQTTSession {
         case .atMostOnce: break
         case .atLeastOnce: acknowledge(.puback, head.packetID, reason)
         case .exactlyOnce:
-            // 3.1.1 goes on with PUBREL; in 5.0 a failure ends it here.
+            // 3.1.1 continues with PUBREL; in 5.0 a failure ends the exchange here.
             if version == .v311 || !reason.isFailure { client?.received.insert(head.packetID) }
             acknowledge(.pubrec, head.packetID, reason)
         }
@@ -236,7 +236,7 @@ extension MQTTSession {
         let stored = StoredPublication(publication, publishedAt: now())
         let messenger = environment.messenger
         guard head.packetID != 0, let client else {
-            // QoS 0: nobody waits for it, but for the connection, which is not read from while too much is on its way.
+            // QoS 0: no acknowledgement follows, but the connection is not read while too much is being stored.
             return retain(stored)
         }
         if head.qos == .exactlyOnce {

@@ -78,7 +78,7 @@ extension MQTTSession {
     func reopenRooms(matching filters: [TopicFilter], of client: MQTTClientState) {
         guard !client.closedRooms.isEmpty else { return }
         let closed = client.closedRooms.filter { topic in !filters.contains { $0.matches(topic) } }
-        // Once a packet, and only where it changes anything: all subscriptions are looked at.
+        // Once per packet, and only after a change: all subscriptions are checked.
         guard closed.count < client.closedRooms.count else { return }
         client.closedRooms = closed
         refilter(client)

@@ -26,7 +26,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         case ended
     }
 
-    // Unchecked, here and below: all access is on one loop, and a check costs as much as what it guards.
+    // Unchecked, here and below: all access is on one loop, and the check would cost as much as the access.
     let connection: Connection
     let gateway: MQTTGateway
     let topics: TopicShard
@@ -84,7 +84,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         case (.connected, .acknowledgement(let type, let packetID)):
             acknowledgementReceived(type, packetID, .success)
         case (.connected, .other(let frame)) where frame.type == .connect:
-            // Not looked at: what may be wrong with it has reason codes that a DISCONNECT does not have.
+            // Not parsed: its errors may have reason codes that a DISCONNECT does not have.
             refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
         case (.connected, .other(let frame)):
             connection.charge(.packet)
@@ -208,7 +208,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
     package func farewell(_ reason: CloseReason) {
         defer {
             phase = .ended
-            // Not only once the connection is closed: this is what it ends for.
+            // At once and not at the close: memory is the reason for the end.
             if case .memory = reason { letGo() }
         }
         // Sessions are kept under the account's name, which is free now.
@@ -217,7 +217,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         case .new, .connecting:
             // A CONNECT that was not accepted leaves no will.
             client?.will = nil
-            // Before CONNECT nobody knows in which version it would understand; 3.1.1 has few words [MQTT-3.2.2-6].
+            // Before CONNECT the client's version is unknown; 3.1.1 has few codes [MQTT-3.2.2-6].
             guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }
             connack(refusal: parting.reason, parting.text)
         case .connected:

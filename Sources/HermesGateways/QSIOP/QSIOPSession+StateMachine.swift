@@ -51,7 +51,7 @@ extension QSIOPSession {
                 state = .checking(report)
                 return .check(report)
             }
-            // A device that reports itself again, as some do now and then, is who it was.
+            // A device may report itself again; its identity stays.
             guard principal.user == report.user, principal.device == report.device else {
                 return .respond(
                     QSIOPAnswer(.alreadyAuthenticated, "this connection is bound to another userid or device")

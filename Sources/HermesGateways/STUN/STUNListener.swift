@@ -65,7 +65,7 @@ final class STUNHandler: ChannelInboundHandler {
     func channelReadComplete(context: ChannelHandlerContext) { context.flush() }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // An unreachable peer (ICMP), for example: it concerns that one answer.
+        // For example an unreachable peer (ICMP), which affects only that answer.
     }
 }
 

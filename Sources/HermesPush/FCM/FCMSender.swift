@@ -127,7 +127,7 @@ package final class FCMSender: PushSender {
         guard answer.status == 200, let token = try? JSONDecoder().decode(AccessToken.self, from: answer.body) else {
             throw TokenRefused(description: "no access token: status \(answer.status), \(answer.excerpt)")
         }
-        // A little less than what it lives, so that none expires on its way.
+        // Slightly shorter than its actual lifetime, so that it does not expire on the way.
         return .init(text: token.accessToken, lifetime: .seconds(max(30, token.expiresIn - 120)))
     }
 
@@ -174,7 +174,7 @@ package final class FCMSender: PushSender {
         case (404, "UNREGISTERED"):
             return .tokenGone(since: nil)
         case (401, _), (403, "PERMISSION_DENIED"), (403, "THIRD_PARTY_AUTH_ERROR"):
-            // The service account: an operator has to look, and then it goes on.
+            // The service account is wrong; it works again once an operator has fixed it.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: code)
         case (429, _), (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: code)

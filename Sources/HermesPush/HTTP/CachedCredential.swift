@@ -27,7 +27,7 @@ actor CachedCredential {
     func text() async throws -> String {
         if let current, time.uptime() - current.madeAt < current.lifetime { return current.text }
         if let making { return try await making.value.text }
-        // Not structured: it is waited for by everybody who comes meanwhile, whoever of them is cancelled.
+        // Unstructured: all callers wait for it, even if one of them is cancelled.
         let task = Task { [make] in try await make() }
         making = task
         defer { making = nil }

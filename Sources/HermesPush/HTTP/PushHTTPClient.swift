@@ -45,7 +45,7 @@ package final class PushHTTPClient: Sendable {
         )
         configuration.httpVersion = .automatic
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 16
-        // Failing at once is better than queueing: who called tries again later.
+        // Failing at once is better than queueing: the caller retries later.
         configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
         self.timeout = .milliseconds(milliseconds)

@@ -126,7 +126,7 @@ package final class WebhookPoster: Sendable {
     /// - Parameter failures: the number of failed rounds in a row.
     package static func pause(after round: Round, failures: inout Int) -> Pause {
         guard round.failed == 0 || round.posted > 0 else {
-            // Nobody is there: no sense in trying the rest at full speed.
+            // The receiver is unreachable: do not try the rest at full speed.
             failures += 1
             return .backOff
         }
@@ -149,7 +149,7 @@ package final class WebhookPoster: Sendable {
     package func postDue() async throws(HermesError) -> Round {
         let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
         guard !due.isEmpty else { return Round(posted: 0, failed: 0) }
-        // One line for each user, and one for each event of nobody.
+        // One line for each user, and one for each event without a user.
         var lines: [[StoredWebhook]] = []
         var places: [UserID: Int] = [:]
         for webhook in due {

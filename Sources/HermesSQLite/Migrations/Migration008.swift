@@ -5,8 +5,8 @@ internal import GRDB
 
 extension StoreSchema {
     @Sendable static func addEntryWeights(_ db: Database) throws {
-        // source: whose 1:1 message (above 0), which group's (below 0), or nobody's. weight: what the entry counts for in
-        // InboxBudget. What was stored before counts for nothing.
+        // source: the sender of a 1:1 message (above 0), the group (below 0), or none. weight: the entry's size in
+        // InboxBudget. Earlier entries count nothing.
         for table in ["inbox", "inbox_fresh"] {
             try db.execute(
                 sql: """

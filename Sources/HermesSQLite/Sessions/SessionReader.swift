@@ -116,7 +116,7 @@ struct SessionReader {
         isSharedOnly: Bool = false
     ) throws -> [QueuedPublication] {
         var page: [QueuedPublication] = []
-        // What is left of a removed session is nobody's.
+        // Remains of a removed session have no owner.
         guard try !numbers("SELECT 1 FROM session_head WHERE session = ?", of: id).isEmpty else { return page }
         var bytes = 0
         var last: TopicName?

@@ -90,8 +90,8 @@ extension BatchWriter {
         var deliveries: [InboxDelivery] = []
         for peer in peers {
             let farewell = try SocialReader(db: db).pair(user, peer).farewell
-            // Who is told of no block still has the deleted account among the blocked in the cache; nobody has that number
-            // again.
+            // Accounts that are not told of the end of a block keep the deleted account in their cache; its number is
+            // never reused.
             delete.bind(user, at: 1)
             delete.bind(peer, at: 2)
             try delete.run()

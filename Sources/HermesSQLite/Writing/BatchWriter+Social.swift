@@ -133,7 +133,7 @@ extension BatchWriter {
             // A member whose account is being deleted has no inbox any more.
             let recipients = try notice.recipients.filter { try loadInbox(of: $0) }
             guard !recipients.isEmpty else { continue }
-            // Anything else would leave the group changed and nobody told.
+            // Otherwise the group would change without its members being told.
             guard case .eventAppended(let told) = try appendEvent(.group(notice.event), to: recipients) else {
                 throw StoreFailure.damagedRow
             }

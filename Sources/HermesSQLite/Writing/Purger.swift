@@ -154,7 +154,7 @@ struct Purger {
         var found: [(key: Int64, deliveries: [(user: UserID, seq: UInt64)])] = []
         var damaged = 0
         repeat {
-            // What is damaged stays where it is, before the others.
+            // Damaged rows stay at the front.
             query.bind(now, at: 1)
             query.bind(Int64(remaining), at: 2)
             query.bind(Int64(damaged), at: 3)

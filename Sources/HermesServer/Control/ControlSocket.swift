@@ -55,7 +55,7 @@ struct ControlSocket: Service {
                 }
             }
         }
-        // Missing already if somebody tidied up; then there is nothing to do.
+        // The socket may be missing already.
         try? FileManager.default.removeItem(atPath: path)
     }
 

@@ -37,7 +37,7 @@ struct HTTPConversation: HTTPChannelHandler {
             }
             response.headers[.date] = date.now()
             response.headers[.server] = "hermes"
-            // What answers HEAD has no body (RFC 9110, section 9.3.2).
+            // The answer to HEAD has no body (RFC 9110, section 9.3.2).
             if request.method == .head { response.body = .init() }
             try await writer.write(response: response.head, body: response.body)
         }

@@ -66,7 +66,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: What comes
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // What comes behind the first head of a WebSocket may be of any type.
+        // Data behind the head of a WebSocket may be of any type.
         if isHandedOver { return context.fireChannelRead(data) }
         guard exchange.isReading else { return }
         do throws(HTTPExchange.LastWord) {
@@ -104,7 +104,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch error {
         case let error as HTTPParserError:
             if exchange.isReading, !isHandedOver { end(with: HTTPExchange.lastWord(on: error), context) }
-        // What comes behind that.
+        // Data behind a complete request.
         case is ByteToMessageDecoderError: break
         // A reset, a failed handshake: nothing more can be said.
         default: context.close(promise: nil)

@@ -33,7 +33,7 @@ struct HTTPPort: Sendable {
             limits: settings.httpLimits,
             forwarded: ForwardedClient(proxies: settings.trustedProxies),
             health: health,
-            // The network's own, whatever clock the rest is told.
+            // The network's own time, whatever clock the rest uses.
             uptime: { [time = SystemTime()] in time.uptime() }
         )
         do {

@@ -33,7 +33,7 @@ struct HTTPService: Service {
         await withDiscardingTaskGroup { group in
             group.addTask {
                 try? await gracefulShutdown()
-                // Whoever holds a request open does not keep the server from stopping.
+                // A client that holds a request open does not keep the server from stopping.
                 await listener.stop(within: Self.farewell)
             }
             for await connection in listener.requests {

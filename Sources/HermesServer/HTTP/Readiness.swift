@@ -78,7 +78,7 @@ final class Readiness: Sendable {
     }
 
     private func begin() {
-        // Told that it takes too long; what it says in the end is noted all the same.
+        // The caller is told that it takes too long; the later result still counts.
         let timer = loop.scheduleTask(in: Self.patience) { [self] in
             tell(Self.silence(.nanoseconds(Self.patience.nanoseconds)), isDone: false)
         }

@@ -73,7 +73,7 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
             request.headers[canonicalForm: "connection"].contains(where: { $0.lowercased() == "upgrade" }),
             request.headers["sec-websocket-version"] == ["13"],
             request.headers[canonicalForm: "sec-websocket-protocol"].contains(where: { $0 == endpoint.subprotocol }),
-            // A handshake has no body; what comes behind it is the gateway's.
+            // A handshake has no body; later bytes belong to the gateway.
             request.headers["content-length"].allSatisfy({ $0 == "0" }),
             !request.headers.contains(name: "transfer-encoding"),
             key(of: request) != nil,

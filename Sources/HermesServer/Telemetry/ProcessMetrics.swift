@@ -81,7 +81,7 @@ package struct DescriptorLimit {
         #endif
         guard getrlimit(resource, &limit) == 0 else { return nil }
         limit.rlim_cur = limit.rlim_max
-        // A refusal leaves the old limit, which current() then tells.
+        // A refusal leaves the old limit, which current() then returns.
         _ = setrlimit(resource, &limit)
         return current()
     }

@@ -34,7 +34,7 @@ package struct FaultSchedule: Sendable {
             let bytes = Int.random(in: 1...3000, using: &random)
             return FaultyProxy.Fault(delay: delay, connectDelay: late, end: .cut(afterBytes: bytes))
         default:
-            // It forgets what is silent for less than two heartbeats, and is cut in case nothing ever is.
+            // Forgets connections that are silent for less than two heartbeats, and cuts them in case none ever is.
             let silence = TimeAmount.milliseconds(.random(in: 30...60, using: &random))
             return FaultyProxy.Fault(delay: delay, end: .cut(afterBytes: 6000), forgottenAfter: silence)
         }

@@ -42,7 +42,7 @@ package enum InboxRuleConformance {
         case .message:
             Scenario(allowed: 5, blocked: 0) { world in { .append(world.message("a", from: 0, to: 1)) } }
         case .groupMessage:
-            // Whoever does not want to hear it leaves the group.
+            // A member who does not want to hear it can leave the group.
             Scenario(allowed: 5, blocked: 5) { world in
                 let group = try world.create([1])
                 return { world.talk("a", 0, group) }
@@ -100,7 +100,7 @@ package enum InboxRuleConformance {
                 let group = try world.create([1])
                 return { .group(.dissolve(group), by: world[0].user) }
             }
-        // A back end's, the server's own, and what is never stored.
+        // A back end's push, the server's own entries, and ephemeral events.
         case .push, .expired, .typing, .presence, .signal: nil
         }
     }

@@ -27,7 +27,7 @@ extension MessageStoreConformance {
             for sender in 1...3 {
                 for number in 1...10 { try world.send("\(number)", from: sender, to: 5) }
             }
-            // Now the inbox is full for all who write, but not for what is no message.
+            // Now the inbox is full for messages of all senders, but not for other entries.
             try expectEqual(try world.refusal(.append(world.message("x", from: 4, to: 5))), .inboxFull)
             let request = WriteOperation.contact(.request, by: world[4], peer: world[5].user, message: "")
             guard case .eventAppended(let told) = try world.commit(request) else {
@@ -67,7 +67,7 @@ extension MessageStoreConformance {
             for receiver in [1, 2, 3, 1] { try world.send(text, from: 0, to: receiver) }
             try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 2))), .tooMuchUnread)
             try world.send(text, from: 1, to: 2)
-            // A note to oneself waits for nobody else.
+            // A note to oneself waits for nobody.
             try world.send(text, from: 0, to: 0)
             try world.acknowledge(1)
             try await world.purge()

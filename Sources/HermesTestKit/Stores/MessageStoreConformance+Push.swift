@@ -51,7 +51,7 @@ extension MessageStoreConformance {
                 try await world.inbox(1),
                 ["1-1:hole", "2:push 2", "3-3:hole", "4:push 4", "5:push 5"]
             )
-            // What was in between goes as any other entry does.
+            // The entries in between are purged like others.
             try world.acknowledge(1, upTo: 4)
             try await world.purge()
             try expectEqual(try await world.inbox(1), ["1-4:hole", "5:push 5"])

@@ -79,7 +79,7 @@ package enum SocialStoreConformance {
             // The other's marks are its own.
             _ = try mark(1, 0, 1)
             try expectEqual(try await world.inbox(0, after: 5), ["6:read 1"])
-            // Neither a blocked reader's marks nor the marks of one who blocks are told; the reader's devices are.
+            // Marks of a blocked reader, or of one who blocks, reach only the reader's own devices.
             try world.send("d", from: 1, to: 0)
             try world.contact(.block, 1, 0)
             _ = try mark(0, 1, 4)

@@ -72,7 +72,7 @@ struct MQTTPublishScan {
             UnsafeRawBufferPointer(rebasing: input[next.lowerBound..<next.lowerBound + same]).hasSameBytes(as: name)
         {
             if bodies.isEmpty {
-                // What is for the server itself may be a request that takes its time: no other is looked at meanwhile.
+                // A publication for the server itself may be a slow request, so no other is read with it.
                 guard !name.dropFirst(2).starts(with: Self.serverPrefix) else { return }
                 bodies.reserveCapacity(min(Self.maxCount, input.count / bytes))
                 bodies.append(UInt32(packet.lowerBound + same)..<UInt32(packet.upperBound))

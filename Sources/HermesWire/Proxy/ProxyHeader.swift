@@ -60,7 +60,7 @@ package struct ProxyHeader: Sendable, Hashable {
         guard view.count >= fixedBytes + length else { return nil }
         let block = Array(view[(start + fixedBytes)..<(start + fixedBytes + length)])
         bytes.moveReaderIndex(forwardBy: fixedBytes + length)
-        // What a LOCAL header holds is to be skipped.
+        // The contents of a LOCAL header are skipped.
         if isLocal { return ProxyHeader(source: .connection) }
         try check(extensions: block[addressBytes...])
         func port(_ index: Int) -> UInt16 { UInt16(block[index]) << 8 | UInt16(block[index + 1]) }

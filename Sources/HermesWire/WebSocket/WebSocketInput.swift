@@ -76,7 +76,7 @@ package struct WebSocketInput: Sendable {
         guard let first: UInt8 = bytes.getInteger(at: start) else { return false }
         let opcode = first & 0x0F
         let isFinal = first & 0x80 != 0
-        // No extension was negotiated: the bits that one would use are 0.
+        // No extension was negotiated, so the reserved bits are 0.
         guard first & 0x70 == 0 else { throw .protocolError }
         let isControl = opcode & 0x08 != 0
         switch opcode {
@@ -87,7 +87,7 @@ package struct WebSocketInput: Sendable {
         default: throw .protocolError
         }
         guard let second: UInt8 = bytes.getInteger(at: start + 1) else { return false }
-        // What a client sends is masked (section 5.1).
+        // A client's frames are masked (section 5.1).
         guard second & 0x80 != 0 else { throw .protocolError }
         let short = second & 0x7F
         guard !isControl || short <= 125 else { throw .protocolError }

@@ -105,7 +105,7 @@ package struct OutboundWindow: Sendable {
         if phases.isEmpty {
             base = number
         } else {
-            // Not beyond ``mostNext``, which callers look at.
+            // Not beyond ``mostNext``, which callers check.
             for _ in 0..<min(number - next, UInt64(span)) { phases.append(.done) }
         }
     }

@@ -80,7 +80,7 @@ extension DurableSessions {
 
     /// Ends connections of an owner (``SessionKey/owner``), including logins under way.
     package func end(_ owner: String, _ reason: SessionEnd, _ devices: EndedDevices) {
-        // Before the look: who attaches later finds it.
+        // Recorded first, so that later attachments find it.
         ends.record(owner, reason, devices)
         let attachments = shared.state.withLock { $0.attachments(of: owner) { devices.contains(clientID: $0) } }
         for attachment in attachments { attachment.ended(reason) }
@@ -137,7 +137,7 @@ extension DurableSessions {
             case .replace(let attachment):
                 attachment.replaced()
             case .close(let id, let operation, let source):
-                // Behind what the connection had stored: the next one finds all of it.
+                // Behind the connection's own operations, so that the next one finds all of them.
                 committer.submit(operation, of: source, isUrgent: true) { [self] _ in
                     perform(shared.change { $0.closed(id) })
                 }

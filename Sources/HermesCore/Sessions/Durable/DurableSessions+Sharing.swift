@@ -130,10 +130,10 @@ extension DurableSessions {
         let live = shared.live.withLock { $0 }
         for (id, sentUpTo, groups) in shared.state.withLock({ $0.dueForRedistribution(now: now) }) {
             guard groups.contains(where: { $0.hasOnline(besides: id, live: live) }) else { continue }
-            // It is not looked at again while this look may still go on.
+            // Not due again during this pass.
             shared.state.withLock { $0.records[id]?.redistributesAt = now.advanced(by: .seconds(5)) }
             _ = handOvers.run { [self] in
-                // What fails is tried again the next time.
+                // Failures are retried the next time.
                 try? await handOver(id, after: sentUpTo, isEnding: false) { _ in true }
             }
         }
@@ -147,7 +147,7 @@ extension DurableSessions {
         where isFree: @Sendable (QueuedPublication) -> Bool
     ) async throws(HermesError) {
         var after = seq
-        // Who could not take what.
+        // The members that could not take a message.
         var refusals: [UInt64: Set<DurableSessionID>] = [:]
         while true {
             let page = try await store.shared(of: id, after: after, limit: 256, maxBytes: settings.maxPageBytes)
@@ -182,7 +182,7 @@ extension DurableSessions {
                 guard let target = item.target else { continue }
                 refusals[item.queued.seq, default: []].insert(target.session)
             }
-            // What stays is looked at again, without those who could not take it.
+            // Remaining messages are tried again, without the members that could not take them.
             if stays.isEmpty { after = last }
         }
     }
@@ -254,7 +254,7 @@ extension DurableSessions: SharedKeeper {
         guard let group = group(share) else { return }
         publish(publication, targets: [.group(group)]) { [shared] result in
             guard case .failure = result else { return }
-            // Its publisher was told long ago that it is here: it is tried again with the next housekeeping.
+            // Its publisher has its acknowledgement already: retry at the next housekeeping.
             shared.state.withLock { $0.keepUnplaced(publication, share) }
         }
     }

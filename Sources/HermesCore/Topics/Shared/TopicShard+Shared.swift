@@ -55,7 +55,7 @@ extension TopicShard {
 
     private func join(_ key: TopicFilter, _ filter: TopicFilter) -> SharedGroup {
         if let group = sharedGroups.join(key) { return group }
-        // It is made known only when it gets publications: whoever joins on another loop must not miss one.
+        // Registered only once it gets publications: a member that joins on another loop must not miss one.
         let group = SharedGroup(key: key, filter: filter, home: index, shard: mailboxes[index].shard)
         group.begin(on: self)
         let known = sharedGroups.found(group)
@@ -101,7 +101,7 @@ extension TopicShard {
                 returned.append(item)
             }
         }
-        // The member left in the meantime: its group chooses anew.
+        // The member left meanwhile: its group chooses again.
         for item in returned {
             mailboxes[item.group.home].post(work: { shard in item.group.hand(item.publication, on: shard) })
         }
