@@ -45,6 +45,22 @@ struct OutputTests {
         }
     }
 
+    @Test func `no server moves the cursor or changes the colours of the terminal`() async throws {
+        let words = "sent away\n\u{1B}[2J\u{1B}]52;c;AAAA\u{07}\u{9B}31m\r\u{202E}"
+        let pipe = try Pipe()
+        let console = Console(isInteractive: false, errors: pipe.output)
+        await console.status("\(words); trying again")
+        let told = await pipe.head(2).joined(separator: "\n") + "\n"
+        let failure = StandardError.line(words, as: "hermes sub")
+        #expect(told.hasPrefix("hermes: sent away\n    "))
+        #expect(failure.hasPrefix("hermes sub: sent away\n    "))
+        for text in [told, failure] {
+            #expect(text.hasSuffix("\n"))
+            #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.properties.generalCategory != .control })
+            #expect(!text.unicodeScalars.contains("\u{202E}"))
+        }
+    }
+
     @Test func `drain waits for the reader, and fails if it is gone with bytes unread`() async throws {
         let pipe = try Pipe()
         try pipe.output.write(Array("one\n".utf8))

@@ -5,6 +5,8 @@ import Foundation
 import HermesCore
 import HermesServer
 import HermesTestKit
+import NIOCore
+import NIOPosix
 import Testing
 
 @Suite struct AdministrationTests {
@@ -122,6 +124,53 @@ extension AdministrationTests {
             }
             #expect(try await administer(.revokeAPIKey(name: "shop"), directory) == .done)
             #expect(try await administer(.listAPIKeys, directory) == .apiKeys([]))
+        }
+    }
+
+    /// A connection that is being accepted when the server stops must not end the process.
+    @Test(.timeLimit(.minutes(1))) func whoConnectsWhileTheServerStopsIsDropped() async throws {
+        for _ in 0..<5 {
+            let coming = try await withServer(store: .sqlite) { server in
+                let path = server.dataDirectory + "/control.sock"
+                let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                return (0..<300).map { _ in bootstrap.connect(unixDomainSocketPath: path) }
+            }
+            for connection in coming {
+                // Refused, or closed by the server.
+                if let channel = try? await connection.get() { try await channel.closeFuture.get() }
+            }
+        }
+    }
+
+    @Test func requestsThatAreNoneAreToldSoOrClosed() async throws {
+        try await withServer(store: .sqlite) { server in
+            let path = server.dataDirectory + "/control.sock"
+            func ask(_ bytes: ByteBuffer) async throws -> String {
+                let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                    .connect(unixDomainSocketPath: path) { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                        }
+                    }
+                return try await channel.executeThenClose { inbound, outbound in
+                    var text = ""
+                    do {
+                        try await outbound.write(bytes)
+                        for try await bytes in inbound { text += String(buffer: bytes) }
+                    } catch is IOError {
+                        // It did not read to the end.
+                    } catch is ChannelError {
+                        // The same.
+                    }
+                    return text
+                }
+            }
+            let junk = try await ask(ByteBuffer(string: "junk\n"))
+            #expect(junk.contains("2001"))
+            let long = try await ask(ByteBuffer(repeating: UInt8(ascii: "x"), count: 70_000))
+            #expect(long == "")
+            let users = try await ask(ByteBuffer(string: #"{"listUsers":{"after":0}}"# + "\nand more"))
+            #expect(users == #"{"users":{"_0":[]}}"# + "\n")
         }
     }
 }

@@ -64,7 +64,7 @@ struct BenchOptions: ParsableArguments {
     }
 
     /// Reports a benchmark's progress on stderr.
-    func progress(_ text: String) { StandardError.write("hermes bench: \(text)\n") }
+    func progress(_ text: String) { StandardError.tell(text, as: "hermes bench") }
 }
 
 /// Connects to the server, unencrypted, on one loop.

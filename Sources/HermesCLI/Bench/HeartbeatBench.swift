@@ -128,7 +128,7 @@ private final class HeartbeatWatch: Sendable {
                 isLive = false
                 count.withLock { $0 += 1 }
                 let seconds = Int((ContinuousClock.now - start) / .seconds(1))
-                StandardError.write("hermes bench: after \(seconds) s: \(error.message)\n")
+                StandardError.tell("after \(seconds) s: \(error.message)", as: "hermes bench")
             case .idle, .connecting, .authenticating, .stopped:
                 continue
             }

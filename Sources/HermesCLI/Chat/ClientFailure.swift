@@ -41,7 +41,7 @@ func reportingFailures(
     _ body: nonisolated(nonsending) () async throws -> Void
 ) async throws {
     func end(_ failure: ClientFailure) -> ExitCode {
-        StandardError.write("hermes: \(failure.message)\n")
+        StandardError.tell(failure.message)
         return failure.exitCode
     }
     do {
@@ -62,4 +62,9 @@ func reportingFailures(
 /// Writes to stderr at once.
 enum StandardError {
     static func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+
+    /// Writes a line. Its text may be somebody else's, a server's for example: the terminal does not act upon it.
+    static func tell(_ text: String, as speaker: String = "hermes") { write(line(text, as: speaker)) }
+
+    static func line(_ text: String, as speaker: String) -> String { "\(speaker): \(text.printable)\n" }
 }

@@ -12,11 +12,16 @@ actor Console {
     private var editor = LineEditor()
     private var isDrawn = false
     private let output: StandardOutput
-    private let errors = StandardOutput(descriptor: STDERR_FILENO)
+    private let errors: StandardOutput
 
-    init(isInteractive: Bool, output: StandardOutput = StandardOutput()) {
+    init(
+        isInteractive: Bool,
+        output: StandardOutput = StandardOutput(),
+        errors: StandardOutput = StandardOutput(descriptor: STDERR_FILENO)
+    ) {
         self.isInteractive = isInteractive
         self.output = output
+        self.errors = errors
     }
 
     /// Prints a message. Returns once it is written and, if the output is a pipe, read.
@@ -29,10 +34,10 @@ actor Console {
         try await output.drain()
     }
 
-    /// Prints a line of the program, without waiting for its reader.
+    /// Prints a line of the program, without waiting for its reader. It may quote a server.
     func status(_ line: String) {
         erase()
-        try? errors.write(Array(((isInteractive ? "-- " : "hermes: ") + line + "\n").utf8))
+        try? errors.write(Array(((isInteractive ? "-- " : "hermes: ") + line.printable + "\n").utf8))
         draw()
     }
 

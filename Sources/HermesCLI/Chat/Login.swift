@@ -48,7 +48,7 @@ struct Login {
             do {
                 try cache.store(entry, name: name, server: server)
             } catch {
-                StandardError.write("hermes: the login is not kept: \(error)\n")
+                StandardError.tell("the login is not kept: \(error)")
             }
         }
         return session

@@ -82,11 +82,11 @@ struct MQTTCommandRun: Sendable {
     }
 
     func say(_ text: String) {
-        if !options.quiet { StandardError.write("hermes \(name): \(text)\n") }
+        if !options.quiet { StandardError.tell(text, as: "hermes \(name)") }
     }
 
     func debug(_ text: String) {
-        if options.debug { StandardError.write("hermes \(name): \(text)\n") }
+        if options.debug { StandardError.tell(text, as: "hermes \(name)") }
     }
 
     private func exitCode(_ error: HermesClientError) -> ExitCode {

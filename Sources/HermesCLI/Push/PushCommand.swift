@@ -100,9 +100,9 @@ struct PushCommand: AsyncParsableCommand {
             var headers = [("Authorization", "Bearer \(key)"), ("Content-Type", "application/json")]
             if let idempotencyKey { headers.append(("Idempotency-Key", idempotencyKey)) }
             let answer = try await endpoint.post(Array(try request().utf8), headers: headers)
-            print(try PushAnswer(answer, server: server).id)
+            print(try PushAnswer(answer, server: server).id.printable)
         } catch let failure as ClientFailure {
-            StandardError.write("hermes: \(failure.message)\n")
+            StandardError.tell(failure.message)
             throw failure.exitCode
         }
     }
@@ -174,7 +174,7 @@ struct PushAnswer {
         if answer.status == 202, let accepted = try? JSONDecoder().decode(Accepted.self, from: data) {
             id = accepted.id
             if let unknown = accepted.unknown, !unknown.isEmpty {
-                StandardError.write("hermes: no account: \(unknown.joined(separator: ", "))\n")
+                StandardError.tell("no account: \(unknown.joined(separator: ", "))")
             }
             return
         }

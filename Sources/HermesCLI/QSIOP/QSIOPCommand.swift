@@ -184,7 +184,7 @@ struct QSIOPListen: AsyncParsableCommand {
     func run() async throws {
         try await reportingFailures(server: identity.server.address(defaultPort: 7979)) {
             let client = try await identity.connect()
-            StandardError.write("hermes: waiting for pushes\n")
+            StandardError.tell("waiting for pushes")
             let progress = PrintProgress()
             do {
                 try await listen(client, progress)

@@ -15,6 +15,25 @@ extension AccountService {
         try await store.accounts(after: id, limit: min(max(1, limit), 1000))
     }
 
+    /// Changes the profile for its owner. Where registration is closed, names are the operator's to give: topic rules, tokens of
+    /// others and certificates name people, and an account must not become one of them by taking the name.
+    ///
+    /// - Throws: `.forbidden` for another name where registration is closed; else as
+    ///   ``changeProfile(of:nickName:avatarURL:)``.
+    package func changeOwnProfile(
+        of user: UserID,
+        nickName: String?,
+        avatarURL: String?
+    ) async throws(HermesError) -> Account {
+        if let nickName, settings.registration == .closed {
+            // The same name in other letters stays allowed.
+            guard try await store.find(.id(user))?.account.nickName == NickName(nickName) else {
+                throw HermesError(.forbidden, "names are the operator's to give here (accounts.registration: closed)")
+            }
+        }
+        return try await changeProfile(of: user, nickName: nickName, avatarURL: avatarURL)
+    }
+
     /// Changes the profile. A new name ends the account's MQTT connections and kept sessions, which belong to the old
     /// name.
     package func changeProfile(

@@ -94,7 +94,9 @@ package struct DeviceOpening: Sendable, Hashable {
     ///   - count: the number of the account's devices.
     package func check(known: DeviceProof?, count: Int) throws(HermesError) {
         guard let known else {
-            guard count < maxDevices else {
+            // A stranger who claims one device after the other leaves room for those that prove who they are.
+            let limit = proof == .claim ? maxDevices - maxDevices / 4 : maxDevices
+            guard count < limit else {
                 throw HermesError(
                     .deviceLimitReached,
                     "the account has \(count) devices, as many as it may have; remove one first, from another device or "

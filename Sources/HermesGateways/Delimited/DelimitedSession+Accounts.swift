@@ -139,7 +139,7 @@ extension DelimitedSession {
             }
         case .changeProfile(let change):
             connection.ask { () async throws(HermesError) in
-                let account = try await accounts.changeProfile(
+                let account = try await accounts.changeOwnProfile(
                     of: principal.user,
                     nickName: change.hasNickName ? change.nickName : nil,
                     avatarURL: change.hasAvatarURL ? change.avatarURL : nil

@@ -5,8 +5,8 @@
 ///
 /// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
 /// limits of accounts and addresses are in units per second. Each frame costs 1; its further cost is charged once it is
-/// known. QoS 0 and 1 publications of MQTT cost nothing here: the subscribers' pace and acknowledgements slow
-/// publishers down. docs/security.md has the same table.
+/// known. Publications of MQTT cost nothing here, except for many properties and for retained topics with many levels: the
+/// subscribers' pace and acknowledgements slow publishers down. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
@@ -16,6 +16,10 @@ package enum RequestCost: Sendable, Hashable {
     case filters(Int, isKept: Bool)
     /// Retained publications examined for new subscriptions.
     case records(Int)
+    /// Properties of a publication; each is kept on its own.
+    case properties(Int)
+    /// Levels of a retained topic; each may be a new record in the tree of topics.
+    case levels(Int)
     /// Inboxes that get an entry, beyond the sender's and the first recipient's.
     case recipients(Int)
     /// Users that get an ephemeral event.
@@ -40,7 +44,8 @@ package enum RequestCost: Sendable, Hashable {
     var isOfConnection: Bool {
         switch self {
         case .login, .password: false
-        case .packet, .bytes, .filters, .records, .recipients, .listeners, .viewers, .page, .watched, .lookup, .group:
+        case .packet, .bytes, .filters, .records, .properties, .levels, .recipients, .listeners, .viewers, .page,
+            .watched, .lookup, .group:
             true
         }
     }
@@ -51,6 +56,8 @@ package enum RequestCost: Sendable, Hashable {
         case .bytes(let count): count / 8_192
         case .filters(let count, let isKept): isKept ? 2 * count : count
         case .records(let count): count / 100
+        case .properties(let count): count / 32
+        case .levels(let count): count / 16
         case .recipients(let count): count
         case .listeners(let count): (count + 1) / 2
         case .viewers(let count): count / 256

@@ -10,7 +10,7 @@ extension MQTTSession {
     func connectReceived(_ frame: MQTTFrame) {
         let connect: MQTTConnect
         do throws(MQTTPacketError) {
-            guard case .connect(let packet) = try MQTTPacket(frame, version: .v5) else { return }
+            guard case .connect(let packet) = try MQTTPacket(fromClient: frame, version: .v5) else { return }
             connect = packet
         } catch {
             return refuse(error)

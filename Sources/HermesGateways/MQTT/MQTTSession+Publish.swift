@@ -32,9 +32,10 @@ extension MQTTSession {
             target = known
         } else {
             // Properties, or another topic than last time: parse everything.
-            guard case .publish(let packet) = try MQTTPacket(frame.frame, version: version) else { return }
+            guard case .publish(let packet) = try MQTTPacket(fromClient: frame.frame, version: version) else { return }
             try Self.check(packet.properties)
             target = try self.target(of: packet)
+            connection.charge(.properties(packet.properties.list.count))
             if !packet.properties.isEmpty { details = MQTTTranslation.details(of: packet.properties, now: now()) }
             payload = packet.payload
         }
@@ -102,6 +103,7 @@ extension MQTTSession {
         // With QoS 2, a session that lasts has to know the identifier over its next connection, too [MQTT-4.3.3-10].
         let remembers = head.qos == .exactlyOnce && client?.durable != nil
         let isStored = publication.retain || !durable.isEmpty || remembers
+        if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }
         if head.qos == .exactlyOnce, let client {
             if isStored { return store(publication, head, durable, isForLater: true) }
             // Behind those that are not stored yet, in their order.
@@ -113,6 +115,10 @@ extension MQTTSession {
         if head.packetID != 0 {
             published(head, outcome.matchedAnywhere ? .success : .noMatchingSubscribers)
         }
+    }
+
+    private static func levels(of topic: TopicName) -> Int {
+        topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
     }
 
     private func publishedLater(_ publication: Publication, _ head: MQTTPublishHead, of client: MQTTClientState) {

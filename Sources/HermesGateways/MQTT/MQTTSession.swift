@@ -88,7 +88,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
             refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
         case (.connected, .other(let frame)):
             connection.charge(.packet)
-            attempt { () throws(MQTTPacketError) in try received(try MQTTPacket(frame, version: version)) }
+            attempt { () throws(MQTTPacketError) in try received(try MQTTPacket(fromClient: frame, version: version)) }
         case (.new, .other(let frame)) where frame.type == .connect:
             connectReceived(frame)
         case (.new, _):

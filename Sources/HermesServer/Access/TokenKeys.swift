@@ -43,6 +43,8 @@ struct TokenKeys: Sendable {
             keys = try await Self.pem(String(decoding: data, as: UTF8.self))
         } else if first == UInt8(ascii: "{") || first == UInt8(ascii: "[") {
             keys = try await Self.keySet(data)
+        } else if let mistake = TokenSecret.mistake(in: data) {
+            throw Refusal(description: "it is neither a PEM public key nor a JWKS, and looks like \(mistake)")
         } else {
             let secret = data.reversed().drop(while: \.isWhiteSpace).reversed()
             keys = [Key(identifier: nil, algorithm: .hs256, verifier: try await Self.secret(Data(secret)))]

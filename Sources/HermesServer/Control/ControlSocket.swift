@@ -6,19 +6,17 @@ import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
+import Synchronization
 
 /// Serves `hermes user` and `hermes backup` on a Unix socket in the data directory, to which only the owner has access.
 ///
 /// A connection sends one line of JSON (ControlRequest) and gets one line back (ControlResponse).
 struct ControlSocket: Service {
     static let fileName = "control.sock"
-    /// The longest request.
-    static let maxRequestBytes = 65_536
-
-    typealias Connection = NIOAsyncChannel<ByteBuffer, ByteBuffer>
 
     let administration: Administration
-    let server: NIOAsyncChannel<Connection, Never>
+    let server: any Channel
+    let connections: ControlConnections
     let path: String
     let logger: Logger
 
@@ -30,56 +28,142 @@ struct ControlSocket: Service {
         logger: Logger
     ) async throws -> ControlSocket {
         let path = directory + "/" + fileName
+        let connections = ControlConnections()
         let server = try await ServerBootstrap(group: group)
-            .bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true) { channel in
-                channel.eventLoop.makeCompletedFuture { try Connection(wrappingChannelSynchronously: channel) }
+            .childChannelInitializer { channel in
+                connections.add(channel)
+                return channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(ControlHandler(connections))
+                }
             }
+            .bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true)
+            .get()
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-        return ControlSocket(administration: administration, server: server, path: path, logger: logger)
+        return ControlSocket(
+            administration: administration,
+            server: server,
+            connections: connections,
+            path: path,
+            logger: logger
+        )
     }
 
     func run() async throws {
-        try await cancelWhenGracefulShutdown {
-            try await server.executeThenClose { connections in
-                await withDiscardingTaskGroup { group in
-                    do {
-                        for try await connection in connections {
-                            group.addTask { await serve(connection) }
-                        }
-                    } catch is CancellationError {
-                        // The server stops.
-                    } catch {
-                        logger.warning("control socket failed", metadata: ["error": "\(error)"])
-                    }
-                    group.cancelAll()
+        await cancelWhenGracefulShutdown {
+            await withDiscardingTaskGroup { group in
+                for await line in connections.lines {
+                    group.addTask { await answer(line) }
                 }
+                // The server stops. Whoever has not read an answer by now gets none.
+                connections.closeAll()
+                group.cancelAll()
             }
         }
+        try? await server.close().get()
         // The socket may be missing already.
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    private func serve(_ connection: Connection) async {
+    private func answer(_ line: ControlConnections.Line) async {
+        let response: ControlResponse
+        if let request = try? JSONDecoder().decode(ControlRequest.self, from: line.bytes) {
+            response = await administration.perform(request)
+        } else {
+            response = .failed(code: 2001, message: "The request is not understood.")
+        }
         do {
-            try await connection.executeThenClose { inbound, outbound in
-                var line = ByteBuffer()
-                for try await bytes in inbound {
-                    line.writeImmutableBuffer(bytes)
-                    guard line.readableBytes <= Self.maxRequestBytes else { return }
-                    guard let end = line.readableBytesView.firstIndex(of: UInt8(ascii: "\n")) else { continue }
-                    let data = Data(line.readableBytesView[..<end])
-                    let response: ControlResponse
-                    if let request = try? JSONDecoder().decode(ControlRequest.self, from: data) {
-                        response = await administration.perform(request)
-                    } else {
-                        response = .failed(code: 2001, message: "The request is not understood.")
-                    }
-                    try await outbound.write(ByteBuffer(bytes: JSONEncoder().encode(response) + [UInt8(ascii: "\n")]))
-                    return
-                }
-            }
+            let bytes = try ByteBuffer(bytes: JSONEncoder().encode(response) + [UInt8(ascii: "\n")])
+            try await line.channel.writeAndFlush(bytes).get()
         } catch {
             logger.debug("control connection ended", metadata: ["error": "\(error)"])
         }
+        line.channel.close(promise: nil)
     }
 }
+
+/// The open connections of the control socket, and what they ask. They need not be served: a server that stops drops them.
+///
+/// State: one `Mutex`; nothing is called under it.
+final class ControlConnections: Sendable {
+    /// One request, and where its answer goes.
+    struct Line: Sendable {
+        let channel: any Channel
+        let bytes: Data
+    }
+
+    /// Ends when the task that iterates over it is cancelled.
+    let lines: AsyncStream<Line>
+    private let received: AsyncStream<Line>.Continuation
+    private let state = Mutex(State())
+
+    private struct State {
+        var channels: [ObjectIdentifier: any Channel] = [:]
+        var isOver = false
+    }
+
+    init() { (lines, received) = AsyncStream.makeStream() }
+
+    func add(_ channel: any Channel) {
+        let id = ObjectIdentifier(channel)
+        let isOver = state.withLock { state in
+            if !state.isOver { state.channels[id] = channel }
+            return state.isOver
+        }
+        if isOver { return channel.close(promise: nil) }
+        channel.closeFuture.whenComplete { [self] _ in state.withLock { $0.channels[id] = nil } }
+    }
+
+    func lineReceived(_ line: Line) { received.yield(line) }
+
+    /// Closes all, and each that is added later.
+    func closeAll() {
+        let open = state.withLock { state in
+            state.isOver = true
+            return Array(state.channels.values)
+        }
+        for channel in open { channel.close(promise: nil) }
+    }
+}
+
+/// Reads one line.
+///
+/// State: confined to the channel's event loop.
+private final class ControlHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    /// The longest request.
+    private static let maxRequestBytes = 65_536
+    /// For the request to come.
+    private static let patience = TimeAmount.seconds(30)
+
+    private let connections: ControlConnections
+    private var line = ByteBuffer()
+    private var isWhole = false
+    private var deadline: Scheduled<Void>?
+
+    init(_ connections: ControlConnections) { self.connections = connections }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        deadline = context.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isWhole else { return }
+        line.writeImmutableBuffer(unwrapInboundIn(data))
+        guard line.readableBytes <= Self.maxRequestBytes else { return context.close(promise: nil) }
+        guard let end = line.readableBytesView.firstIndex(of: UInt8(ascii: "\n")) else { return }
+        isWhole = true
+        deadline?.cancel()
+        let bytes = Data(line.readableBytesView[..<end])
+        line = ByteBuffer()
+        connections.lineReceived(.init(channel: context.channel, bytes: bytes))
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+@available(*, unavailable)
+extension ControlHandler: Sendable {}

@@ -21,6 +21,8 @@ final class HTTPGate: Sendable {
     let limits: HTTPExchange.Limits
     let forwarded: ForwardedClient
     let metrics: HTTPMetrics
+    /// Told by the API.
+    let knownKeys = KnownKeys()
     let uptime: @Sendable () -> Duration
     private let health: HealthState
     private let strangers = AddressRateLimit(rate: 100, burst: 200)
@@ -72,8 +74,9 @@ final class HTTPGate: Sendable {
             )
         }
         guard site != nil else { return startingAnswer(to: head) }
-        // A WebSocket counts as a connection; who has a key for the API has a rate of its own.
-        if isWebSocket || head.uri.hasPrefix("/v1/") && head.headers.contains(name: "authorization") { return nil }
+        // A WebSocket counts as a connection; who has a key for the API has a rate of its own. What merely looks like a key is
+        // a guess: the API tells which are good.
+        if isWebSocket || head.uri.hasPrefix("/v1/") && knownKeys.contains(head.headers) { return nil }
         if strangers.allows(ConnectionCounter.Address(client), now: now) { return nil }
         return HTTPExchange.LastWord(
             status: .tooManyRequests,

@@ -189,12 +189,19 @@ final class HTTPListener: Sendable {
         upgrade.upgradeResultFuture.whenComplete { [self] result in
             switch result {
             case .success(.http(let exchange)):
-                if case .terminated = requested.yield(exchange) { channel.close(promise: nil) }
+                if case .terminated = requested.yield(exchange) { drop(exchange) }
             // The gateway lets it go when the server stops.
             case .success(.webSocket): forget(id)
             case .failure: channel.close(promise: nil)
             }
         }
+    }
+
+    /// Closes a connection that nobody serves any more: one that is not consumed ends the process.
+    private func drop(_ exchange: Exchange) {
+        exchange.channel.close(promise: nil)
+        // A task of its own because the event loop cannot wait; it ends at once, since the channel is closed.
+        Task { try? await exchange.executeThenClose { _, _ in } }
     }
 
     /// The longest header field, and the longest target.

@@ -60,7 +60,7 @@ struct HTTPService: Service {
                 body: .init(byteBuffer: metrics.text())
             )
         }
-        api?.register(on: router)
+        api?.register(on: router, telling: listener.gate.knownKeys)
         for endpoint in site.webSockets {
             // A handshake that is not good comes here as any other request.
             router.get(RouterPath(endpoint.path)) { [origins = site.origins] request, _ -> Response in

@@ -3,26 +3,26 @@
 
 import NIOCore
 
-/// Reads the fields of a packet's body, each after a check of its length.
+/// Reads the fields of a packet's body, each after a check of its length. What a field is called is only made for an error.
 extension ByteBuffer {
-    mutating func readMQTTByte(_ field: String) throws(MQTTPacketError) -> UInt8 {
-        guard let byte = readInteger(as: UInt8.self) else { throw .malformed("\(field) is missing") }
+    mutating func readMQTTByte(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> UInt8 {
+        guard let byte = readInteger(as: UInt8.self) else { throw .malformed("\(field()) is missing") }
         return byte
     }
 
-    mutating func readMQTTTwoBytes(_ field: String) throws(MQTTPacketError) -> UInt16 {
-        guard let integer = readInteger(as: UInt16.self) else { throw .malformed("\(field) is missing") }
+    mutating func readMQTTTwoBytes(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> UInt16 {
+        guard let integer = readInteger(as: UInt16.self) else { throw .malformed("\(field()) is missing") }
         return integer
     }
 
-    mutating func readMQTTFourBytes(_ field: String) throws(MQTTPacketError) -> UInt32 {
-        guard let integer = readInteger(as: UInt32.self) else { throw .malformed("\(field) is missing") }
+    mutating func readMQTTFourBytes(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> UInt32 {
+        guard let integer = readInteger(as: UInt32.self) else { throw .malformed("\(field()) is missing") }
         return integer
     }
 
-    mutating func readMQTTVariableByteInteger(_ field: String) throws(MQTTPacketError) -> Int {
+    mutating func readMQTTVariableByteInteger(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> Int {
         guard case .value(let value, let bytes) = MQTTVariableByteInteger.peek(self, at: readerIndex) else {
-            throw .malformed("\(field) is not a variable byte integer (1.5.5)")
+            throw .malformed("\(field()) is not a variable byte integer (1.5.5)")
         }
         moveReaderIndex(forwardBy: bytes)
         return value
@@ -36,21 +36,21 @@ extension ByteBuffer {
     }
 
     /// Reads bytes with a length prefix (1.5.6).
-    mutating func readMQTTBinary(_ field: String) throws(MQTTPacketError) -> ByteBuffer {
+    mutating func readMQTTBinary(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> ByteBuffer {
         guard let bytes = readLengthPrefixedSlice(as: UInt16.self) else {
-            throw .malformed("\(field) is shorter than its length says")
+            throw .malformed("\(field()) is shorter than its length says")
         }
         return bytes
     }
 
     /// Reads a string: UTF-8 without surrogates [MQTT-1.5.4-1] and without U+0000 [MQTT-1.5.4-2].
-    mutating func readMQTTString(_ field: String) throws(MQTTPacketError) -> String {
-        let bytes = try readMQTTBinary(field)
+    mutating func readMQTTString(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> String {
+        let bytes = try readMQTTBinary(field())
         let view = bytes.readableBytesView
         guard let string = String(validating: view, as: UTF8.self) else {
-            throw .malformed("\(field) is not UTF-8 [MQTT-1.5.4-1]")
+            throw .malformed("\(field()) is not UTF-8 [MQTT-1.5.4-1]")
         }
-        guard !view.contains(0) else { throw .malformed("\(field) holds U+0000 [MQTT-1.5.4-2]") }
+        guard !view.contains(0) else { throw .malformed("\(field()) holds U+0000 [MQTT-1.5.4-2]") }
         return string
     }
 

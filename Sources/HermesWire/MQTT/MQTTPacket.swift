@@ -54,6 +54,37 @@ package enum MQTTPacket: Hashable, Sendable {
         }
     }
 
+    /// The most properties in a packet of a client. The standard sets no limit, but a user property takes several times the
+    /// five bytes in memory that it needs on the wire.
+    package static let maxClientProperties = 4_096
+
+    /// Parses a client's frame.
+    ///
+    /// - Throws: as ``init(_:version:)``, and for more properties than ``maxClientProperties``.
+    package init(fromClient frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
+        try self.init(frame, version: version)
+        guard propertyCount <= Self.maxClientProperties else {
+            throw MQTTPacketError(.quotaExceeded, "a \(type) has more than \(Self.maxClientProperties) properties")
+        }
+    }
+
+    private var propertyCount: Int {
+        switch self {
+        case .connect(let packet): packet.properties.list.count + (packet.will?.properties.list.count ?? 0)
+        case .connack(let packet): packet.properties.list.count
+        case .publish(let packet): packet.properties.list.count
+        case .puback(let packet), .pubrec(let packet), .pubrel(let packet), .pubcomp(let packet):
+            packet.properties.list.count
+        case .subscribe(let packet): packet.properties.list.count
+        case .suback(let packet): packet.properties.list.count
+        case .unsubscribe(let packet): packet.properties.list.count
+        case .unsuback(let packet): packet.properties.list.count
+        case .pingreq, .pingresp: 0
+        case .disconnect(let packet): packet.properties.list.count
+        case .auth(let packet): packet.properties.list.count
+        }
+    }
+
     package var type: MQTTPacketType {
         switch self {
         case .connect: .connect

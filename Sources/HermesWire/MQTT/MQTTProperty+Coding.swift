@@ -133,11 +133,11 @@ extension MQTTProperty {
 
 extension ByteBuffer {
     /// Reads a byte that must be 0 or 1.
-    fileprivate mutating func readMQTTFlag(_ field: String) throws(MQTTPacketError) -> Bool {
-        switch try readMQTTByte(field) {
+    fileprivate mutating func readMQTTFlag(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> Bool {
+        switch try readMQTTByte(field()) {
         case 0: return false
         case 1: return true
-        case let other: throw .protocolError("\(field) is \(other), and only 0 and 1 are allowed")
+        case let other: throw .protocolError("\(field()) is \(other), and only 0 and 1 are allowed")
         }
     }
 }

@@ -52,4 +52,42 @@ import Testing
             #expect(ContinuousClock.now - start > .milliseconds(900))
         }
     }
+
+    @Test(arguments: [true, false])
+    func `properties and the levels of retained topics wait until they are paid for`(_ isRetained: Bool) async throws {
+        var settings = GatewaySettings()
+        settings.limits.requestsPerSecond = 1_000
+        try await GatewayHarness.with(MQTTGateway.self, settings: settings) { harness in
+            let client = try await harness.mqtt("flood", .v5)
+            let other = try await harness.mqtt("other", .v5)
+            let properties = MQTTProperties(
+                Array(repeating: .userProperty("", ""), count: isRetained ? 0 : MQTTPacket.maxClientProperties)
+            )
+            let publish = MQTTPublish(
+                topic: isRetained ? String(repeating: "/", count: 2_047) : "t",
+                payload: ByteBuffer(string: "x"),
+                retain: isRetained,
+                properties: properties
+            )
+            let start = ContinuousClock.now
+            for _ in 0..<20 { try await client.send(.publish(publish)) }
+            #expect(try await other.untilPong().isEmpty)
+            #expect(try await client.untilPong().isEmpty)
+            #expect(ContinuousClock.now - start > .milliseconds(900))
+        }
+    }
+
+    @Test func `a packet with too many properties ends the connection`() async throws {
+        try await GatewayHarness.with(MQTTGateway.self) { harness in
+            let client = try await harness.mqtt("many", .v5)
+            let properties = MQTTProperties(
+                Array(repeating: .userProperty("", ""), count: MQTTPacket.maxClientProperties + 1)
+            )
+            try await client.send(.publish(MQTTPublish(topic: "t", payload: ByteBuffer(), properties: properties)))
+            guard case .disconnect(let packet)? = try await client.untilEnd().last else {
+                throw Unexpected("no DISCONNECT")
+            }
+            #expect(packet.reason == .quotaExceeded)
+        }
+    }
 }

@@ -225,6 +225,29 @@ import Testing
         }
     }
 
+    @Test func aStrangerCannotUseUpTheDevicesOfAnAccount() async throws {
+        try await withGateway(requiresToken: false) { harness in
+            let ann = try await harness.register("ann")
+            var last: UInt32?
+            for number in 0..<60 {
+                let stranger = try await harness.connect(QSIOPFrameDecoder.self)
+                let claim: QSIOPProperties = ["userid": "\(ann.principal.user)", "device": "d\(number)"]
+                try await stranger.send(QSIOPFrame(.report, claim))
+                last = try code(await stranger.next())
+                if last != 0 { break }
+            }
+            #expect(last == HermesError.Code.deviceLimitReached.rawValue)
+            // The owner has room for another one.
+            let phone = try #require(DeviceID("new-phone"))
+            let login = try await harness.messenger.accounts.logIn(
+                .password(nickName: "ann", password: "correct horse"),
+                device: DeviceDescription(id: phone),
+                address: nil
+            )
+            #expect(login.principal.device == phone)
+        }
+    }
+
     @Test func whoReportsNobodyIsClosed() async throws {
         var limits = ConnectionLimits()
         limits.timeToAuthenticate = .milliseconds(100)

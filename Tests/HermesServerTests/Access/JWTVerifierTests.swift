@@ -83,6 +83,37 @@ import Testing
         #expect(await isRefused(issuer.hs256(good, header: own, secret: "\0\0\0"), by: rsa))
     }
 
+    @Test func `a public key in a form that is not read is never a secret`() async throws {
+        defer { files.remove() }
+        for der in [issuer.rsa.publicKey.derRepresentation, issuer.ecdsa.publicKey.derRepresentation] {
+            let base64 = der.base64EncodedString(options: .lineLength64Characters)
+            let pem = "-----BEGIN PUBLIC KEY-----\n\(base64)\n-----END PUBLIC KEY-----\n"
+            let wide = Data([0xFF, 0xFE]) + pem.utf16.flatMap { [UInt8(truncatingIfNeeded: $0), UInt8($0 >> 8)] }
+            let texts = [
+                base64, base64 + "\n", "\n\"\(base64.replacing("\n", with: ""))\"", TokenIssuer.base64(der),
+                "\u{FEFF}" + (try issuer.keySet()), "ssh-rsa \(base64) me@here", "ecdsa-sha2-nistp256 \(base64)",
+                "---- BEGIN SSH2 PUBLIC KEY ----\n\(base64)", "https://issuer.example/.well-known/jwks.json",
+                "<RSAKeyValue><Modulus>\(base64)</Modulus></RSAKeyValue>",
+            ]
+            for data in [der, der + Data("\n".utf8), wide] + texts.map({ Data($0.utf8) }) {
+                await #expect(throws: TokenKeys.Refusal.self, "\(String(decoding: data, as: UTF8.self))") {
+                    try await TokenKeys(data)
+                }
+            }
+        }
+        // What secrets look like.
+        for secret in [
+            issuer.secret, String(repeating: "0f", count: 32), Data(repeating: 0x30, count: 48).base64EncodedString(),
+            "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A", "a passphrase: of some words, long enough",
+        ] {
+            #expect(try await TokenKeys(Data(secret.utf8)).keys.count == 1, "\(secret)")
+        }
+        for first in UInt8.min...UInt8.max where !"[{".utf8.contains(first) {
+            let bytes = Data([first, 0x7F]) + Data(repeating: 0xA5, count: 30)
+            #expect(try await TokenKeys(bytes).keys.count == 1)
+        }
+    }
+
     @Test func `only what the settings allow is taken`() async throws {
         defer { files.remove() }
         let set = try issuer.keySet()

@@ -7,6 +7,7 @@ import HermesTestKit
 import HermesWire
 import Logging
 import NIOCore
+import NIOHTTP1
 import NIOPosix
 import Synchronization
 import Testing
@@ -160,10 +161,61 @@ import Testing
             var answers: [Int] = []
             while !answers.contains(429) { answers += try await Self.answers(server, many) }
             #expect(answers.count <= 1000)
-            // The API has rates of its own.
-            let api = Self.get("/v1/users", "Authorization: Bearer x\r\nConnection: close\r\n")
-            #expect(try await Self.answers(server, api) == [401])
+            // Without a key nothing of the API is answered either, whatever is sent in its place.
+            for path in ["/v1/users", "/v1/openapi.json"] {
+                let guesses = String(repeating: Self.get(path, "Authorization: Bearer x\r\n"), count: 20)
+                let last = Self.get(path, "Authorization: Bearer x\r\nConnection: close\r\n")
+                answers = []
+                while !answers.contains(429), answers.count < 5000 {
+                    answers += try await Self.answers(server, guesses + last)
+                }
+                #expect(answers.contains(429), "\(path)")
+            }
         }
+    }
+
+    @Test func `who guesses keys has the rate of an address, who has one its own`() async throws {
+        func fast(_ settings: inout ServerSettings) {
+            settings.api.requestsPerSecond = 10_000
+            settings.api.burst = 10_000
+        }
+        try await withServer(configure: fast) { server in
+            let keys = try #require(try server.assembly().api).core.keys
+            let secret = try await keys.create(name: "shop", scopes: [.usersRead]).secret
+            func ask(_ key: String) -> String {
+                Self.get("/v1/users", "Authorization: Bearer \(key)\r\nConnection: close\r\n")
+            }
+            #expect(try await Self.answers(server, ask(secret)) == [200])
+            let wrong = String(secret.dropLast(4)) + "0000"
+            func many(_ key: String) -> String {
+                String(repeating: Self.get("/v1/users", "Authorization: Bearer \(key)\r\n"), count: 60) + ask(key)
+            }
+            var answers: [Int] = []
+            while !answers.contains(429), answers.count < 5000 {
+                answers += try await Self.answers(server, many(wrong))
+            }
+            #expect(Set(answers) == [401, 429])
+            // The owner of a key is not shut out by a neighbour who guesses.
+            for _ in 0..<300 { #expect(try await Self.answers(server, ask(secret)) == [200]) }
+            try await keys.revoke(name: "shop")
+            answers = []
+            while !answers.contains(429), answers.count < 5000 {
+                answers += try await Self.answers(server, many(secret))
+            }
+            #expect(Set(answers) == [401, 429])
+        }
+    }
+
+    @Test func `there are never more known keys than so many`() {
+        let known = KnownKeys()
+        for number in 0..<KnownKeys.maxKeys + 10 { known.accepted("Bearer \(number)") }
+        let held = (0..<KnownKeys.maxKeys + 10).filter { known.contains(["authorization": "Bearer \($0)"]) }
+        #expect(held.count == KnownKeys.maxKeys)
+        #expect(held.last == KnownKeys.maxKeys + 9)
+        known.refused("Bearer \(KnownKeys.maxKeys + 9)")
+        #expect(!known.contains(["authorization": "Bearer \(KnownKeys.maxKeys + 9)"]))
+        // Two fields are none.
+        #expect(!known.contains(["authorization": "Bearer 11", "Authorization": "Bearer 11"]))
     }
 
     // MARK: Behind a proxy

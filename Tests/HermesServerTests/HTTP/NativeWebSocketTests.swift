@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesClient
+import HermesCore
 import HermesGateways
 import HermesTestKit
 import HermesWire
@@ -78,6 +79,49 @@ import Testing
                 try await HTTPProbe.get("/metrics", port: server.port("http")).text
                     .contains("hermes_connections_open{gateway=\"delimited.websocket\"} 1")
             )
+        }
+    }
+
+    @Test(arguments: RegistrationRule.allCases)
+    func `where registration is closed, no account takes a name that somebody else may go by`(
+        _ rule: RegistrationRule
+    ) async throws {
+        func ruled(_ settings: inout ServerSettings) { settings.registration = rule }
+        try await withServer(configure: ruled) { server in
+            let accounts = try server.messenger().accounts
+            let eve = try await accounts.createAccount(nickName: "eve", password: "secret12")
+            let client = try await Self.open(server)
+            func ask(_ id: UInt64, _ body: Hermes_V1_Packet.OneOf_Body) async throws -> Hermes_V1_Result {
+                try await client.send(WebSocketClient.frame(0x82, Self.bytes(id, body)))
+                while true {
+                    let packet = try Self.packet(try await client.next())
+                    if packet.id == id { return packet.result }
+                }
+            }
+            func rename(_ id: UInt64, _ name: String) async throws -> Hermes_V1_Result {
+                var request = Hermes_V1_AccountRequest()
+                request.changeProfile.nickName = name
+                return try await ask(id, .account(request))
+            }
+            var login = Hermes_V1_Authenticate()
+            login.password.nickName = "eve"
+            login.password.password = "secret12"
+            login.device.id = "phone"
+            let session = try await ask(1, .authenticate(login)).session
+            #expect(session.uid == UInt32(eve.id.rawValue))
+            let same = try await rename(2, "Eve").account
+            #expect(same.nickName == "Eve")
+            let refusal = try await rename(3, "root")
+            #expect((refusal.error.code == 2003) == (rule == .closed))
+            let url = "https://example.org/eve.png"
+            var avatar = Hermes_V1_AccountRequest()
+            avatar.changeProfile.avatarURL = url
+            let changed = try await ask(4, .account(avatar)).account
+            #expect(changed.avatarURL == url)
+            #expect(changed.nickName == (rule == .closed ? "Eve" : "root"))
+            // The operator may.
+            let renamed = try await accounts.changeProfile(of: eve.id, nickName: "zoe", avatarURL: nil)
+            #expect(renamed.nickName.key == "zoe")
         }
     }
 

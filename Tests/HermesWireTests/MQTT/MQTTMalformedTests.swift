@@ -61,6 +61,36 @@ import Testing
         Bad("PINGREQ with a body", "c00100", .v311, .malformedPacket),
     ]
 
+    @Test func `a client's packet has only so many properties`() throws {
+        let most = MQTTPacket.maxClientProperties
+        func properties(_ count: Int) -> MQTTProperties {
+            MQTTProperties(Array(repeating: .userProperty("", ""), count: count))
+        }
+        func check(_ packet: MQTTPacket, isTaken: Bool) throws {
+            let frame = try packet.frame(version: .v5)
+            // Whoever subscribes takes them from a broker.
+            #expect(try MQTTPacket(frame, version: .v5) == packet)
+            do throws(MQTTPacketError) {
+                _ = try MQTTPacket(fromClient: frame, version: .v5)
+                #expect(isTaken, "\(packet.type)")
+            } catch {
+                #expect(!isTaken, "\(packet.type)")
+                #expect(error.reason == .quotaExceeded)
+            }
+        }
+        for (count, isTaken) in [(most, true), (most + 1, false)] {
+            let list = properties(count)
+            try check(.publish(MQTTPublish(topic: "a", payload: ByteBuffer(), properties: list)), isTaken: isTaken)
+            try check(.puback(MQTTAcknowledgement(packetID: 1, properties: list)), isTaken: isTaken)
+            try check(.disconnect(MQTTDisconnect(properties: list)), isTaken: isTaken)
+            try check(.connect(MQTTConnect(version: .v5, clientID: "a", properties: list)), isTaken: isTaken)
+        }
+        // Those of the will count, too.
+        let will = MQTTWill(topic: "a", payload: ByteBuffer(), properties: properties(most))
+        let connect = MQTTConnect(version: .v5, clientID: "a", will: will, properties: properties(1))
+        try check(.connect(connect), isTaken: false)
+    }
+
     @Test(arguments: bad)
     func `is refused with the reason that tells why`(_ bad: Bad) throws {
         var buffer = ByteBuffer(bytes: [UInt8](hex: bad.hex))

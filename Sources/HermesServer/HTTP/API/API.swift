@@ -51,11 +51,13 @@ struct API: Sendable {
     }
 
     /// Registers every route, and the answers to unknown ones.
-    func register(on router: Router<BasicRequestContext>) {
+    ///
+    /// - Parameter known: is told which keys are good.
+    func register(on router: Router<BasicRequestContext>, telling known: KnownKeys) {
         for (path, routes) in Dictionary(grouping: routes, by: \.path) {
             for route in routes {
                 router.on(RouterPath("/v1" + path), method: route.method) { request, context in
-                    await respond(to: request, context, route)
+                    await respond(to: request, context, route, telling: known)
                 }
             }
             let allowed = routes.map(\.method)
@@ -80,10 +82,15 @@ struct API: Sendable {
 
     // MARK: A request
 
-    private func respond(to request: Request, _ context: BasicRequestContext, _ route: APIRoute) async -> Response {
+    private func respond(
+        to request: Request,
+        _ context: BasicRequestContext,
+        _ route: APIRoute,
+        telling known: KnownKeys
+    ) async -> Response {
         var headers = HTTPFields()
         do {
-            let key = try await authorize(request, route, &headers)
+            let key = try await authorize(request, route, &headers, telling: known)
             let call = try await call(request, context, route, key)
             let answer = try await route.handler(call)
             for (name, value) in answer.headers {
@@ -114,7 +121,12 @@ struct API: Sendable {
     }
 
     /// Authenticates and authorizes the request, before anything else in it is examined.
-    private func authorize(_ request: Request, _ route: APIRoute, _ headers: inout HTTPFields) async throws -> APIKey? {
+    private func authorize(
+        _ request: Request,
+        _ route: APIRoute,
+        _ headers: inout HTTPFields,
+        telling known: KnownKeys
+    ) async throws -> APIKey? {
         guard let scope = route.scope else { return nil }
         let fields = request.headers[values: .authorization]
         guard fields.count == 1, let secret = Self.bearer(fields[0]) else {
@@ -124,7 +136,14 @@ struct API: Sendable {
                 "Send an API key as \"Authorization: Bearer hk_…\"; make one with \"hermes apikey create\"."
             )
         }
-        let key = try await core.keys.check(secret)
+        let key: APIKey
+        do {
+            key = try await core.keys.check(secret)
+        } catch {
+            if error.code == .invalidToken { known.refused(fields[0]) }
+            throw error
+        }
+        known.accepted(fields[0])
         let decision = limit.request(of: key.id, now: core.messenger.time.uptime())
         headers[.rateLimitLimit] = String(decision.limit)
         headers[.rateLimitRemaining] = String(decision.remaining)
