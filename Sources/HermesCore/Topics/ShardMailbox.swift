@@ -68,12 +68,9 @@ final class ShardMailbox: Sendable {
         post { $0.mail.append(.shared(shared)) }
     }
 
-    /// - Returns: false if the shard is too far behind and nothing was posted.
-    func post(publish publication: Publication) -> Bool {
-        guard !isFull else { return false }
+    func post(publish publication: Publication) {
         backlog.add(publication.weight, ordering: .relaxed)
         post { $0.mail.append(.publish(publication)) }
-        return true
     }
 
     func post(work: @escaping @Sendable (TopicShard) -> Void) {

@@ -48,10 +48,18 @@ package final class TopicPlane: Sendable {
     /// - Returns: false if the server is too far behind.
     @discardableResult
     package func publish(_ publication: Publication) -> Bool {
+        guard !isCongested else { return false }
         mailboxes[0].post(publish: publication)
+        return true
     }
 
-    /// The number of shared subscriptions with members.
+    /// Whether the server is too far behind to publish more.
+    package var isCongested: Bool { mailboxes[0].isFull }
+
+    /// Publishes what is stored already, from a thread that is no event loop. Who has it stored asks ``isCongested`` before.
+    package func publish(stored publication: Publication) { mailboxes[0].post(publish: publication) }
+
+    /// How many shared subscriptions have members.
     package var sharedGroupCount: Int { sharedGroups.count }
 
     /// The number of a topic's subscriptions, over all loops.

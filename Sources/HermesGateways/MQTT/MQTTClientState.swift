@@ -29,7 +29,8 @@ final class MQTTClientState {
     var aliasBytes = 0
     /// QoS 2 messages that were received and not released.
     var received: Set<UInt16> = []
-    /// Acknowledgements in the order of the messages; the first one's message is still being stored.
+    /// Acknowledgements in the order of the messages; the first is still being stored. They outlive the connection until
+    /// all are.
     var acknowledgements = Deque<MQTTPendingAcknowledgement>()
     var nextAcknowledgement: UInt64 = 0
     /// QoS 1 messages that are being stored.
@@ -180,9 +181,10 @@ struct MQTTPendingAcknowledgement {
     let packetID: UInt16
     /// Nil while the message is being stored.
     var reason: MQTTReasonCode?
-    /// A QoS 2 message that goes to connected subscribers once it is acknowledged: if it cannot be stored, the client
-    /// sends it again, and nobody may get it twice.
+    /// Goes to those who are connected once it is acknowledged: should it not be stored, the client sends it again.
     var publication: Publication?
+    /// Whether the client is told.
+    var isAnswered = true
 }
 
 /// One of a session's subscriptions.

@@ -266,10 +266,6 @@ extension MQTTSession {
         guard let client else { return }
         letGo(Array(client.subscriptions.values))
         self.client = nil
-        // Those that only waited for their turn; those that are being stored are published after that.
-        for pending in client.acknowledgements where pending.reason != nil {
-            if let publication = pending.publication { topics.publish(publication) }
-        }
         waiting = nil
         lastTarget = nil
         inboxClosed(client)

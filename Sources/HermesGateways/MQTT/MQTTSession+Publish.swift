@@ -102,19 +102,22 @@ extension MQTTSession {
         if !durable.isEmpty { publication.decided = target.decided }
         // With QoS 2, a session that lasts has to know the identifier over its next connection, too [MQTT-4.3.3-10].
         let remembers = head.qos == .exactlyOnce && client?.durable != nil
-        let isStored = publication.retain || !durable.isEmpty || remembers
-        if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }
-        if head.qos == .exactlyOnce, let client {
-            if isStored { return store(publication, head, durable, isForLater: true) }
-            // Behind those that are not stored yet, in their order.
-            if !client.storingReceived.isEmpty { return publishedLater(publication, head, of: client) }
+        if head.packetID != 0, let client {
+            // Those who are connected get it after the commit, too: what is refused reaches nobody.
+            if publication.retain || !durable.isEmpty || remembers {
+                return store(publication, head, durable, of: client)
+            }
+            // Behind those that are not stored yet, in their order [MQTT-4.6.0-5].
+            if !client.acknowledgements.isEmpty { return publishedLater(publication, head, of: client) }
         }
         let outcome = topics.publish(publication, via: target.route)
         if outcome.isCongested { connection.slowDown() }
-        if isStored { return store(publication, head, durable) }
-        if head.packetID != 0 {
-            published(head, outcome.matchedAnywhere ? .success : .noMatchingSubscribers)
+        // Nobody waits for one of QoS 0, and nobody sends it again: those who are connected have it though the store fails.
+        if head.packetID == 0 {
+            if publication.retain { retain(StoredPublication(publication, publishedAt: now())) }
+            return
         }
+        published(head, outcome.matchedAnywhere ? .success : .noMatchingSubscribers)
     }
 
     private static func levels(of topic: TopicName) -> Int {
@@ -122,16 +125,18 @@ extension MQTTSession {
     }
 
     private func publishedLater(_ publication: Publication, _ head: MQTTPublishHead, of client: MQTTClientState) {
-        client.received.insert(head.packetID)
+        let isExactlyOnce = head.qos == .exactlyOnce
+        if isExactlyOnce { client.received.insert(head.packetID) }
         client.nextAcknowledgement += 1
         client.acknowledgements.append(
             MQTTPendingAcknowledgement(
-                type: .pubrec,
+                type: isExactlyOnce ? .pubrec : .puback,
                 packetID: head.packetID,
                 reason: .success,
                 publication: publication.owned()
             )
         )
+        if client.acknowledgements.count > Self.maxAcknowledgements { connection.slowDown() }
     }
 
     /// The message is delivered or stored.
@@ -230,42 +235,35 @@ extension MQTTSession {
 
     // MARK: Storing
 
-    /// Stores a message for absent sessions and as the retained one; acknowledges it afterwards.
-    ///
-    /// - Parameter isForLater: whether connected subscribers also get it only afterwards.
+    /// Has a message stored for those who are away, and as the retained one; delivered to those who are connected and
+    /// acknowledged after that.
     private func store(
         _ publication: Publication,
         _ head: MQTTPublishHead,
         _ targets: [DurableTarget],
-        isForLater: Bool = false
+        of client: MQTTClientState
     ) {
         let stored = StoredPublication(publication, publishedAt: now())
-        let messenger = environment.messenger
-        guard head.packetID != 0, let client else {
-            // QoS 0: no acknowledgement follows, but the connection is not read while too much is being stored.
-            return retain(stored)
-        }
         if head.qos == .exactlyOnce {
             client.received.insert(head.packetID)
             client.storingReceived.insert(head.packetID)
         } else {
             client.storing += 1
         }
-        let later = isForLater ? publication.owned() : nil
         client.nextAcknowledgement += 1
         let number = client.nextAcknowledgement
         client.acknowledgements.append(
             MQTTPendingAcknowledgement(
                 type: head.qos == .exactlyOnce ? .pubrec : .puback,
                 packetID: head.packetID,
-                publication: later
+                publication: publication.owned()
             )
         )
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        let bound = NIOLoopBound((session: self, client: client), eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        messenger.durable.publish(
+        environment.messenger.durable.publish(
             stored,
             targets: targets,
             from: client.link?.id,
@@ -273,10 +271,12 @@ extension MQTTSession {
             retains: publication.retain,
             source: source
         ) { result in
-            loop.post(.run { session.value.stored(number, bytes, later, result) })
+            loop.post(.run { bound.value.session.stored(number, bytes, result, of: bound.value.client) })
         }
     }
 
+    /// Nobody waits for a retained message of QoS 0, but for the connection, which is not read from while too much is on its
+    /// way.
     private func retain(_ stored: StoredPublication) {
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
@@ -290,41 +290,47 @@ extension MQTTSession {
     /// The source of this client's operations.
     var source: CommitSource { client?.link?.source ?? .server }
 
-    private func stored(_ number: UInt64, _ bytes: Int, _ later: Publication?, _ result: Result<Void, HermesError>) {
+    /// - Parameter client: whose message; its connection may be closed by now.
+    private func stored(
+        _ number: UInt64,
+        _ bytes: Int,
+        _ result: Result<Void, HermesError>,
+        of client: MQTTClientState
+    ) {
         connection.requestAnswered(bytes: bytes)
-        guard let client, phase == .connected else {
-            // The client has gone; its message is stored.
-            if case .success = result, let later { topics.publish(later) }
-            return
-        }
         let first = client.nextAcknowledgement - UInt64(client.acknowledgements.count) + 1
         guard number >= first else { return }
         let index = Int(number - first)
-        if client.acknowledgements[index].type == .puback {
+        let pending = client.acknowledgements[index]
+        if pending.type == .puback {
             client.storing -= 1
         } else {
-            client.storingReceived.remove(client.acknowledgements[index].packetID)
+            client.storingReceived.remove(pending.packetID)
         }
         switch result {
         case .success:
             client.acknowledgements[index].reason = .success
         case .failure(let error):
-            let pending = client.acknowledgements[index]
             if pending.type == .pubrec { client.received.remove(pending.packetID) }
-            guard version == .v5 else {
-                // 3.1.1 cannot say no: the client has to send it again over another connection.
-                parting = (MQTTTranslation.publishReason(for: error), error.message)
-                return connection.end(.finished)
-            }
             client.acknowledgements[index].reason = MQTTTranslation.publishReason(for: error)
             client.acknowledgements[index].publication = nil
+            if version == .v311, phase == .connected {
+                // 3.1.1 cannot say no: the client has to send it again over another connection.
+                client.acknowledgements[index].isAnswered = false
+                parting = (MQTTTranslation.publishReason(for: error), error.message)
+                connection.end(.finished)
+            }
         }
         while let done = client.acknowledgements.first, let reason = done.reason {
             client.acknowledgements.removeFirst()
+            // Also where the client has gone: its message is stored, and its turn has come.
             if let publication = done.publication, topics.publish(publication).isCongested { connection.slowDown() }
-            writeAcknowledgement(done.type, done.packetID, reason)
+            if done.isAnswered, phase == .connected { writeAcknowledgement(done.type, done.packetID, reason) }
         }
     }
+
+    /// As many acknowledgements may wait for the store before the connection is not read from for a while.
+    private static let maxAcknowledgements = 4_096
 
     /// Acknowledges in the order of the messages [MQTT-4.6.0-2].
     private func acknowledge(_ type: MQTTPacketType, _ packetID: UInt16, _ reason: MQTTReasonCode) {
@@ -334,7 +340,7 @@ extension MQTTSession {
         client.nextAcknowledgement += 1
         client.acknowledgements.append(MQTTPendingAcknowledgement(type: type, packetID: packetID, reason: reason))
         // The store is slow, and the client does not wait for it.
-        if client.acknowledgements.count > 4_096 { connection.slowDown() }
+        if client.acknowledgements.count > Self.maxAcknowledgements { connection.slowDown() }
     }
 
     /// PUBREL: the client will not send the message again under this identifier (4.3.3).

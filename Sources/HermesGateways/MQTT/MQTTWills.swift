@@ -71,19 +71,24 @@ final class MQTTWills: Sendable {
         }
     }
 
-    /// Publishes on behalf of an absent client.
+    /// Publishes for somebody who is not there any more. Those who are connected get it after the commit, as they get a
+    /// PUBLISH; should that fail they get it all the same, for nobody sends it again.
     private func publish(_ will: MQTTPendingWill, on loop: LoopContext) {
         let now = time.now()
         let publication = will.publication.living(from: now, insteadOf: will.givenAt)
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
-        loop.topics.publish(publication.deciding(DecidedShares(targets)))
-        guard publication.retain || !targets.isEmpty else { return }
+        let decided = publication.deciding(DecidedShares(targets))
+        guard publication.retain || !targets.isEmpty else {
+            loop.topics.publish(decided)
+            return
+        }
         durable.publish(
             StoredPublication(publication, publishedAt: now),
             targets: targets,
             retains: publication.retain
         ) { [metrics] result in
             if case .failure = result { metrics.droppedUnstored.increment() }
+            loop.post(.run { loop.topics.publish(decided) })
         }
     }
 }

@@ -3,9 +3,9 @@
 
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import HermesWire
 import NIOCore
-import Synchronization
 import Testing
 
 /// What clients are told when something is refused or goes wrong, statement by statement.
@@ -93,12 +93,12 @@ import Testing
         [MQTTQoS.atLeastOnce, .exactlyOnce]
     )
     func transientError(_ version: MQTTVersion, _ qos: MQTTQoS) async throws {
-        let store = FailingSessionStore()
+        let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let subscriber = try await harness.mqtt("subscriber", version, durable: true)
             _ = try await subscriber.subscribe("t")
             let publisher = try await harness.mqtt("publisher", version)
-            store.failsPublications.store(true, ordering: .relaxed)
+            store.fail { if case .publish = $0 { true } else { false } }
             let publish = MQTTPublish(topic: "t", payload: ByteBuffer(string: "lost"), qos: qos, packetID: 1)
             try await publisher.send(.publish(publish))
             var again = publisher
@@ -110,49 +110,9 @@ import Testing
                 let failure = MQTTAcknowledgement(packetID: 1, reason: .unspecifiedError)
                 #expect(try await publisher.next() == (qos == .atLeastOnce ? .puback(failure) : .pubrec(failure)))
             }
-            store.failsPublications.store(false, ordering: .relaxed)
+            store.recover()
             try await again.publish("t", "kept", qos: qos)
             #expect(try await subscriber.taken().text == "kept")
         }
-    }
-}
-
-/// A store in memory that refuses publications when it is told to.
-private final class FailingSessionStore: SessionStore {
-    let failsPublications = Atomic(false)
-    private let store = MemoryStore()
-
-    func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
-        let isPublishing = operations.contains { if case .publish = $0 { true } else { false } }
-        if isPublishing, failsPublications.load(ordering: .relaxed) {
-            throw HermesError(.storageUnavailable, "the disk is full")
-        }
-        return try store.commit(operations, now: now)
-    }
-
-    func sessions() async throws(HermesError) -> [StoredSession] { try await store.sessions() }
-
-    func queued(
-        of session: DurableSessionID,
-        after seq: UInt64,
-        limit: Int,
-        maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
-        try await store.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
-    }
-
-    func shared(
-        of session: DurableSessionID,
-        after seq: UInt64,
-        limit: Int,
-        maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
-        try await store.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
-    }
-
-    func retained() async throws(HermesError) -> [StoredPublication] { try await store.retained() }
-
-    func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-        try await store.purgeSessions(now: now, limit: limit)
     }
 }

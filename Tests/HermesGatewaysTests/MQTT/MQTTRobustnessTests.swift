@@ -2,55 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
-import Synchronization
 import Testing
 
 @testable import HermesGateways
 
 /// What a hostile or unlucky client cannot do: take memory without bound, read what it may not, lose what was acknowledged.
 @Suite(.timeLimit(.minutes(1))) struct MQTTRobustnessTests {
-    /// A store in memory that takes no release of a received message.
-    private final class UnreleasingStore: SessionStore {
-        let base = MemoryStore()
-        let releases = Mutex(0)
-
-        func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
-            for case .receivedReleased in operations {
-                releases.withLock { $0 += 1 }
-                throw HermesError(.storageUnavailable, "full")
-            }
-            return try base.commit(operations, now: now)
-        }
-
-        func sessions() async throws(HermesError) -> [StoredSession] { try await base.sessions() }
-
-        func queued(
-            of id: DurableSessionID,
-            after seq: UInt64,
-            limit: Int,
-            maxBytes: Int
-        ) async throws(HermesError) -> [QueuedPublication] {
-            try await base.queued(of: id, after: seq, limit: limit, maxBytes: maxBytes)
-        }
-
-        func shared(
-            of session: DurableSessionID,
-            after seq: UInt64,
-            limit: Int,
-            maxBytes: Int
-        ) async throws(HermesError) -> [QueuedPublication] {
-            try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
-        }
-
-        func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
-
-        func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-            try await base.purgeSessions(now: now, limit: limit)
-        }
-    }
-
     private func message(_ topic: String, _ text: String, _ qos: MQTTQoS, _ packetID: UInt16) -> MQTTPacket {
         .publish(MQTTPublish(topic: topic, payload: ByteBuffer(string: text), qos: qos, packetID: packetID))
     }
@@ -60,14 +20,15 @@ import Testing
         arguments: MQTTVersion.allCases
     )
     func completion(_ version: MQTTVersion) async throws {
-        let store = UnreleasingStore()
+        let store = ScriptedSessionStore()
+        store.fail { if case .receivedReleased = $0 { true } else { false } }
         try await GatewayHarness.with(MQTTGateway.self, loops: 2, sessionStore: store) { harness in
             let client = try await harness.mqtt("publisher", version, durable: true)
             try await client.send(message("t", "x", .exactlyOnce, 7))
             guard case .pubrec = try await client.next() else { throw Unexpected("no PUBREC") }
             try await client.send(.pubrel(MQTTAcknowledgement(packetID: 7)))
             #expect(try await client.untilEnd().isEmpty, "no PUBCOMP that is not true")
-            #expect(store.releases.withLock { $0 } == 1)
+            #expect(store.failures == 1)
         }
     }
 

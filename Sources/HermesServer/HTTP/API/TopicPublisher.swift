@@ -23,6 +23,7 @@ actor TopicPublisher {
     private let durable: DurableSessions
     private let time: any TimeSource
     private var numbers = TopicNumbers(maxTopics: TopicPublisher.maxTopics)
+    private var turns = TopicTurns()
 
     init(plane: TopicPlane, durable: DurableSessions, time: any TimeSource) {
         self.plane = plane
@@ -35,6 +36,8 @@ actor TopicPublisher {
     ///
     /// - Throws: `.overloaded`, `.storageUnavailable`.
     func push(_ push: Push, expires: Bool, to topic: TopicName, isJSON: Bool, retains: Bool) async throws(HermesError) {
+        await takeTurn(topic)
+        defer { turns.pass(topic) }
         let place = topic.room == nil ? numbers.next(on: topic) : nil
         let payload = try TopicPushTranslation.payload(
             of: push,
@@ -58,7 +61,9 @@ actor TopicPublisher {
             retain: retains,
             details: details
         )
-        try await publish(publication, place)
+        try await deliver(publication)
+        // What nobody got takes no number.
+        if let place { numbers.used(place, on: topic) }
     }
 
     /// Publishes a notice to a room, with the room's next number.
@@ -72,28 +77,67 @@ actor TopicPublisher {
         numbers.used(place, on: room.topic)
     }
 
-    /// Publishes to connected subscribers; returns once it is stored for absent ones.
+    /// Publishes; returns once it is stored for those who are not connected, and on its way to those who are.
     ///
-    /// - Throws: `.unsupported` if it is retained and retained messages are off, `.overloaded`, `.storageUnavailable`.
-    func publish(_ publication: Publication) async throws(HermesError) { try await publish(publication, nil) }
+    /// - Throws: `.unsupported` for a retained one where there are none, `.overloaded`, `.storageUnavailable`: nobody gets
+    ///   it.
+    func publish(_ publication: Publication) async throws(HermesError) {
+        await takeTurn(publication.topic)
+        defer { turns.pass(publication.topic) }
+        try await deliver(publication)
+    }
 
-    private func publish(_ publication: Publication, _ place: TopicNumbers.Place?) async throws(HermesError) {
+    private func takeTurn(_ topic: TopicName) async {
+        guard !turns.begin(topic) else { return }
+        await withCheckedContinuation { turns.wait($0, for: topic) }
+    }
+
+    /// As a PUBLISH of MQTT: what is to be stored goes to those who are connected after the commit.
+    private func deliver(_ publication: Publication) async throws(HermesError) {
         guard !publication.retain || durable.retained.isAvailable else {
             throw HermesError(.unsupported, "Retained messages are switched off here (mqtt.retained.enabled).")
         }
-        // No suspension before both are under way, so that all subscribers get one order; and none since the place was
-        // looked up, so that nobody else has it.
+        guard !plane.isCongested else { throw Self.congested }
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
-        guard plane.publish(publication.deciding(DecidedShares(targets))) else { throw Self.congested }
-        // What nobody got takes no number.
-        if let place { numbers.used(place, on: publication.topic) }
-        guard publication.retain || !targets.isEmpty else { return }
-        let stored = StoredPublication(publication, publishedAt: time.now())
-        let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
-            durable.publish(stored, targets: targets, retains: publication.retain) {
-                continuation.resume(returning: $0)
+        if publication.retain || !targets.isEmpty {
+            let stored = StoredPublication(publication, publishedAt: time.now())
+            let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
+                durable.publish(stored, targets: targets, retains: publication.retain) {
+                    continuation.resume(returning: $0)
+                }
             }
+            try result.get()
         }
-        try result.get()
+        plane.publish(stored: publication.deciding(DecidedShares(targets)))
+    }
+}
+
+/// Lets those who publish to one topic do so one after the other, so that all subscribers get one order.
+///
+/// As many wait as there are requests. Owner: the actor that has it.
+private struct TopicTurns {
+    /// Who waits for each topic that somebody publishes to.
+    private var waiting: [TopicName: [CheckedContinuation<Void, Never>]] = [:]
+
+    /// - Returns: whether it is the caller's turn; if not, it is with what is given to ``wait(_:for:)``.
+    mutating func begin(_ topic: TopicName) -> Bool {
+        guard waiting[topic] != nil else {
+            waiting[topic] = []
+            return true
+        }
+        return false
+    }
+
+    mutating func wait(_ continuation: CheckedContinuation<Void, Never>, for topic: TopicName) {
+        waiting[topic]?.append(continuation)
+    }
+
+    /// The next one's turn.
+    mutating func pass(_ topic: TopicName) {
+        guard waiting[topic]?.isEmpty == false else {
+            waiting[topic] = nil
+            return
+        }
+        waiting[topic]?.removeFirst().resume()
     }
 }

@@ -1,0 +1,131 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import Dispatch
+package import HermesCore
+internal import NIOCore
+internal import Synchronization
+
+/// A store of sessions in memory whose commits fail or wait as a test wants.
+package final class ScriptedSessionStore: SessionStore {
+    private struct State {
+        var commits = 0
+        var failing: Set<Int> = []
+        var refused: (@Sendable (SessionOperation) -> Bool)?
+        var failures = 0
+        var gate: DispatchSemaphore?
+    }
+
+    /// What holds what was committed.
+    package let base = MemoryStore()
+    private let state = Mutex(State())
+
+    package init() {}
+
+    // MARK: What is to happen
+
+    /// Has commits fail by their numbers, counted from 1 with the next one.
+    package func fail(_ numbers: Set<Int>) {
+        state.withLock { state in
+            state.commits = 0
+            state.failing = numbers
+        }
+    }
+
+    /// From now on each commit fails that holds such an operation.
+    package func fail(where isRefused: @escaping @Sendable (SessionOperation) -> Bool) {
+        state.withLock { $0.refused = isRefused }
+    }
+
+    /// From now on commits succeed.
+    package func recover() {
+        state.withLock { state in
+            state.failing = []
+            state.refused = nil
+        }
+    }
+
+    /// From now on each commit waits for ``open()``.
+    package func close() { state.withLock { $0.gate = DispatchSemaphore(value: 0) } }
+
+    /// Lets commits go on.
+    package func open() {
+        let gate = state.withLock { state in
+            defer { state.gate = nil }
+            return state.gate
+        }
+        for _ in 0..<10 { gate?.signal() }
+    }
+
+    // MARK: What has happened
+
+    /// How many commits there were since ``fail(_:)``.
+    package var commits: Int { state.withLock { $0.commits } }
+
+    /// How many commits have failed.
+    package var failures: Int { state.withLock { $0.failures } }
+
+    /// The filters that a restarted server would find for a client.
+    package func filters(_ clientID: String) async throws -> Set<String> {
+        let session = try await base.sessions().first { $0.key.clientID == clientID }
+        return Set(session?.subscriptions.map(\.filter) ?? [])
+    }
+
+    /// The payloads that a restarted server would find in a client's queue.
+    package func texts(_ clientID: String) async throws -> [String] {
+        guard let session = try await base.sessions().first(where: { $0.key.clientID == clientID }) else { return [] }
+        return try await base.queued(of: session.id, after: 0, limit: 100, maxBytes: .max)
+            .map { String(buffer: $0.publication.payload) }
+    }
+
+    /// The payloads that a restarted server would find retained.
+    package func retainedTexts() async throws -> Set<String> {
+        Set(try await base.retained().map { String(buffer: $0.payload) })
+    }
+
+    // MARK: SessionStore
+
+    package func commit(
+        _ operations: [SessionOperation],
+        now: Timestamp
+    ) throws(HermesError) -> [SessionOutcome] {
+        state.withLock { $0.gate }?.wait()
+        // What clients have acknowledged is told lazily; nobody hears of it.
+        let isLazy = operations.allSatisfy { if case .completed = $0 { true } else { false } }
+        let fails = state.withLock { state in
+            guard !isLazy else { return false }
+            state.commits += 1
+            let fails = state.failing.contains(state.commits) || operations.contains { state.refused?($0) ?? false }
+            if fails { state.failures += 1 }
+            return fails
+        }
+        if fails { throw HermesError(.storageUnavailable, "the disk is full") }
+        return try base.commit(operations, now: now)
+    }
+
+    package func sessions() async throws(HermesError) -> [StoredSession] { try await base.sessions() }
+
+    package func queued(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try await base.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+    }
+
+    package func shared(
+        of session: DurableSessionID,
+        after seq: UInt64,
+        limit: Int,
+        maxBytes: Int
+    ) async throws(HermesError) -> [QueuedPublication] {
+        try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
+    }
+
+    package func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
+
+    package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
+        try await base.purgeSessions(now: now, limit: limit)
+    }
+}
