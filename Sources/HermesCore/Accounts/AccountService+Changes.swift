@@ -63,10 +63,12 @@ extension AccountService {
 
     /// Locks an account out before its deletion: nobody can log in to it from now on.
     ///
+    /// - Returns: the owner of its MQTT sessions (``SessionKey/owner``).
     /// - Throws: `.notFound`, `.storageUnavailable`.
-    func close(_ user: UserID) async throws(HermesError) {
+    func close(_ user: UserID) async throws(HermesError) -> String {
         let account = try await store.update(user, AccountChange(isDisabled: true))
         end(account, .accountDeleted, .all)
+        return account.nickName.key
     }
 
     // MARK: Passwords

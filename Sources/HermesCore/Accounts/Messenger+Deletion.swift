@@ -5,13 +5,14 @@ extension Messenger {
     /// Deletes an account for good, with everything that belongs to it alone; its connections are told
     /// ``SessionEnd/accountDeleted``.
     ///
-    /// It is first locked out, so that nobody is logged in during the deletion. The rest takes as many commits as the
-    /// account's size needs (``AccountDeletions``). If the call fails before the first of them, the account is disabled
-    /// and the call can be repeated; after it, the server continues by itself.
+    /// First it is locked out, so that nobody is logged in when it goes, and others get what its members of shared
+    /// subscriptions leave behind. The rest takes as many commits as it has much (``AccountDeletions``). A call that failed
+    /// before the first of them leaves a disabled account, and can be made again; after it the server goes on by itself.
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func deleteAccount(_ user: UserID) async throws(HermesError) {
-        try await accounts.close(user)
+        let owner = try await accounts.close(user)
+        try await durable.ended(owner)
         try await deletions.delete(user)
         pushTokens.forget(user)
     }

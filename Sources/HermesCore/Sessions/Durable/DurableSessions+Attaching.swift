@@ -92,7 +92,18 @@ extension DurableSessions {
         perform(shared.change { $0.endVacant(of: owner, now: now) })
     }
 
-    /// Ends the subscriptions to one topic (without wildcards) of an owner's sessions without a connection.
+    /// Returns once nothing is left of an owner's sessions, which were ended (``end(_:_:_:)``): others have what was to be
+    /// theirs (``remove(_:sentUpTo:mayHoldShared:)``).
+    ///
+    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some are still there; their removal goes on.
+    func ended(_ owner: String) async throws(HermesError) {
+        let result = await withCheckedContinuation { continuation in
+            shared.change { $0.farewells.wait(for: owner) { continuation.resume(returning: $0) } }
+        }
+        try result.get()
+    }
+
+    /// Ends subscriptions to one topic, without wildcards, of an owner's sessions that have no connection.
     ///
     /// - Returns: the number of sessions that had one.
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.

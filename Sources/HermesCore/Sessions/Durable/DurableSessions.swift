@@ -34,12 +34,14 @@ package final class DurableSessions: Sendable {
 
         /// Changes the state, and tells the loops if subscriptions have changed.
         func change<Value: Sendable>(_ body: (inout DurableState) -> Value) -> Value {
-            state.withLock { state in
+            let (value, farewells) = state.withLock { state in
                 let value = body(&state)
                 hasSubscriptions.store(!state.index.isEmpty, ordering: .releasing)
                 generation.store(state.index.version, ordering: .releasing)
-                return value
+                return (value, state.takeFarewells())
             }
+            for farewell in farewells { farewell() }
+            return value
         }
 
         func committed(_ operations: [SessionOperation], _ outcomes: [SessionOutcome]) {
@@ -100,8 +102,11 @@ package final class DurableSessions: Sendable {
         shared.ended.withLock { $0 = handler }
     }
 
-    /// Commits waiting operations and refuses further ones.
-    package func shutdown() async { await committer.shutdown() }
+    /// Commits what waits and refuses what comes.
+    package func shutdown() async {
+        await committer.shutdown()
+        shared.change { $0.farewells.failAll(HermesError(.shuttingDown, "the server is shutting down")) }
+    }
 
     // MARK: Publishing
 

@@ -88,6 +88,9 @@ struct DurableState {
     /// Sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []
 
+    /// Who waits for an owner's last session to go, see ``DurableFarewells``.
+    var farewells = DurableFarewells()
+
     init(maxSessions: Int) { self.maxSessions = maxSessions }
 
     // MARK: Coming and going
@@ -330,7 +333,9 @@ struct DurableState {
     mutating func removed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
         guard let record = records[id] else { return [] }
         records[id]?.isBeingRemoved = false
-        if error == nil {
+        if let error {
+            farewells.fail(record.key.owner, error)
+        } else {
             forget(id)
         }
         guard var seat = seats[record.key], seat.session == id else { return [] }

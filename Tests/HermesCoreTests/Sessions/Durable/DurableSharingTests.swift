@@ -66,6 +66,59 @@ import Testing
         }
     }
 
+    @Test("An account is deleted once others have what its members of shared subscriptions leave behind")
+    func deletedAccount() async throws {
+        var settings = AccountSettings()
+        settings.passwordParameters = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
+        let messenger = Messenger(
+            accountStore: store.base,
+            messageStore: store.base,
+            socialStore: store.base,
+            sessionStore: store,
+            pushTokenStore: store.base,
+            accountSettings: settings,
+            time: time
+        )
+        let sessions = messenger.durable
+        let ann = try await messenger.accounts.createAccount(nickName: "ann", password: "secret1").id
+        let (one, connection) = try await member("one", once, of: sessions)
+        for number in 1...5 { try await sessions.published("\(number)", to: "t") }
+        sessions.detach(one, connection, sentUpTo: 1, expiry: .seconds(60))
+        let other = try await asking { completion in
+            let key = SessionKey(owner: "bob", clientID: "other")
+            let connection = RecordingConnection()
+            sessions.attach(key, clean: false, expiry: nil, attachment: connection, completion: completion)
+        }
+        .id
+        try await sessions.subscribed(other, Self.share, once)
+        store.close()
+        let isDeleted = Atomic(false)
+        async let deletion: Void = {
+            try await messenger.deleteAccount(ann)
+            isDeleted.store(true, ordering: .relaxed)
+        }()
+        for _ in 0..<10_000 where !isDeleted.load(ordering: .relaxed) { await Task.yield() }
+        store.letThrough(100)
+        try await deletion
+        #expect(try await texts(other, of: sessions) == ["1", "2", "3", "4", "5"])
+        #expect(try await store.sessions().map(\.id) == [other])
+        await messenger.shutdown()
+    }
+
+    @Test("A deletion that cannot hand over fails, and the account can be deleted again")
+    func failedHandOver() async throws {
+        let (one, connection) = try await member("one", once)
+        try await sessions.published("1", to: "t")
+        let (other, _) = try await member("another", once)
+        sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(60))
+        _ = try await sessions.attached("somebody else", expiry: .zero)
+        store.fail(1)
+        sessions.endVacant(of: "ann")
+        await #expect(throws: HermesError.self) { try await sessions.ended("ann") }
+        sessions.expire(now: time.now())
+        while try await texts(other) != ["1"] { await Task.yield() }
+    }
+
     @Test(arguments: Ending.allCases)
     func whatAMemberLeavesGoesToTheOthers(_ ending: Ending) async throws {
         let (one, connection) = try await member("one", once)

@@ -1,0 +1,54 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Who waits until nothing is left of an owner's sessions. Part of ``DurableState``.
+struct DurableFarewells {
+    typealias Waiter = @Sendable (Result<Void, HermesError>) -> Void
+
+    private var waiting: [String: [Waiter]] = [:]
+    private var failed: [(waiter: Waiter, error: HermesError)] = []
+
+    var isEmpty: Bool { waiting.isEmpty && failed.isEmpty }
+
+    mutating func wait(for owner: String, _ waiter: @escaping Waiter) { waiting[owner, default: []].append(waiter) }
+
+    /// A session could not be removed now.
+    mutating func fail(_ owner: String, _ error: HermesError) {
+        for waiter in waiting.removeValue(forKey: owner) ?? [] { failed.append((waiter, error)) }
+    }
+
+    mutating func failAll(_ error: HermesError) {
+        for owner in Array(waiting.keys) { fail(owner, error) }
+    }
+
+    /// Those to be called now, outside the lock.
+    ///
+    /// - Parameter isLeft: whether an owner still has a session.
+    mutating func take(isLeft: (String) -> Bool) -> [@Sendable () -> Void] {
+        var calls: [@Sendable () -> Void] = failed.map { failure in { failure.waiter(.failure(failure.error)) } }
+        failed = []
+        for (owner, waiters) in waiting where !isLeft(owner) {
+            waiting[owner] = nil
+            calls += waiters.map { waiter in { waiter(.success(())) } }
+        }
+        return calls
+    }
+}
+
+extension DurableState {
+    /// Whether an owner has a session that is stored, or that is about to be.
+    func isAnyStored(of owner: String) -> Bool {
+        seats.keys(of: owner).contains { key in
+            guard let seat = seats[key] else { return false }
+            if case .opening = seat.phase { return true }
+            return seat.session.isStored || seat.waiting != nil
+        }
+    }
+
+    mutating func takeFarewells() -> [@Sendable () -> Void] {
+        guard !farewells.isEmpty else { return [] }
+        var farewells = farewells
+        defer { self.farewells = farewells }
+        return farewells.take(isLeft: isAnyStored)
+    }
+}
