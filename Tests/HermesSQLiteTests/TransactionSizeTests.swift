@@ -4,6 +4,7 @@
 import GRDB
 import HermesCore
 import HermesTestKit
+import Synchronization
 import Testing
 
 @testable import HermesSQLite
@@ -88,6 +89,40 @@ struct TransactionSizeTests {
             for entry in page.entries { #expect(StoreWorld.summary(entry) == "\(entry.seq):\(entry.seq)") }
             seq = page.entries.last?.seq ?? .max
         }
+        try store.close()
+    }
+
+    /// The statements that `body` runs on the writer.
+    private func statements(_ store: SQLiteStore, _ body: () throws -> Void) async throws -> [String] {
+        let found = Mutex<[String]>([])
+        try await store.pool.writeWithoutTransaction { db in
+            db.trace { event in
+                let text = "\(event)"
+                found.withLock { $0.append(text) }
+            }
+        }
+        try body()
+        try await store.pool.writeWithoutTransaction { $0.trace(options: []) }
+        return found.withLock { $0 }
+    }
+
+    @Test("Who blocks many is not asked for all of them: one row is read for each sender")
+    func blocks() async throws {
+        let directory = try TemporaryDirectory()
+        var store = try directory.openStore()
+        let world = try await StoreWorld(store: store, people: 10)
+        for peer in world.people[2...] {
+            _ = try world.commit(.contact(.block, by: world[0], peer: peer.user, message: ""))
+        }
+        try store.close()
+        store = try directory.openStore()
+        let again = StoreWorld(store: store, people: world.people)
+        let read = try await statements(store) {
+            try again.send("a", from: 1, to: 0)
+            #expect(try again.refusal(.append(again.message("b", from: 2, to: 0))) == .forbidden)
+        }
+        let asking = read.filter { $0.contains("FROM contact") && !$0.contains("EXISTS") }
+        #expect(asking.count == 2 && asking.allSatisfy { $0.contains("peer =") }, "\(asking)")
         try store.close()
     }
 

@@ -8,18 +8,6 @@ import HermesCore
 struct SocialReader {
     let db: Database
 
-    /// The accounts that `user` blocks.
-    func blocked(by user: UserID) throws -> Set<UserID> {
-        let query = try PreparedStatement(db, "SELECT peer FROM contact WHERE owner = ? AND blocks = 1")
-        query.bind(user, at: 1)
-        var blocked: Set<UserID> = []
-        try query.forEachRow { row in
-            blocked.insert(try row.user(0))
-            return true
-        }
-        return blocked
-    }
-
     func pair(_ user: UserID, _ peer: UserID) throws -> ContactPair {
         ContactPair(own: try row(user, peer), other: try row(peer, user))
     }

@@ -31,8 +31,9 @@ extension BatchWriter {
         var rows = Self.deletionRows
         var deliveries = try abandonGroups(of: user, rows: &rows)
         if rows > 0 { deliveries += try endContacts(of: user, name: found.name, rows: &rows) }
-        if rows > 0 { try forgetCollapsed(of: user, rows: &rows) }
-        if rows > 0 { try forgetReadMarks(of: user, rows: &rows) }
+        for (table, key) in [("push_collapse", "name"), ("read_mark", "conversation")] where rows > 0 {
+            try forget(table, by: key, of: user, rows: &rows)
+        }
         if rows > 0 { try removeSessions(of: found.key, rows: &rows) }
         guard rows > 0 else { return .deleted(deliveries, isDone: false) }
         try run("DELETE FROM account WHERE id = ?", user)
@@ -90,8 +91,6 @@ extension BatchWriter {
         var deliveries: [InboxDelivery] = []
         for peer in peers {
             let farewell = try SocialReader(db: db).pair(user, peer).farewell
-            // Accounts that are not told of the end of a block keep the deleted account in their cache; its number is
-            // never reused.
             delete.bind(user, at: 1)
             delete.bind(peer, at: 2)
             try delete.run()
@@ -107,26 +106,13 @@ extension BatchWriter {
         return deliveries
     }
 
-    private func forgetCollapsed(of user: UserID, rows: inout Int) throws {
+    /// Deletes an account's rows of a table where they may be many.
+    private func forget(_ table: String, by key: String, of user: UserID, rows: inout Int) throws {
         let delete = try PreparedStatement(
             db,
             """
-            DELETE FROM push_collapse WHERE user = ?1 AND name IN \
-            (SELECT name FROM push_collapse WHERE user = ?1 ORDER BY name LIMIT ?2)
-            """
-        )
-        delete.bind(user, at: 1)
-        delete.bind(Int64(rows), at: 2)
-        try delete.run()
-        rows -= db.changesCount
-    }
-
-    private func forgetReadMarks(of user: UserID, rows: inout Int) throws {
-        let delete = try PreparedStatement(
-            db,
-            """
-            DELETE FROM read_mark WHERE user = ?1 AND conversation IN \
-            (SELECT conversation FROM read_mark WHERE user = ?1 ORDER BY conversation LIMIT ?2)
+            DELETE FROM \(table) WHERE user = ?1 AND \(key) IN \
+            (SELECT \(key) FROM \(table) WHERE user = ?1 ORDER BY \(key) LIMIT ?2)
             """
         )
         delete.bind(user, at: 1)

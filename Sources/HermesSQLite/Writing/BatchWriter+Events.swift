@@ -47,9 +47,7 @@ extension BatchWriter {
         statements.moveReadMark.bind(mark, at: 3)
         guard try statements.moveReadMark.first({ _ in true }) == true else { return .eventAppended([]) }
         var recipients = [reader]
-        if let peer, try loadInbox(of: peer), cache.inboxes[peer]?.blocked.contains(reader) != true,
-            cache.inboxes[reader]?.blocked.contains(peer) != true
-        {
+        if let peer, try loadInbox(of: peer), try !blocks(peer, reader), try !blocks(reader, peer) {
             recipients.append(peer)
         }
         return try appendEvent(.readMark(conversation, by: reader, upTo: mark), to: recipients)

@@ -21,8 +21,7 @@ extension BatchWriter {
         case .direct:
             if let refusal = try refusal(of: append.recipients) { throw refusal }
             for user in append.recipients where user != sender {
-                // Loaded with the inbox: costs no query.
-                if cache.inboxes[user]?.blocked.contains(sender) == true { throw ContactPair.blockedByOther }
+                if try blocks(user, sender) { throw ContactPair.blockedByOther }
                 guard append.requiresContact else { continue }
                 guard try SocialReader(db: db).pair(sender, user).state == .accepted else {
                     throw ContactPair.notAContact
@@ -60,11 +59,7 @@ extension BatchWriter {
         if kind == .requested, !hasReserve(in: peer, InboxBudget.entryBytes) { return .refused(InboxBudget.isFull) }
         if pair != before {
             try write(pair, of: user, and: peer)
-            if pair.own.blocks {
-                cache.inboxes[user]?.blocked.insert(peer)
-            } else {
-                cache.inboxes[user]?.blocked.remove(peer)
-            }
+            if pair.own.blocks { cache.inboxes[user]?.blocksSomebody = true }
         }
         guard let kind else { return .eventAppended([]) }
         let event = ContactEvent(kind: kind, user: user, nickName: principal.nickName.rawValue, message: message)
@@ -96,9 +91,7 @@ extension BatchWriter {
         guard try loadInbox(of: user) else { return .refused(Refusals.noSuchAccount) }
         for added in command.added where added != user {
             guard try loadInbox(of: added) else { return .refused(Refusals.noSuchAccount) }
-            guard cache.inboxes[added]?.blocked.contains(user) != true else {
-                return .refused(ContactPair.blockedByOther)
-            }
+            guard try !blocks(added, user) else { return .refused(ContactPair.blockedByOther) }
         }
         try checkGroups(command, by: user)
         let outcome: Group.Outcome

@@ -138,24 +138,28 @@ struct BatchWriter {
         if cache.inboxes[user] != nil { return true }
         statements.selectInbox.bind(user, at: 1)
         let found = try statements.selectInbox.first { row in
-            (
-                inbox: WriterCache.Inbox(
-                    head: row.unsigned(0),
-                    oldest: row.unsigned(1),
-                    acknowledged: row.unsigned(2)
-                ),
+            WriterCache.Inbox(
+                head: row.unsigned(0),
+                oldest: row.unsigned(1),
+                acknowledged: row.unsigned(2),
                 blocksSomebody: row.integer(3) != 0
             )
         }
-        guard let found else { return false }
-        var inbox = found.inbox
+        guard var inbox = found else { return false }
         if inbox.head >= inbox.oldest {
             statements.selectUse.bind(user, at: 1)
             inbox.use = try Self.use(statements.selectUse)
         }
-        if found.blocksSomebody { inbox.blocked = try SocialReader(db: db).blocked(by: user) }
         cache.inboxes[user] = inbox
         return true
+    }
+
+    /// Whether `owner`, whose inbox is loaded, blocks `peer`: one row, and none where nobody is blocked.
+    func blocks(_ owner: UserID, _ peer: UserID) throws -> Bool {
+        guard cache.inboxes[owner]?.blocksSomebody == true else { return false }
+        statements.selectBlock.bind(owner, at: 1)
+        statements.selectBlock.bind(peer, at: 2)
+        return try statements.selectBlock.first { _ in true } ?? false
     }
 
     private static func use(_ query: PreparedStatement) throws -> InboxUse {

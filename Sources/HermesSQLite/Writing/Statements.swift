@@ -6,6 +6,7 @@ internal import GRDB
 /// The statements of a commit.
 struct Statements {
     let selectInbox: PreparedStatement
+    let selectBlock: PreparedStatement
     let selectUse: PreparedStatement
     let selectShare: PreparedStatement
     let updateInbox: PreparedStatement
@@ -23,6 +24,7 @@ struct Statements {
 
     init(_ db: Database) throws {
         selectInbox = try PreparedStatement(db, SQL.selectInbox)
+        selectBlock = try PreparedStatement(db, SQL.selectBlock)
         selectUse = try PreparedStatement(db, SQL.selectUse)
         selectShare = try PreparedStatement(db, SQL.selectShare)
         updateInbox = try PreparedStatement(db, SQL.updateInbox)
@@ -45,6 +47,7 @@ struct Statements {
             SELECT head, oldest, acknowledged, EXISTS (SELECT 1 FROM contact WHERE owner = inbox_head.user AND blocks = 1) \
             FROM inbox_head WHERE user = ?
             """
+        static let selectBlock = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND blocks = 1"
         static let selectUse = """
             SELECT sum(entries), sum(bytes) FROM ( \
             SELECT count(*) AS entries, total(weight) AS bytes FROM inbox WHERE user = ?1 UNION ALL \

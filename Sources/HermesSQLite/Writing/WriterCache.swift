@@ -12,9 +12,9 @@ struct WriterCache {
         var head: UInt64
         var oldest: UInt64
         var acknowledged: UInt64
-        /// The accounts that this one blocks.
-        var blocked: Set<UserID> = []
-        /// The inbox's use.
+        /// Whether the messages of some do not come in here; who they are is asked when it matters.
+        var blocksSomebody = false
+        /// What waits in it.
         var use = InboxUse()
         /// The use by source, for those sources that were asked for (``InboxBudget/needsShare(_:adding:)``).
         var shares: [EntrySource: InboxUse] = [:]
