@@ -30,8 +30,8 @@ struct APICore: Sendable {
 
     /// All routes, in the order of the document.
     var routes: [APIRoute] {
-        pushRoutes + userRoutes + deviceRoutes + tokenRoutes + messageRoutes + roomRoutes + topicRoutes
-            + statisticsRoutes
+        pushRoutes + userRoutes + invitationRoutes + deviceRoutes + tokenRoutes + messageRoutes + roomRoutes
+            + topicRoutes + statisticsRoutes
     }
 
     // MARK: What several resources need
