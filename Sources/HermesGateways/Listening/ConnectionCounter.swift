@@ -6,9 +6,10 @@ import Synchronization
 
 /// Counts the open connections of all listeners, in total and per address, and enforces the limits.
 ///
-/// Connections of the HTTP port count for their address like all others, but have a total of their own: they and the
-/// gateways' clients do not use up each other's connections. When the HTTP total is reached, each address still gets a
-/// few, so that an operator can reach the server.
+/// Those of the HTTP port count for their address as all others, but have a total of their own: neither do they take the
+/// places of the gateways' clients, nor these theirs. What comes over the connection of a trusted proxy counts for the client
+/// that the proxy names: a WebSocket as a connection, a request while it lasts. When that total is reached an address still gets a few, so that whoever
+/// looks after the server can see it while others hold all they may.
 ///
 /// State: one `Mutex`, taken once per accept and once per close.
 package final class ConnectionCounter: Sendable {
@@ -177,7 +178,21 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// A connection of the HTTP port becomes a gateway's (WebSocket).
+    /// Counts a request that came over a proxy's connection, for the client behind it, unless that has enough.
+    ///
+    /// - Returns: nil if it was counted; then ``endRequest(of:)`` has to follow.
+    package func beginRequest(of address: Address) -> Refusal? {
+        counts.withLock { counts in
+            guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
+            counts.perAddress[address, default: AddressCounts()].all += 1
+            return nil
+        }
+    }
+
+    /// A request that was counted is answered, or its connection is closed.
+    package func endRequest(of address: Address) { counts.withLock { Self.removeOne(address, &$0) } }
+
+    /// A connection of the HTTP port becomes one of a gateway (WebSocket).
     ///
     /// - Parameters:
     ///   - address: the address under which it is counted.

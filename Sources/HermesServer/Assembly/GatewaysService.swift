@@ -18,14 +18,19 @@ struct GatewaysService: Service {
     let started: @Sendable () -> Void
 
     /// Opens a listener for each enabled protocol of the catalogue.
+    ///
+    /// - Parameter http: the port whose WebSockets the gateways serve.
     static func listen(
         _ environment: GatewayEnvironment,
+        http: ListenerSettings,
         group: any EventLoopGroup
     ) async throws(ServerFailure) -> (listeners: [Listener], webSockets: [WebSocketEndpoint]) {
         var listeners: [Listener] = []
         var webSockets: [WebSocketEndpoint] = []
         do throws(ServerFailure) {
-            for type in GatewayCatalog.all { try await listen(type, environment, group, &listeners, &webSockets) }
+            for type in GatewayCatalog.all {
+                try await listen(type, environment, http, group, &listeners, &webSockets)
+            }
         } catch {
             for listener in listeners { await listener.stopAccepting() }
             throw error
@@ -37,12 +42,15 @@ struct GatewaysService: Service {
     private static func listen<G: Gateway>(
         _ type: G.Type,
         _ environment: GatewayEnvironment,
+        _ http: ListenerSettings,
         _ group: any EventLoopGroup,
         _ listeners: inout [Listener],
         _ webSockets: inout [WebSocketEndpoint]
     ) async throws(ServerFailure) {
         let gateway = G(environment: environment)
-        if let webSocket = WebSocketEndpoint(gateway, environment: environment) { webSockets.append(webSocket) }
+        let overHTTP = environment.environment(for: http)
+        let webGateway = overHTTP === environment ? gateway : G(environment: overHTTP)
+        if let webSocket = WebSocketEndpoint(webGateway, environment: overHTTP) { webSockets.append(webSocket) }
         for (name, protocolName, settings) in environment.settings.listeners
         where protocolName == G.name && settings.isEnabled {
             do {

@@ -141,7 +141,7 @@ package final class ServerAssembly: Sendable {
                 logger: logger
             )
             do throws(ServerFailure) {
-                let opened = try await GatewaysService.listen(environment, group: group)
+                let opened = try await GatewaysService.listen(environment, http: settings.http, group: group)
                 return ServerAssembly(
                     settings: settings,
                     messenger: messenger,
@@ -286,7 +286,7 @@ package final class ServerAssembly: Sendable {
                 webSockets: webSockets,
                 origins: WebOrigins(
                     settings.webSocket.origins,
-                    isAnonymousAllowed: settings.gateways.access.isAnonymousAllowed,
+                    isAnonymousAllowed: settings.isAnonymousAllowedOverHTTP,
                     isLoopback: settings.http.isLoopback
                 )
             ),

@@ -124,7 +124,7 @@ extension ServerSettings {
         title: "HTTP",
         port: 8080,
         isEnabled: true,
-        features: .proxied
+        features: [.proxied, .anonymous]
     )
     private static let webSocketEnabled = Setting.flag(
         "http.websocket.enabled",
@@ -136,8 +136,8 @@ extension ServerSettings {
         "http.websocket.origins",
         maxCount: 100,
         maxBytes: 255,
-        "Origins whose web pages may open a WebSocket, as https://example.org; empty: any if access.anonymous is false, else "
-            + "the server's own pages, or on a loopback address this machine's."
+        "Origins whose web pages may open a WebSocket, as https://example.org; empty: any if access.anonymous or "
+            + "listeners.http.anonymous is false, else the server's own pages, or on a loopback address this machine's."
     )
     private static let trustedProxies = Setting<[IPNetwork]>.networks(
         "http.trustedProxies",
@@ -248,16 +248,19 @@ extension ServerSettings {
 
     private func refuseAnonymousOverHTTP() throws(SettingsError) {
         guard http.isEnabled, webSocket.isEnabled, !http.isLoopback else { return }
-        guard gateways.access.isAnonymousAllowed, !gateways.access.isAnonymousAllowedOnPublic else { return }
+        guard isAnonymousAllowedOverHTTP, !gateways.access.isAnonymousAllowedOnPublic else { return }
         throw SettingsError(problems: [
             "listeners.http.host = \"\(http.host)\" is reached by other machines while access.anonymous is true and MQTT is "
-                + "served at /mqtt; set access.anonymous: false, http.websocket.enabled: false, or "
+                + "served at /mqtt; set listeners.http.anonymous: false, http.websocket.enabled: false, or "
                 + "access.anonymousOnPublic: true if that is what you want"
         ])
     }
 
-    /// The settings without any configuration.
-    /// - Throws: never, unless a default is invalid, which a test checks.
+    /// Whether somebody may come in over WebSocket without an account.
+    var isAnonymousAllowedOverHTTP: Bool { gateways.access.isAnonymousAllowed && http.isAnonymousAllowed }
+
+    /// What is in force if nothing is configured.
+    /// - Throws: never, unless a default is not allowed, which is tested.
     package static func defaults() throws(SettingsError) -> ServerSettings { try ServerSettings(SettingValues()) }
 
     /// Reads and checks all sources.

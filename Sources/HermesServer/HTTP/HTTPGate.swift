@@ -21,22 +21,25 @@ final class HTTPGate: Sendable {
     let limits: HTTPExchange.Limits
     let forwarded: ForwardedClient
     let metrics: HTTPMetrics
-    /// Told by the API.
-    let knownKeys = KnownKeys()
+    let counter: ConnectionCounter
     let uptime: @Sendable () -> Duration
     private let health: HealthState
     private let strangers = AddressRateLimit(rate: 100, burst: 200)
     private let opened = Mutex<Site?>(nil)
 
-    /// - Parameter uptime: of a clock that never goes back.
+    /// - Parameters:
+    ///   - counter: of all listeners.
+    ///   - uptime: of a clock that never goes back.
     init(
         limits: HTTPExchange.Limits,
         forwarded: ForwardedClient,
+        counter: ConnectionCounter,
         health: HealthState,
         uptime: @escaping @Sendable () -> Duration
     ) {
         self.limits = limits
         self.forwarded = forwarded
+        self.counter = counter
         self.health = health
         self.uptime = uptime
         metrics = HTTPMetrics()
@@ -53,36 +56,49 @@ final class HTTPGate: Sendable {
         return WebSocketUpgrader.endpoint(for: head, of: site) != nil
     }
 
-    /// The answer to a request that is not passed on.
+    /// Lets a request pass, or throws the answer to it.
     ///
-    /// - Parameter peer: the connection's peer.
-    func answer(
-        to head: HTTPRequestHead,
+    /// - Parameter peer: whose connection it is.
+    /// - Returns: as whose the request is counted, if its connection is a proxy's; ``ConnectionCounter/endRequest(of:)`` has
+    ///   to follow.
+    func begin(
+        _ head: HTTPRequestHead,
         from peer: SocketAddress?,
         isWebSocket: Bool,
         now: Duration
-    ) -> HTTPExchange.LastWord? {
-        let client: SocketAddress?
+    ) throws(HTTPExchange.LastWord) -> ConnectionCounter.Address? {
+        var client = ConnectionCounter.Address(peer)
+        var isForwarded = false
         switch forwarded.client(of: head.headers, from: peer) {
-        case .peer: client = peer
-        case .client(let address): client = address
+        case .peer: break
+        case .client(let address):
+            client = ConnectionCounter.Address(address)
+            isForwarded = true
         case .contradiction:
-            return HTTPExchange.LastWord(
+            throw HTTPExchange.LastWord(
                 status: .badRequest,
                 text:
                     "Forwarded and X-Forwarded-For name different clients; the proxy should set both, or remove one.\n"
             )
         }
-        guard site != nil else { return startingAnswer(to: head) }
-        // A WebSocket counts as a connection; who has a key for the API has a rate of its own. What merely looks like a key is
-        // a guess: the API tells which are good.
-        if isWebSocket || head.uri.hasPrefix("/v1/") && knownKeys.contains(head.headers) { return nil }
-        if strangers.allows(ConnectionCounter.Address(client), now: now) { return nil }
-        return HTTPExchange.LastWord(
-            status: .tooManyRequests,
-            text: "Too many requests from this address; ask later.\n"
-        )
+        guard site != nil else { throw startingAnswer(to: head) }
+        // It counts as a connection.
+        if isWebSocket { return nil }
+        // Who has a key for the API has a rate of its own.
+        let hasKey = head.uri.hasPrefix("/v1/") && head.headers.contains(name: "authorization")
+        guard hasKey || strangers.allows(client, now: now) else { throw Self.tooManyRequests }
+        guard isForwarded else { return nil }
+        if let refusal = counter.beginRequest(of: client) {
+            metrics.refused(refusal)
+            throw Self.tooManyRequests
+        }
+        return client
     }
+
+    private static let tooManyRequests = HTTPExchange.LastWord(
+        status: .tooManyRequests,
+        text: "Too many requests from this address; ask later.\n"
+    )
 
     private func startingAnswer(to head: HTTPRequestHead) -> HTTPExchange.LastWord {
         let path = head.uri.prefix { $0 != "?" }

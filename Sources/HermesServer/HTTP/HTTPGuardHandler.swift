@@ -33,7 +33,9 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var lastWord: HTTPExchange.LastWord?
     private var hasSaidLastWord = false
     private var hasSeenHead = false
-    /// Whether the connection becomes a WebSocket: input is then not HTTP.
+    /// As whose the requests are counted that are not answered yet, where a proxy passed them on.
+    private var counted: [ConnectionCounter.Address?] = []
+    /// The connection becomes a WebSocket: what comes is no HTTP any more.
     private var isHandedOver = false
 
     init(gate: HTTPGate, peer: SocketAddress?) {
@@ -54,6 +56,8 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         timer?.cancel()
+        for client in counted { client.map(gate.counter.endRequest) }
+        counted = []
         context.fireChannelInactive()
     }
 
@@ -89,7 +93,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         try exchange.headReceived(head, now: now)
         let isWebSocket = !hasSeenHead && gate.isWebSocket(head)
         hasSeenHead = true
-        if let answer = gate.answer(to: head, from: peer, isWebSocket: isWebSocket, now: now) { throw answer }
+        counted.append(try gate.begin(head, from: peer, isWebSocket: isWebSocket, now: now))
         schedule()
         isHandedOver = isWebSocket
         guard !isWebSocket, head.headers.contains(name: "upgrade") else {
@@ -142,6 +146,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .body:
             context.write(data, promise: promise)
         case .end:
+            if !counted.isEmpty { counted.removeFirst().map(gate.counter.endRequest) }
             let isLast = exchange.answered(now: gate.uptime())
             context.write(data, promise: promise)
             if let lastWord, exchange.owed == 0 {

@@ -32,6 +32,7 @@ struct HTTPPort: Sendable {
         let gate = HTTPGate(
             limits: settings.httpLimits,
             forwarded: ForwardedClient(proxies: settings.trustedProxies),
+            counter: counter,
             health: health,
             // The network's own time, whatever clock the rest uses.
             uptime: { [time = SystemTime()] in time.uptime() }

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesClient
 import HermesCore
 import HermesGateways
 import HermesTestKit
@@ -243,6 +244,42 @@ import Testing
         }
     }
 
+    @Test func `requests over a trusted proxy's connections count for their client while they last`() async throws {
+        func proxied(_ settings: inout ServerSettings) {
+            settings.gateways.limits.connectionsPerAddress = 2
+            settings.trustedProxies = ["127.0.0.1"].compactMap(IPNetwork.init)
+        }
+        try await withServer(configure: proxied) { server in
+            let key = try await APIClient(server).key
+            /// A request whose body does not come.
+            func begin(_ client: String) async throws -> WebSocketClient {
+                let socket = try await WebSocketClient.connect(port: server.port("http"))
+                let fields = "Authorization: Bearer \(key)\r\nContent-Type: application/json\r\nContent-Length: 5\r\n"
+                let head = "POST /v1/users HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: \(client)\r\n"
+                try await socket.send(head + fields + "\r\n")
+                return socket
+            }
+            func status(_ client: String, on socket: WebSocketClient? = nil) async throws -> Int {
+                var socket = socket
+                if socket == nil { socket = try await WebSocketClient.connect(port: server.port("http")) }
+                try await socket?.send(Self.get("/healthz", "X-Forwarded-For: \(client)\r\n"))
+                return try await socket?.head().status ?? 0
+            }
+            let slow = [try await begin("192.0.2.1"), try await begin("192.0.2.1")]
+            // Until both are there.
+            while try await status("192.0.2.1") != 429 {}
+            #expect(try await status("192.0.2.2") == 200)
+            let shared = try await WebSocketClient.connect(port: server.port("http"))
+            #expect(try await status("192.0.2.2", on: shared) == 200)
+            #expect(try await status("192.0.2.1", on: shared) == 429)
+            try await slow[0].channel.close()
+            while try await status("192.0.2.1") != 200 {}
+            // Those that are answered count no more.
+            let kept = try await WebSocketClient.connect(port: server.port("http"))
+            for _ in 0..<5 { #expect(try await status("192.0.2.3", on: kept) == 200) }
+        }
+    }
+
     @Test func `nobody else can tell an address`() async throws {
         func few(_ settings: inout ServerSettings) { settings.gateways.limits.connectionsPerAddress = 1 }
         try await withServer(configure: few) { server in
@@ -303,6 +340,32 @@ import Testing
             try await client.send(WebSocketClient.request("/mqtt", ["Origin": "https://any.example"]))
             #expect(try await client.head().status == 101)
         }
+    }
+
+    @Test func `the port says for itself whether somebody comes in without an account`() async throws {
+        /// What CONNACK says to a client without a name.
+        func reason(_ server: TestServer) async throws -> UInt8? {
+            let client = try await WebSocketClient.connect(port: server.port("http"))
+            try await client.send(WebSocketClient.request("/mqtt"))
+            #expect(try await client.head().status == 101)
+            let connect: [UInt8] = [0x10, 14, 0, 4] + Array("MQTT".utf8) + [5, 2, 0, 60, 0, 0, 1] + Array("c".utf8)
+            try await client.send(WebSocketClient.frame(0x82, connect))
+            let connack = try await client.next().payload
+            return connack.count > 3 && connack[0] == 0x20 ? connack[3] : nil
+        }
+        let anybody = try await withServer { try await reason($0) }
+        #expect(anybody == 0)
+        func closed(_ settings: inout ServerSettings) { settings.http.isAnonymousAllowed = false }
+        try await withServer(configure: closed) { server in
+            #expect(try await reason(server) == MQTTReasonCode.notAuthorized.rawValue)
+            // The others say for themselves.
+            let client = try MQTTClient(MQTTClient.Configuration(server: ServerAddress(port: server.port("mqtt"))))
+            try await client.connect()
+            await client.close()
+        }
+        var settings = try ServerSettings.defaults()
+        settings.http.isAnonymousAllowed = false
+        #expect(!settings.isAnonymousAllowedOverHTTP)
     }
 
     // MARK: Starting and readiness
