@@ -26,6 +26,9 @@ final class MQTTRetainedQueue {
     /// connections.
     static let pause = TimeAmount.milliseconds(1)
 
+    /// Until what a kept session's queue did not take is tried again.
+    static let retryPause = TimeAmount.seconds(1)
+
     private var requests = Deque<Request>()
     private var requested: Set<TopicText> = []
     /// The present search.
@@ -51,6 +54,9 @@ final class MQTTRetainedQueue {
         defer { found = [] }
         return found
     }
+
+    /// What was taken is to be sent all the same, before all others.
+    func putBack(_ publications: [Publication]) { found = Deque(publications) + found }
 
     /// Finds the next publications.
     ///

@@ -110,8 +110,28 @@ extension MQTTSession {
         queue.isPaused = true
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        environment.messenger.durable.queue(stored, for: link.id, request.options, source: link.source) {
-            loop.post(.run { session.value.goOnWithRetained() })
+        environment.messenger.durable.queue(stored, for: link.id, request.options, source: link.source) { left in
+            loop.post(.run { session.value.retainedStored(but: left.map(\.topic)) })
         }
+    }
+
+    /// What found no place in the queue, which is full or not to be written, is tried again while the connection lasts: by
+    /// then as it is retained then.
+    private func retainedStored(but left: [TopicName]) {
+        guard !left.isEmpty else { return goOnWithRetained() }
+        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        connection.loop.eventLoop.scheduleTask(in: MQTTRetainedQueue.retryPause) {
+            session.value.storeRetainedAgain(left)
+        }
+    }
+
+    private func storeRetainedAgain(_ left: [TopicName]) {
+        guard phase == .connected, let queue = client?.retained else { return }
+        let retained = environment.messenger.durable.retained
+        let now = now()
+        queue.putBack(
+            left.compactMap { retained.publication(of: $0) }.filter { !$0.hasExpired(at: now) }.map { Publication($0) }
+        )
+        goOnWithRetained()
     }
 }

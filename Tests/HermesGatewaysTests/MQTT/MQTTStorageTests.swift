@@ -1,104 +1,19 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Dispatch
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
-import Synchronization
 import Testing
 
 @testable import HermesGateways
 
 /// Success is told after the commit's success, and what waits for the store is bounded.
 @Suite(.timeLimit(.minutes(1))) struct MQTTStorageTests {
-    /// A store in memory whose commits fail or wait as a test wants.
-    private final class Store: SessionStore {
-        let base = MemoryStore()
-        private let state = Mutex((commits: 0, failing: Set<Int>(), gate: DispatchSemaphore?.none))
-
-        /// The commits from now on, counted from 1, that fail.
-        func fail(_ numbers: Set<Int>) {
-            state.withLock { state in
-                state.commits = 0
-                state.failing = numbers
-            }
-        }
-
-        var commits: Int { state.withLock { $0.commits } }
-
-        func close() { state.withLock { $0.gate = DispatchSemaphore(value: 0) } }
-
-        func open() {
-            let gate = state.withLock { state in
-                defer { state.gate = nil }
-                return state.gate
-            }
-            for _ in 0..<10 { gate?.signal() }
-        }
-
-        func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
-            state.withLock { $0.gate }?.wait()
-            // What clients have acknowledged is told lazily; nobody hears of it.
-            let isLazy = operations.allSatisfy { if case .completed = $0 { true } else { false } }
-            let fails = state.withLock { state in
-                guard !isLazy else { return false }
-                state.commits += 1
-                return state.failing.contains(state.commits)
-            }
-            if fails { throw HermesError(.storageUnavailable, "the disk is full") }
-            return try base.commit(operations, now: now)
-        }
-
-        func sessions() async throws(HermesError) -> [StoredSession] { try await base.sessions() }
-
-        func queued(
-            of id: DurableSessionID,
-            after seq: UInt64,
-            limit: Int,
-            maxBytes: Int
-        ) async throws(HermesError) -> [QueuedPublication] {
-            try await base.queued(of: id, after: seq, limit: limit, maxBytes: maxBytes)
-        }
-
-        func shared(
-            of id: DurableSessionID,
-            after seq: UInt64,
-            limit: Int,
-            maxBytes: Int
-        ) async throws(HermesError) -> [QueuedPublication] {
-            try await base.shared(of: id, after: seq, limit: limit, maxBytes: maxBytes)
-        }
-
-        func retained() async throws(HermesError) -> [StoredPublication] { try await base.retained() }
-
-        func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-            try await base.purgeSessions(now: now, limit: limit)
-        }
-
-        // What a restarted server would find.
-
-        func filters(_ clientID: String) async throws -> Set<String> {
-            let session = try await base.sessions().first { $0.key.clientID == clientID }
-            return Set(session?.subscriptions.map(\.filter) ?? [])
-        }
-
-        func texts(_ clientID: String) async throws -> [String] {
-            guard let session = try await base.sessions().first(where: { $0.key.clientID == clientID }) else {
-                return []
-            }
-            return try await base.queued(of: session.id, after: 0, limit: 100, maxBytes: .max)
-                .map { String(buffer: $0.publication.payload) }
-        }
-
-        func retainedTexts() async throws -> Set<String> {
-            Set(try await base.retained().map { String(buffer: $0.payload) })
-        }
-    }
-
     @Test("UNSUBACK says success once the store has forgotten the subscription", arguments: MQTTVersion.allCases)
     func unsubscribing(_ version: MQTTVersion) async throws {
-        let store = Store()
+        let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let client = try await harness.mqtt("kept", version, durable: true)
             _ = try await client.subscribe("a", "b")
@@ -130,7 +45,7 @@ import Testing
 
     @Test("Success is told after the commit's success, whichever commit fails", arguments: 1...12)
     func everyAcknowledgement(_ failing: Int) async throws {
-        let store = Store()
+        let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let away = try await harness.mqtt("away", .v5, durable: true)
             _ = try await away.subscribe("t")
@@ -185,11 +100,12 @@ import Testing
     }
 
     @Test(
-        "A QoS 2 message that could not be stored reaches nobody, and its repetition everybody once",
-        arguments: [false, true]
+        "A message that could not be stored reaches nobody, and its repetition everybody once",
+        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce],
+        [false, true]
     )
-    func notStored(retains: Bool) async throws {
-        let store = Store()
+    func notStored(_ qos: MQTTQoS, retains: Bool) async throws {
+        let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let kept = try await harness.mqtt("kept", .v5, durable: true)
             _ = try await kept.subscribe("t")
@@ -197,11 +113,11 @@ import Testing
             _ = try await live.subscribe("t")
             let publisher = try await harness.mqtt("publisher", .v5)
             store.fail([1])
-            #expect(try await publisher.publish("t", "x", qos: .exactlyOnce, retain: retains).isFailure)
+            #expect(try await publisher.publish("t", "x", qos: qos, retain: retains).isFailure)
             for client in [live, kept] { #expect(try await client.untilPong().isEmpty) }
             for text in ["x", "y"] {
                 let isRetained = retains && text == "x"
-                #expect(try await publisher.publish("t", text, qos: .exactlyOnce, retain: isRetained).isSuccess)
+                #expect(try await publisher.publish("t", text, qos: qos, retain: isRetained).isSuccess)
                 for client in [live, kept] {
                     #expect(try await client.taken().text == text)
                     #expect(try await client.untilPong().isEmpty)
@@ -210,9 +126,53 @@ import Testing
         }
     }
 
+    @Test(
+        "What needs no storing waits for what is being stored, also where the publisher has gone [MQTT-4.6.0-5]",
+        arguments: [MQTTQoS.atLeastOnce, .exactlyOnce]
+    )
+    func order(_ qos: MQTTQoS) async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let live = try await harness.mqtt("live", .v5)
+            _ = try await live.subscribe("t")
+            let publisher = try await harness.mqtt("publisher", .v5)
+            store.close()
+            for (id, text) in zip(UInt16(1)..., ["1", "2", "3"]) {
+                let payload = ByteBuffer(string: text)
+                let retains = text == "1"
+                let publish = MQTTPublish(topic: "t", payload: payload, qos: qos, packetID: id, retain: retains)
+                try await publisher.send(.publish(publish))
+            }
+            #expect(try await publisher.untilPong().isEmpty)
+            try await publisher.drop()
+            #expect(try await live.untilPong().isEmpty)
+            store.open()
+            for text in ["1", "2", "3"] { #expect(try await live.taken().text == text) }
+        }
+    }
+
+    @Test("Who is connected gets a will after its commit, and all the same should that fail", arguments: [false, true])
+    func will(fails: Bool) async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let live = try await harness.mqtt("live", .v5)
+            _ = try await live.subscribe("t")
+            let will = MQTTWill(topic: "t", payload: ByteBuffer(string: "x"), qos: .atLeastOnce, retain: true)
+            let client = try await harness.mqtt("client", .v5, will: will)
+            store.close()
+            store.fail(fails ? [1] : [])
+            try await client.drop()
+            while harness.messenger.durable.statistics.commits.waiting == 0 { await Task.yield() }
+            #expect(try await live.untilPong().isEmpty)
+            store.open()
+            #expect(try await live.taken().text == "x")
+            #expect(try await store.retainedTexts() == (fails ? [] : ["x"]))
+        }
+    }
+
     @Test("A QoS 2 message is told to be received once, after it is stored, however often it comes meanwhile")
     func sentAgainMeanwhile() async throws {
-        let store = Store()
+        let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let client = try await harness.mqtt("client", .v5, durable: true)
             store.close()
@@ -226,9 +186,35 @@ import Testing
         }
     }
 
+    @Test("What is retained and could not be queued for a new kept subscription comes later")
+    func retainedLater() async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            for topic in ["r/1", "r/2", "r/3"] { try await publisher.publish(topic, "old", retain: true) }
+            let kept = try await harness.mqtt("kept", .v5, durable: true)
+            store.fail { operation in
+                guard case .publish(let publication, let targets, _, _) = operation else { return false }
+                return !targets.isEmpty && publication.topic.rawValue != "r/1"
+            }
+            #expect(try await kept.subscribe("r/#").reasons == [.grantedQoS2])
+            while store.failures == 0 { await Task.yield() }
+            store.recover()
+            // By then it is another one.
+            try await publisher.publish("r/3", "", retain: true)
+            var texts: Set<String> = []
+            while !texts.contains("r/2 old true") {
+                let publish = try await kept.taken()
+                texts.insert("\(publish.topic) \(publish.text) \(publish.retain)")
+            }
+            #expect(!texts.contains("r/3 old true"))
+            #expect(try await store.filters("kept") == ["r/#"])
+        }
+    }
+
     @Test("Retained messages of QoS 0 wait at their client, not in memory")
     func flood() async throws {
-        let store = Store()
+        let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let flooder = try await harness.mqtt("flooder", .v5)
             let other = try await harness.mqtt("other", .v5)

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 extension DurableSessions {
     /// Removes the publications retained below `user/NAME/`, which belong to the account of that name; returns before
     /// the store knows.
@@ -20,25 +22,50 @@ extension DurableSessions {
     /// others.
     ///
     /// - Parameters:
-    ///   - publications: the retained publications; those delivered at most once are left out.
-    ///   - id: the session.
-    ///   - options: the subscription's options, which limit the QoS and contain the identifiers.
-    ///   - completion: called once all are stored, or none: on failure the store reports it elsewhere.
+    ///   - publications: as they are retained; those that are delivered at most once are left out.
+    ///   - id: whose queue.
+    ///   - options: of the subscription: they limit the QoS and name the identifiers.
+    ///   - completion: called once, with those that are not in the queue: it is full, or the store took nothing.
     package func queue(
         _ publications: [StoredPublication],
         for id: DurableSessionID,
         _ options: SubscriptionOptions,
         source: CommitSource = .server,
-        completion: @escaping @Sendable () -> Void
+        completion: @escaping @Sendable ([StoredPublication]) -> Void
     ) {
-        let operations = publications.compactMap { publication -> SessionOperation? in
-            let qos = min(publication.qos, options.qos)
-            guard id.isStored, qos > .atMostOnce else { return nil }
-            let target = PublicationTarget(session: id, qos: qos, identifiers: options.identifiers, retain: true)
-            return .publish(publication, targets: [target], received: nil, retains: false)
+        let queued = publications.filter { id.isStored && min($0.qos, options.qos) > .atMostOnce }
+        guard !queued.isEmpty else { return completion([]) }
+        let pending = PendingQueueing(count: queued.count)
+        for publication in queued {
+            let target = PublicationTarget(
+                session: id,
+                qos: min(publication.qos, options.qos),
+                identifiers: options.identifiers,
+                retain: true
+            )
+            let operation = SessionOperation.publish(publication, targets: [target], received: nil, retains: false)
+            committer.submit(operation, of: source) { result in
+                let isQueued = if case .success(.published(let seqs)) = result { seqs != [0] } else { false }
+                if let left = pending.finished(publication, isQueued: isQueued) { completion(left) }
+            }
         }
-        guard let last = operations.last else { return completion() }
-        for operation in operations.dropLast() { committer.submit(operation, of: source) }
-        committer.submit(last, of: source) { _ in completion() }
+    }
+}
+
+/// Publications that are on their way into one queue.
+///
+/// State: one `Mutex`.
+private final class PendingQueueing: Sendable {
+    private let state: Mutex<(count: Int, left: [StoredPublication])>
+
+    init(count: Int) { state = Mutex((count, [])) }
+
+    /// - Returns: once all are finished, those that are not in the queue; else nil.
+    func finished(_ publication: StoredPublication, isQueued: Bool) -> [StoredPublication]? {
+        state.withLock { state in
+            state.count -= 1
+            if !isQueued { state.left.append(publication) }
+            return state.count == 0 ? state.left : nil
+        }
     }
 }
