@@ -3,30 +3,26 @@
 
 import HermesWire
 
-/// A replacement for content that a recipient's protocol, or its limit, cannot carry. It names the kind and the size.
-/// The message keeps its id and its place, and other recipients get it whole.
+/// What a recipient gets in the place of an entry that its protocol, or the limit it told, cannot carry whole. It names
+/// the kind and the size; the entry keeps its id and its place, and every other recipient gets it whole.
 ///
-/// It consists of a text for people, and two attributes for programs: `stand_in` (the kind) and `stand_in_bytes`.
+/// The one value for all protocols; each writes it as it can: IMPB as a text with two attributes, QSIOP as much of the text as
+/// fits with two properties, MQTT as `oversized`.
 struct StandIn: Hashable {
     static let kindAttribute = "stand_in"
     static let bytesAttribute = "stand_in_bytes"
 
-    /// The kind of content, in a word.
+    /// What of an inbox it is: the name of its field in `Event`.
+    let entry: String
+    /// What a message's content is, in a word; of what has no content, the same as ``entry``.
     let kind: String
-    /// The size of the content.
+    /// How large that is: of a message its content.
     let bytes: Int
 
-    /// - Parameters:
-    ///   - kind: the kind of content, in a word.
-    ///   - bytes: its size.
-    init(kind: String, bytes: Int) {
-        self.kind = kind
-        self.bytes = bytes
-    }
-
-    /// Creates a stand-in for a content of this size.
+    /// For the content of a message, of this many bytes.
     init(for content: Hermes_V1_Content, bytes: Int) {
-        let kind =
+        entry = "message"
+        kind =
             switch content.kind {
             case .text: "text"
             case .image: "image"
@@ -37,7 +33,32 @@ struct StandIn: Hashable {
             case .custom: "custom"
             case nil: "content"
             }
-        self.init(kind: kind, bytes: bytes)
+        self.bytes = bytes
+    }
+
+    /// For an entry of an inbox.
+    ///
+    /// - Parameter packetBytes: how long it is on the wire; it is looked at where there is no content.
+    init(for event: Hermes_V1_Event, packetBytes: Int) {
+        let entry: String
+        switch event.event {
+        case .message(let message):
+            let bytes: [UInt8]? = try? message.content.wireBytes()
+            self.init(for: message.content, bytes: bytes?.count ?? packetBytes)
+            return
+        case .push: entry = "push"
+        case .readMark: entry = "read_mark"
+        case .recalled: entry = "recalled"
+        case .contact: entry = "contact"
+        case .group: entry = "group"
+        case .call: entry = "call"
+        case .expired: entry = "expired"
+        case .oversized: entry = "oversized"
+        case nil: entry = ""
+        }
+        self.entry = entry
+        kind = entry
+        bytes = packetBytes
     }
 
     /// The text for people.

@@ -176,26 +176,20 @@ extension MQTTInbox {
     }
 
     private static func oversized(_ event: Hermes_V1_Event, bytes: Int) -> Hermes_V1_Oversized {
+        let standIn = StandIn(for: event, packetBytes: bytes)
         var oversized = Hermes_V1_Oversized()
+        oversized.kind = standIn.entry
         oversized.packetBytes = UInt64(clamping: bytes)
         switch event.event {
         case .message(let message):
-            oversized.kind = "message"
+            oversized.contentKind = standIn.kind
+            oversized.contentBytes = UInt64(clamping: standIn.bytes)
             oversized.id = message.id
             oversized.conversation = message.conversation
             oversized.conversationSeq = message.conversationSeq
             oversized.fromUid = message.fromUid
-        case .push(let push):
-            oversized.kind = "push"
-            oversized.id = push.id
-        case .readMark: oversized.kind = "read_mark"
-        case .recalled: oversized.kind = "recalled"
-        case .contact: oversized.kind = "contact"
-        case .group: oversized.kind = "group"
-        case .call: oversized.kind = "call"
-        case .expired: oversized.kind = "expired"
-        case .oversized: oversized.kind = "oversized"
-        case nil: break
+        case .push(let push): oversized.id = push.id
+        case .readMark, .recalled, .contact, .group, .call, .expired, .oversized, nil: break
         }
         return oversized
     }

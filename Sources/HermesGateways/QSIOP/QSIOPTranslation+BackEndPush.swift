@@ -20,27 +20,37 @@ extension QSIOPTranslation {
             "time": String(push.id.timestamp.rawValue),
         ]
         if !push.content.collapseKey.isEmpty { properties.append("collapse", push.content.collapseKey) }
+        let data = topLevelTexts(push.content.dataJSON)
+        var isWhole = data.isWhole
         var room =
             QSIOPFrame.maxBodyBytes - 2 * PushContent.maxTitleCharacters - 4 * PushContent.maxBodyCharacters - 2_048
-        for (key, value) in topLevelTexts(push.content.dataJSON) {
+        for (key, value) in data.texts {
             let bytes = key.utf8.count + 2 * value.utf8.count + 2
-            guard bytes <= room else { continue }
+            guard bytes <= room else {
+                isWhole = false
+                continue
+            }
             room -= bytes
             properties.append(key, value)
         }
+        if !isWhole { properties.append("truncated", "1") }
         properties.append("body", push.content.body)
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 
-    /// The texts, numbers and truth values at the object's top level, in the order of their keys.
-    private static func topLevelTexts(_ json: String) -> [(key: String, value: String)] {
-        guard !json.isEmpty, case .object(let members) = try? JSONParser.parse(Array(json.utf8)) else { return [] }
-        return members.compactMap { member in
+    /// The texts, numbers and truth values that stand in the object itself, in the order of their keys, and whether that is all
+    /// there is.
+    private static func topLevelTexts(_ json: String) -> (texts: [(key: String, value: String)], isWhole: Bool) {
+        guard !json.isEmpty, case .object(let members) = try? JSONParser.parse(Array(json.utf8)) else {
+            return ([], json.isEmpty)
+        }
+        let texts = members.compactMap { member -> (key: String, value: String)? in
             guard let value = text(of: member.value), !ownKeys.contains(member.name), isKey(member.name) else {
                 return nil
             }
             return (member.name, value)
-        }.sorted { $0.key < $1.key }
+        }
+        return (texts.sorted { $0.key < $1.key }, texts.count == members.count)
     }
 
     /// A value that fits on a line; nil for others.

@@ -36,12 +36,27 @@ extension QSIOPTranslation {
         if case .group(let group) = message.conversation { properties.append("group", String(group.rawValue)) }
         if isOwn { properties.append("own", "1") }
 
-        let text = plainText(message.content)
-        let overhead = "truncated:1\nbody:\n".utf8.count
-        let body = cut(text, to: QSIOPFrame.maxBodyBytes - encodedBytes(properties) - overhead)
-        if body.utf8.count < text.utf8.count { properties.append("truncated", "1") }
-        properties.append("body", body)
+        let content = CanonicalContent.parsed(message.content)
+        var text = plainText(message.content)
+        var isWhole = true
+        if case .custom(let custom) = content.kind, String(validating: custom.data, as: UTF8.self) == nil {
+            // No text at all.
+            text = "[\(custom.type)]"
+            isWhole = false
+        }
+        if text.utf8.count > room(in: properties) { isWhole = false }
+        if !isWhole {
+            let standIn = StandIn(for: content, bytes: message.content.bytes.count)
+            properties.append("truncated", "1")
+            for (key, value) in standIn.attributes.sorted(by: { $0.key < $1.key }) { properties.append(key, value) }
+        }
+        properties.append("body", cut(text, to: room(in: properties)))
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
+    }
+
+    /// How long the body may be beside these properties, in bytes.
+    private static func room(in properties: QSIOPProperties) -> Int {
+        QSIOPFrame.maxBodyBytes - encodedBytes(properties) - "body:\n".utf8.count
     }
 
     /// `direct/<the other's uid>` or `group/<id>`.

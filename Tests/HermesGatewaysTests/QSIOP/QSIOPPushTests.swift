@@ -88,11 +88,60 @@ import Testing
         #expect(push.frame.body.readableBytes > 65_535 - 8)
         let properties = try push.frame.properties()
         #expect(properties["truncated"] == "1")
+        #expect(properties["stand_in"] == "text")
+        #expect(properties["stand_in_bytes"] == String(try text(long).wireBytes().count))
         let body = try #require(properties["body"])
         #expect(long.hasPrefix(body))
         #expect(body.utf8.count % character.utf8.count == 0)
         var bytes = ByteBuffer()
         try push.frame.write(into: &bytes)
+    }
+
+    @Test func whatHasNoTextIsNamed() throws {
+        var content = Hermes_V1_Content()
+        content.custom.type = "drawing"
+        content.custom.data = Data([0xFF, 0xFE])
+        let push = try #require(QSIOPTranslation.push(for: entry(content), reader: bob))
+        let properties = try push.frame.properties()
+        #expect(properties["body"] == "[drawing]")
+        #expect(properties["truncated"] == "1")
+        #expect(properties["stand_in"] == "custom")
+        // Its size is the content's.
+        #expect(properties["stand_in_bytes"] == String(try content.wireBytes().count))
+    }
+
+    @Test func dataThatDoesNotFitIsSaid() throws {
+        let small = PushContent(title: "t", dataJSON: #"{"a":1,"b":"c"}"#)
+        let nested = PushContent(title: "t", dataJSON: #"{"a":1,"b":{"c":2}}"#)
+        let reserved = PushContent(title: "t", dataJSON: #"{"seq":1}"#)
+        let large = PushContent(title: "t", dataJSON: #"{"a":"\#(String(repeating: "x", count: 40_000))","b":2}"#)
+        for (content, truncated) in [(small, nil), (nested, "1"), (reserved, "1"), (large, "1")] {
+            let push = Push(id: MessageID(high: 1, low: 2), content: content, expiresAt: Timestamp(rawValue: .max))
+            let entry = InboxEntry(seq: 1, committedAt: Timestamp(rawValue: 0), event: .push(push))
+            let properties = try #require(QSIOPTranslation.push(for: entry, reader: bob)).frame.properties()
+            #expect(properties["truncated"] == truncated)
+        }
+    }
+
+    @Test("Every protocol names the same kind and size for what it cannot carry whole") func oneStandIn() throws {
+        let content = text(String(repeating: "x", count: 70_000))
+        let bytes = try content.wireBytes().count
+        let entry = try entry(content)
+        guard case .message(let message) = entry.event else { return }
+        let impb = try IMPB_C2C_msg(wire: [UInt8](IMPBTranslation.base(message, seq: 9, reader: bob).body))
+        let pairs = Dictionary(uniqueKeysWithValues: impb.ext.map { ($0.key, $0.value) })
+        let qsiop = try #require(QSIOPTranslation.push(for: entry, reader: bob)).frame.properties()
+        for (kind, size) in [
+            (pairs["stand_in"], pairs["stand_in_bytes"]), (qsiop["stand_in"], qsiop["stand_in_bytes"]),
+        ] {
+            #expect(kind == "text")
+            #expect(size == String(bytes))
+        }
+        var packet = Hermes_V1_Packet()
+        packet.event = DelimitedTranslation.event(entry, reader: bob)
+        let oversized = try #require(MQTTInbox.standIns(for: packet, bytes: 70_100).first).event.oversized
+        #expect(oversized.kind == "message" && oversized.packetBytes == 70_100)
+        #expect(oversized.contentKind == "text" && oversized.contentBytes == UInt64(bytes))
     }
 
     @Test func oneIsNotToldWhatOneSaidOnThisDevice() throws {

@@ -404,6 +404,12 @@ package nonisolated struct Hermes_V1_Oversized: Sendable {
   /// For people: how to get the entry. Empty where there was no room for it either.
   package var hint: String = String()
 
+  /// Of a message: what its content is, as "text" or "image": what other protocols call stand_in. Empty otherwise.
+  package var contentKind: String = String()
+
+  /// Of a message: how long its content is, in bytes: what other protocols call stand_in_bytes.
+  package var contentBytes: UInt64 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -1015,7 +1021,7 @@ nonisolated extension Hermes_V1_Expired: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension Hermes_V1_Oversized: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Oversized"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}kind\0\u{3}packet_bytes\0\u{1}id\0\u{1}conversation\0\u{3}conversation_seq\0\u{3}from_uid\0\u{1}hint\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}kind\0\u{3}packet_bytes\0\u{1}id\0\u{1}conversation\0\u{3}conversation_seq\0\u{3}from_uid\0\u{1}hint\0\u{3}content_kind\0\u{3}content_bytes\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1030,6 +1036,8 @@ nonisolated extension Hermes_V1_Oversized: SwiftProtobuf.Message, SwiftProtobuf.
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.conversationSeq) }()
       case 6: try { try decoder.decodeSingularUInt32Field(value: &self.fromUid) }()
       case 7: try { try decoder.decodeSingularStringField(value: &self.hint) }()
+      case 8: try { try decoder.decodeSingularStringField(value: &self.contentKind) }()
+      case 9: try { try decoder.decodeSingularUInt64Field(value: &self.contentBytes) }()
       default: break
       }
     }
@@ -1061,6 +1069,12 @@ nonisolated extension Hermes_V1_Oversized: SwiftProtobuf.Message, SwiftProtobuf.
     if !self.hint.isEmpty {
       try visitor.visitSingularStringField(value: self.hint, fieldNumber: 7)
     }
+    if !self.contentKind.isEmpty {
+      try visitor.visitSingularStringField(value: self.contentKind, fieldNumber: 8)
+    }
+    if self.contentBytes != 0 {
+      try visitor.visitSingularUInt64Field(value: self.contentBytes, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1072,6 +1086,8 @@ nonisolated extension Hermes_V1_Oversized: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.conversationSeq != rhs.conversationSeq {return false}
     if lhs.fromUid != rhs.fromUid {return false}
     if lhs.hint != rhs.hint {return false}
+    if lhs.contentKind != rhs.contentKind {return false}
+    if lhs.contentBytes != rhs.contentBytes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
