@@ -27,15 +27,34 @@ import Testing
         }
     }
 
+    private static let reasons: [CloseReason] = [
+        .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .tokenExpired,
+        .loginBudget, .idle, .slowReader,
+        .memory, .rateLimited, .session(.replaced), .session(.accountDisabled), .session(.accountDeleted),
+        .session(.accountRenamed),
+        .session(.revoked),
+        .session(.shuttingDown), .shuttingDown,
+    ]
+
     @Test func `every label is known to the metrics`() {
-        let reasons: [CloseReason] = [
-            .goodbye, .finished, .malformed(WireError(.badBody, "")), .notAuthenticated, .tokenExpired,
-            .loginBudget, .idle, .slowReader,
-            .memory, .rateLimited, .session(.replaced), .session(.accountDisabled), .session(.accountDeleted),
-            .session(.accountRenamed),
-            .session(.revoked),
-            .session(.shuttingDown), .shuttingDown,
-        ]
-        #expect(Set(reasons.map(\.label)) == Set(CloseReason.labels))
+        #expect(Set(Self.reasons.map(\.label)) == Set(CloseReason.labels))
+    }
+
+    @Test("The native protocol tells a number for every end that it tells, the catalogue's") func codes() {
+        for reason in Self.reasons {
+            let kicked = DelimitedTranslation.kicked(reason)
+            #expect((kicked == nil) == (reason.code == 0), "\(reason.label)")
+            #expect(kicked.map { $0.code == reason.code } ?? true)
+            // What is told as broken is of the numbers for bytes, and nothing else is: the client looks for what it sent.
+            #expect((kicked?.reason == .protocol) == (4000..<5000).contains(reason.code))
+            if let error = IMPBTranslation.farewell(reason) { #expect(error.code.rawValue == reason.code) }
+            if let kick = LiveRoomTranslation.kick(for: reason) { #expect(kick.code.rawValue == reason.code) }
+        }
+        let long = CloseReason.malformed(WireError(.frameTooLong, "long"))
+        #expect(DelimitedTranslation.kicked(long)?.code == 4003)
+        #expect(long.webSocketCode == 1009)
+        // Registered numbers alone (RFC 6455, section 7.4.1, and IANA's 1013).
+        let codes = Set(Self.reasons.map(\.webSocketCode))
+        #expect(codes.isSubset(of: [1000, 1001, 1002, 1008, 1013]))
     }
 }

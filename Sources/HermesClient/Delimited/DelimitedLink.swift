@@ -533,6 +533,8 @@ extension DelimitedLink {
         func error(_ code: HermesClientError.Code, _ text: String) -> HermesClientError {
             HermesClientError(code, kicked.message.isEmpty ? text : kicked.message)
         }
+        // A server of an older version tells no code: then who broke the protocol is guessed.
+        let breach = HermesClientError.Code(rawValue: kicked.code)
         switch kicked.reason {
         case .replaced:
             let text = "the same device logged in elsewhere"
@@ -542,8 +544,9 @@ extension DelimitedLink {
         case .revoked:
             return .kicked(error(.revoked, "the login was revoked: log in again"), mayReturn: false, advice: nil)
         case .protocol, .timeout, .limit, .shutdown, .unspecified, .UNRECOGNIZED:
-            let error = error(.kicked, "the server ended the connection")
-            return .kicked(error, mayReturn: true, advice: advice, isBreach: kicked.reason == .protocol)
+            let isBreach = kicked.reason == .protocol
+            let error = error(isBreach && kicked.code > 0 ? breach : .kicked, "the server ended the connection")
+            return .kicked(error, mayReturn: true, advice: advice, isBreach: isBreach)
         }
     }
 

@@ -240,7 +240,7 @@ extension ConnectionDriver {
     private static var maxUnreadReplies: Int { 100_000 }
 
     /// The server ends the connection for a breach: the request that is the likeliest cause is not sent again.
-    private func blame(_ error: HermesClientError) {
+    func blame(_ error: HermesClientError) {
         guard let (id, entry) = requests.blameLongest(isSure: error.code == .frameTooLong) else { return }
         link.abandoned(id: id)
         let text = "the server does not take this request of \(entry.writtenBytes) bytes: \(error.message)"

@@ -103,7 +103,10 @@ private final class WebSocketRequest: ChannelInboundHandler, RemovableChannelHan
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .head(let head) = unwrapInboundIn(data) else { return }
         let status = "\(head.status.code) \(head.status.reasonPhrase)"
-        let message = "no WebSocket at \(target.path): the server answered \(status); is the path right?"
+        let message =
+            head.status == .switchingProtocols
+            ? "what the server answers opens no WebSocket: Sec-WebSocket-Accept is missing or wrong"
+            : "no WebSocket at \(target.path): the server answered \(status); is the path right?"
         upgraded.fail(HermesClientError(.cannotConnect, message))
         context.close(promise: nil)
     }
@@ -111,44 +114,5 @@ private final class WebSocketRequest: ChannelInboundHandler, RemovableChannelHan
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         upgraded.fail(error)
         context.close(promise: nil)
-    }
-}
-
-/// Translates between WebSocket frames and their bytes. Answers pings and the closing handshake.
-final class WebSocketBytes: ChannelDuplexHandler {
-    typealias InboundIn = WebSocketFrame
-    typealias InboundOut = ByteBuffer
-    typealias OutboundIn = ByteBuffer
-    typealias OutboundOut = WebSocketFrame
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let frame = unwrapInboundIn(data)
-        switch frame.opcode {
-        case .binary, .continuation:
-            context.fireChannelRead(wrapInboundOut(frame.unmaskedData))
-        case .ping:
-            // Where the server does not read, one that is not answered is made up for by a later one (RFC 6455, 5.5.3).
-            if context.channel.isWritable { write(context, .pong, frame.unmaskedData) }
-        case .connectionClose:
-            write(context, .connectionClose, frame.unmaskedData)
-            context.close(promise: nil)
-        case .pong:
-            return
-        default:
-            // MQTT is never text [MQTT-6.0.0-1], and neither are the server's other protocols.
-            context.fireErrorCaught(
-                HermesClientError(.protocolViolation, "the server sent a WebSocket frame that is not binary")
-            )
-        }
-    }
-
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        let frame = WebSocketFrame(fin: true, opcode: .binary, maskKey: .random(), data: unwrapOutboundIn(data))
-        context.write(wrapOutboundOut(frame), promise: promise)
-    }
-
-    private func write(_ context: ChannelHandlerContext, _ opcode: WebSocketOpcode, _ data: ByteBuffer) {
-        let frame = WebSocketFrame(fin: true, opcode: opcode, maskKey: .random(), data: data)
-        context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
     }
 }

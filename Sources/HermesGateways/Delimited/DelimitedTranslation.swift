@@ -190,6 +190,7 @@ enum DelimitedTranslation {
     /// The last packet of a connection; nil if none is due.
     static func kicked(_ reason: CloseReason) -> Hermes_V1_Kicked? {
         var kicked = Hermes_V1_Kicked()
+        kicked.code = reason.code
         switch reason {
         case .goodbye, .finished: return nil
         case .malformed(let error):

@@ -263,7 +263,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             phase = .ending
             return context.close(promise: nil)
         }
-        // Waiting frames are complete: the peer understands the farewell without them.
+        if carrier == .webSocket {
+            context.triggerUserOutboundEvent(WebSocketGoodbye(code: reason.webSocketCode), promise: nil)
+        }
+        // What waits is whole frames: without them the peer still understands the last words.
         if case .memory = reason { queue.removeAll() }
         events?.farewell(reason)
         // Writing to a peer that is gone closes the channel at once: then nothing is left to end.

@@ -115,7 +115,33 @@ package enum CloseReason: Sendable {
     case session(SessionEnd)
     case shuttingDown
 
-    /// All labels.
+    /// Its number in the catalogue of errors, as protocols tell it that have a place for one; 0: nobody is told.
+    package var code: UInt32 {
+        switch self {
+        case .goodbye, .finished: 0
+        case .malformed(let error): error.code.rawValue
+        case .notAuthenticated, .idle, .session(.accountRenamed): HermesError.Code.notAuthenticated.rawValue
+        case .tokenExpired, .session(.revoked): HermesError.Code.invalidToken.rawValue
+        case .loginBudget, .memory: HermesError.Code.overloaded.rawValue
+        case .slowReader, .rateLimited: HermesError.Code.rateLimited.rawValue
+        case .session(.replaced): HermesError.Code.replaced.rawValue
+        case .session(.accountDisabled), .session(.accountDeleted): HermesError.Code.accountDisabled.rawValue
+        case .session(.shuttingDown), .shuttingDown: HermesError.Code.shuttingDown.rawValue
+        }
+    }
+
+    /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1).
+    var webSocketCode: UInt16 {
+        switch self {
+        case .goodbye, .finished: 1000
+        case .session(.shuttingDown), .shuttingDown: 1001
+        case .malformed(let error): error.code == .frameTooLong ? 1009 : 1002
+        case .loginBudget, .memory: 1013
+        case .notAuthenticated, .tokenExpired, .idle, .slowReader, .rateLimited, .session: 1008
+        }
+    }
+
+    /// All labels that there are.
     static let labels = [
         "goodbye", "finished", "malformed", "not_authenticated", "token_expired", "login_budget", "idle", "slow_reader",
         "memory", "rate_limited", "replaced", "account_disabled", "account_deleted", "account_renamed", "revoked",

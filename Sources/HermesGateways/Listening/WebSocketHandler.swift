@@ -4,8 +4,13 @@
 import HermesWire
 package import NIOCore
 
-/// Translates between binary WebSocket messages and bytes for ``ConnectionHandler``. Answers pings, and ends with a
-/// close frame.
+/// Says with which code a WebSocket is closed when it is; an outbound event.
+struct WebSocketGoodbye: Sendable {
+    let code: UInt16
+}
+
+/// Stands before ``ConnectionHandler`` where a protocol comes over WebSocket: bytes in binary messages become bytes, and
+/// back. Answers pings, and says goodbye with a close frame.
 ///
 /// State: confined to the channel's event loop. It buffers no message, whatever its length.
 package final class WebSocketHandler: ChannelDuplexHandler {
@@ -18,7 +23,8 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     /// An incomplete header or control frame; otherwise empty.
     private var unread = ByteBuffer()
     private var hasSaidGoodbye = false
-    /// Whether input is ignored: the peer sent a close frame, or broke the WebSocket protocol.
+    private var goodbyeCode: UInt16 = 1000
+    /// What comes is ignored: the peer said goodbye, or what it sent is no WebSocket.
     private var isOver = false
 
     /// The number of written bytes that go into one message.
@@ -129,10 +135,22 @@ package final class WebSocketHandler: ChannelDuplexHandler {
 
     package func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
         switch mode {
-        case .output, .all: if sayGoodbye(context, 1000) { context.flush() }
+        case .output, .all: if sayGoodbye(context, goodbyeCode) { context.flush() }
         case .input: break
         }
         context.close(mode: mode, promise: promise)
+    }
+
+    package func triggerUserOutboundEvent(
+        context: ChannelHandlerContext,
+        event: Any,
+        promise: EventLoopPromise<Void>?
+    ) {
+        guard let goodbye = event as? WebSocketGoodbye else {
+            return context.triggerUserOutboundEvent(event, promise: promise)
+        }
+        goodbyeCode = goodbye.code
+        promise?.succeed()
     }
 
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {

@@ -80,6 +80,32 @@ struct TooLongTests {
         try await server.stop()
     }
 
+    @Test func `a server that says by its number that a frame was too long gets it once`() async throws {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate: connection.accept(id: packet.id)
+            case .send(let send):
+                guard send.content.text.utf8.count > 1000 else { return connection.receipt(for: send, id: packet.id) }
+                var kicked = Hermes_V1_Kicked()
+                kicked.reason = .protocol
+                kicked.code = WireError.Code.frameTooLong.rawValue
+                connection.send(.kicked(kicked))
+                connection.close()
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        let error = await #expect(throws: HermesClientError.self) {
+            try await client.send(Self.long, to: .user(uid: 8))
+        }
+        #expect(error?.code == .notEncodable)
+        try await client.send("short", to: .user(uid: 8))
+        #expect(server.connectionCount == 2)
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `over MQTT what the server disconnects for its length is not sent again`() async throws {
         let server = try await FakeMQTTServer.scripted { packet, connection in
             switch packet {

@@ -158,6 +158,11 @@ import Testing
                 #expect(message.first == 0x88)
                 #expect(await client.isClosed())
             }
+            // A frame of 70,000 bytes: told as too long, in the packet and in the closing frame.
+            let client = try await Self.open(server)
+            try await client.send(WebSocketClient.frame(0x82, [0xF0, 0xA2, 0x04, 0]))
+            #expect(try Self.packet(try await client.next()).kicked.code == 4003)
+            #expect(try await client.next() == (0x88, [0x03, 0xF1]))
             let text = try await Self.open(server)
             try await text.send(WebSocketClient.frame(0x81, Array("{}".utf8)))
             #expect(try await text.next() == (0x88, [0x03, 0xEB]))

@@ -675,6 +675,9 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
   /// Clears the value of `reconnect`. Subsequent reads from it will return its default value.
   package mutating func clearReconnect() {self._reconnect = nil}
 
+  /// Why, by the numbers of docs/errors.md: 4003 where a frame was too long. 0: an older server does not say.
+  package var code: UInt32 = 0
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   /// Why a connection ends.
@@ -1692,7 +1695,7 @@ nonisolated extension Hermes_V1_ReconnectAdvice: SwiftProtobuf.Message, SwiftPro
 
 nonisolated extension Hermes_V1_Kicked: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Kicked"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}reason\0\u{1}message\0\u{1}reconnect\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}reason\0\u{1}message\0\u{1}reconnect\0\u{1}code\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1703,6 +1706,7 @@ nonisolated extension Hermes_V1_Kicked: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 1: try { try decoder.decodeSingularEnumField(value: &self.reason) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.message) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._reconnect) }()
+      case 4: try { try decoder.decodeSingularUInt32Field(value: &self.code) }()
       default: break
       }
     }
@@ -1722,6 +1726,9 @@ nonisolated extension Hermes_V1_Kicked: SwiftProtobuf.Message, SwiftProtobuf._Me
     try { if let v = self._reconnect {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
     } }()
+    if self.code != 0 {
+      try visitor.visitSingularUInt32Field(value: self.code, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1729,6 +1736,7 @@ nonisolated extension Hermes_V1_Kicked: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.reason != rhs.reason {return false}
     if lhs.message != rhs.message {return false}
     if lhs._reconnect != rhs._reconnect {return false}
+    if lhs.code != rhs.code {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
