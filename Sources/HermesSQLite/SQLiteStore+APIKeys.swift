@@ -7,15 +7,13 @@ package import HermesCore
 extension SQLiteStore: APIKeyStore {
     package func create(_ key: NewAPIKey, now: Timestamp) async throws(HermesError) -> APIKey {
         try await write { (db, _) in
-            do {
-                try db.execute(
-                    sql: "INSERT INTO api_key (hash, name, scopes, created_at) VALUES (?, ?, ?, ?)",
-                    arguments: [Self.blob(key.hash), key.name, APIScope.text(key.scopes), now.rawValue]
-                )
-            } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_CONSTRAINT_UNIQUE {
-                throw Refusals.keyNameTaken
-            }
-            return APIKey(id: db.lastInsertedRowID, name: key.name, scopes: key.scopes, createdAt: now)
+            let id = try NamedSecret.insert(
+                "INSERT INTO api_key (hash, name, scopes, created_at) VALUES (?, ?, ?, ?)",
+                [Self.blob(key.hash), key.name, APIScope.text(key.scopes), now.rawValue],
+                in: db,
+                taken: Refusals.keyNameTaken
+            )
+            return APIKey(id: id, name: key.name, scopes: key.scopes, createdAt: now)
         }
     }
 
@@ -42,8 +40,7 @@ extension SQLiteStore: APIKeyStore {
 
     package func revoke(apiKeyNamed name: String) async throws(HermesError) {
         try await write { (db, _) in
-            try db.execute(sql: "DELETE FROM api_key WHERE name = ?", arguments: [name])
-            guard db.changesCount > 0 else { throw Refusals.noSuchKey }
+            try NamedSecret.delete(from: "api_key", named: name, in: db, missing: Refusals.noSuchKey)
         }
     }
 

@@ -7,19 +7,17 @@ package import HermesCore
 extension SQLiteStore: InvitationStore {
     package func create(_ invitation: NewInvitation, now: Timestamp) async throws(HermesError) -> Invitation {
         try await write { (db, _) in
-            do {
-                try db.execute(
-                    sql: "INSERT INTO invitation (hash, name, uses, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
-                    arguments: [
-                        Self.blob(invitation.hash), invitation.name, invitation.uses, now.rawValue,
-                        invitation.expiresAt?.rawValue,
-                    ]
-                )
-            } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_CONSTRAINT_UNIQUE {
-                throw Refusals.invitationNameTaken
-            }
+            let id = try NamedSecret.insert(
+                "INSERT INTO invitation (hash, name, uses, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
+                [
+                    Self.blob(invitation.hash), invitation.name, invitation.uses, now.rawValue,
+                    invitation.expiresAt?.rawValue,
+                ],
+                in: db,
+                taken: Refusals.invitationNameTaken
+            )
             return Invitation(
-                id: db.lastInsertedRowID,
+                id: id,
                 name: invitation.name,
                 uses: invitation.uses,
                 createdAt: now,
@@ -43,8 +41,7 @@ extension SQLiteStore: InvitationStore {
 
     package func revoke(invitationNamed name: String) async throws(HermesError) {
         try await write { (db, _) in
-            try db.execute(sql: "DELETE FROM invitation WHERE name = ?", arguments: [name])
-            guard db.changesCount > 0 else { throw Refusals.noSuchInvitationName }
+            try NamedSecret.delete(from: "invitation", named: name, in: db, missing: Refusals.noSuchInvitationName)
         }
     }
 

@@ -5,32 +5,24 @@
 extension MemoryState {
     mutating func create(_ new: NewAPIKey, now: Timestamp) throws(HermesError) -> APIKey {
         try checkRoom(for: 0)
-        guard !apiKeys.contains(where: { $0.key.name == new.name }) else {
+        let made = apiKeys.insert(new.hash, named: new.name) { id in
+            APIKey(id: id, name: new.name, scopes: new.scopes, createdAt: now)
+        }
+        guard let made else {
             throw HermesError(.nameTaken, "There is a key of this name already. Choose another, or revoke that one.")
         }
-        lastAPIKey += 1
-        let key = APIKey(id: lastAPIKey, name: new.name, scopes: new.scopes, createdAt: now)
-        apiKeys.append((new.hash, key))
-        return key
+        return made
     }
 
     mutating func used(_ key: APIKey, at now: Timestamp) {
-        guard let index = apiKeys.firstIndex(where: { $0.key.id == key.id }) else { return }
-        let old = apiKeys[index].key
-        apiKeys[index].key = APIKey(
-            id: old.id,
-            name: old.name,
-            scopes: old.scopes,
-            createdAt: old.createdAt,
-            lastUsedAt: now
-        )
+        guard let hash = apiKeys.hash(where: { $0.id == key.id }) else { return }
+        apiKeys.change(hash) { old in
+            APIKey(id: old.id, name: old.name, scopes: old.scopes, createdAt: old.createdAt, lastUsedAt: now)
+        }
     }
 
     mutating func revoke(apiKeyNamed name: String) throws(HermesError) {
-        guard let index = apiKeys.firstIndex(where: { $0.key.name == name }) else {
-            throw HermesError(.notFound, "There is no key of this name.")
-        }
-        apiKeys.remove(at: index)
+        guard apiKeys.remove(named: name) else { throw HermesError(.notFound, "There is no key of this name.") }
     }
 }
 
@@ -40,11 +32,11 @@ extension MemoryStore: APIKeyStore {
     }
 
     package func apiKeys() async throws(HermesError) -> [APIKey] {
-        try run { (state) throws(HermesError) in state.apiKeys.map(\.key) }
+        try run { (state) throws(HermesError) in state.apiKeys.all }
     }
 
     package func apiKey(_ hash: TokenHash) async throws(HermesError) -> APIKey? {
-        try run { (state) throws(HermesError) in state.apiKeys.first { $0.hash == hash }?.key }
+        try run { (state) throws(HermesError) in state.apiKeys[hash] }
     }
 
     package func used(_ key: APIKey, at now: Timestamp) async throws(HermesError) {

@@ -107,10 +107,8 @@ struct MemoryState {
     var lastGroup: Int32 = 0
     /// Pushes to many accounts, in order of arrival.
     var pushJobs: [StoredPushJob] = []
-    var apiKeys: [(hash: TokenHash, key: APIKey)] = []
-    var lastAPIKey: Int64 = 0
-    var invitations: [(hash: TokenHash, invitation: Invitation)] = []
-    var lastInvitation: Int64 = 0
+    var apiKeys = NamedSecrets<APIKey>()
+    var invitations = NamedSecrets<Invitation>()
     var pushClaims: [PushClaimKey: StoredPushClaim] = [:]
     var durable: [DurableSessionID: Session] = [:]
     var durableKeys: [SessionKey: DurableSessionID] = [:]

@@ -34,30 +34,12 @@ struct RoomAccessTests {
             _ = try await witness.register("ann")
             let registration = try await server.delimited()
             let token = try await registration.register("bob", device: "first").token
-            func said(_ text: String) -> Hermes_V1_Packet.OneOf_Body {
-                .room(
-                    .with {
-                        $0.room = row.room
-                        $0.text.text = text
-                    }
-                )
-            }
-            #expect(
-                try await !witness.ask(
-                    2,
-                    .room(
-                        .with {
-                            $0.room = row.room
-                            $0.enter = .init()
-                        }
-                    )
-                ).hasError
-            )
+            #expect(try await !witness.ask(2, .room(.entering(row.room))).hasError)
 
             let bob = try await kind.connect(to: server, token: token)
             #expect(try await bob.enter(row.room) == row.enters)
             try await bob.say("from bob", in: row.room)
-            try await witness.write(3, said("end"))
+            try await witness.write(3, .room(.saying("end", in: row.room)))
             var heard: [String] = []
             var cameAndWent = 0
             while heard.last != "end" {
@@ -87,24 +69,8 @@ struct RoomAccessTests {
             if kind != .mqtt { #expect(try await bob.isToldThatItIsOut()) }
             let ann = try await server.delimited()
             _ = try await ann.register("ann")
-            try await ann.ask(
-                2,
-                .room(
-                    .with {
-                        $0.room = "lobby"
-                        $0.enter = .init()
-                    }
-                )
-            )
-            try await ann.ask(
-                3,
-                .room(
-                    .with {
-                        $0.room = "lobby"
-                        $0.text.text = "secret"
-                    }
-                )
-            )
+            try await ann.ask(2, .room(.entering("lobby")))
+            try await ann.ask(3, .room(.saying("secret", in: "lobby")))
             #expect(try await !bob.hears("secret"))
         }
     }
@@ -206,42 +172,54 @@ protocol RoomGuest: AnyObject {
     func isToldThatItIsOut() async throws -> Bool
 }
 
-private final class DelimitedGuest: RoomGuest {
+/// Somebody who speaks the native protocol, whatever carries it.
+private protocol NativeGuest: RoomGuest {
+    var heard: [String] { get }
+    /// Keeps what is said meanwhile.
+    func ask(_ id: UInt64, _ request: Hermes_V1_RoomRequest) async throws -> Hermes_V1_Result
+}
+
+extension NativeGuest {
+    func enter(_ room: String) async throws -> Bool { try await !ask(5, .entering(room)).hasError }
+
+    func say(_ text: String, in room: String) async throws { _ = try await ask(6, .saying(text, in: room)) }
+
+    func hears(_ text: String) async throws -> Bool {
+        // Whatever was published before is written before the answer to this.
+        _ = try await ask(7, .with { $0.room = "nowhere" })
+        return heard.contains(text)
+    }
+}
+
+extension Hermes_V1_RoomRequest {
+    fileprivate static func entering(_ room: String) -> Hermes_V1_RoomRequest {
+        .with {
+            $0.room = room
+            $0.enter = .init()
+        }
+    }
+
+    fileprivate static func saying(_ text: String, in room: String) -> Hermes_V1_RoomRequest {
+        .with {
+            $0.room = room
+            $0.text.text = text
+        }
+    }
+}
+
+private final class DelimitedGuest: NativeGuest {
     let client: DelimitedTestClient
-    private var heard: [String] = []
+    private(set) var heard: [String] = []
 
     init(client: DelimitedTestClient) { self.client = client }
 
-    /// Keeps what is said meanwhile.
-    private func ask(_ id: UInt64, _ request: Hermes_V1_RoomRequest) async throws -> Hermes_V1_Result {
+    func ask(_ id: UInt64, _ request: Hermes_V1_RoomRequest) async throws -> Hermes_V1_Result {
         try await client.write(id, .room(request))
         while true {
             let packet = try await client.next()
             if case .ephemeral(let event) = packet.body { heard.append(event.room.text.text) }
             if case .result(let result) = packet.body, packet.id == id { return result }
         }
-    }
-
-    func enter(_ room: String) async throws -> Bool {
-        let request = Hermes_V1_RoomRequest.with {
-            $0.room = room
-            $0.enter = .init()
-        }
-        return try await !ask(5, request).hasError
-    }
-
-    func say(_ text: String, in room: String) async throws {
-        let request = Hermes_V1_RoomRequest.with {
-            $0.room = room
-            $0.text.text = text
-        }
-        _ = try await ask(6, request)
-    }
-
-    func hears(_ text: String) async throws -> Bool {
-        // Whatever was published before is written before the answer to this.
-        _ = try await ask(7, .with { $0.room = "nowhere" })
-        return heard.contains(text)
     }
 
     func isToldThatItIsOut() async throws -> Bool { try await client.ephemeral().room.isKicked }
@@ -319,13 +297,13 @@ private final class MQTTGuest: RoomGuest {
     func isToldThatItIsOut() async throws -> Bool { false }
 }
 
-private final class CarriedGuest: RoomGuest {
+private final class CarriedGuest: NativeGuest {
     let client: MQTTTestClient
-    private var heard: [Hermes_V1_Packet] = []
+    private(set) var heard: [String] = []
 
     init(client: MQTTTestClient) { self.client = client }
 
-    private func ask(_ id: UInt64, _ request: Hermes_V1_RoomRequest) async throws -> Hermes_V1_Result {
+    func ask(_ id: UInt64, _ request: Hermes_V1_RoomRequest) async throws -> Hermes_V1_Result {
         var packet = Hermes_V1_Packet()
         packet.id = id
         packet.room = request
@@ -340,40 +318,19 @@ private final class CarriedGuest: RoomGuest {
         try await client.send(.publish(publish))
         while true {
             let packet = try await next()
-            heard.append(packet)
             if case .result(let result) = packet.body, packet.id == id { return result }
         }
     }
 
     private func next() async throws -> Hermes_V1_Packet {
-        try Hermes_V1_Packet(wire: await client.publication().payload)
-    }
-
-    func enter(_ room: String) async throws -> Bool {
-        let request = Hermes_V1_RoomRequest.with {
-            $0.room = room
-            $0.enter = .init()
-        }
-        return try await !ask(5, request).hasError
-    }
-
-    func say(_ text: String, in room: String) async throws {
-        let request = Hermes_V1_RoomRequest.with {
-            $0.room = room
-            $0.text.text = text
-        }
-        _ = try await ask(6, request)
-    }
-
-    func hears(_ text: String) async throws -> Bool {
-        _ = try await ask(7, .with { $0.room = "nowhere" })
-        return heard.contains { $0.ephemeral.room.text.text == text }
+        let packet = try Hermes_V1_Packet(wire: await client.publication().payload)
+        if case .ephemeral(let event) = packet.body { heard.append(event.room.text.text) }
+        return packet
     }
 
     func isToldThatItIsOut() async throws -> Bool {
         while true {
             let packet = try await next()
-            heard.append(packet)
             if packet.ephemeral.room.isKicked { return true }
         }
     }

@@ -1,0 +1,31 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// Rows that are found by the hash of a secret and have a name of which no two are the same: keys of the HTTP API,
+/// invitations.
+enum NamedSecret {
+    /// - Parameter taken: is thrown where the name is taken.
+    /// - Returns: the new row's id.
+    static func insert(
+        _ sql: String,
+        _ arguments: StatementArguments,
+        in db: Database,
+        taken: HermesError
+    ) throws -> Int64 {
+        do {
+            try db.execute(sql: sql, arguments: arguments)
+        } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_CONSTRAINT_UNIQUE {
+            throw taken
+        }
+        return db.lastInsertedRowID
+    }
+
+    /// - Parameter missing: is thrown where there is none.
+    static func delete(from table: String, named name: String, in db: Database, missing: HermesError) throws {
+        try db.execute(sql: "DELETE FROM \(table) WHERE name = ?", arguments: [name])
+        guard db.changesCount > 0 else { throw missing }
+    }
+}
