@@ -25,6 +25,8 @@ final class HTTPGate: Sendable {
     let uptime: @Sendable () -> Duration
     private let health: HealthState
     private let strangers = AddressRateLimit(rate: 100, burst: 200)
+    /// Of requests whose key is none.
+    private let wrongKeys = AddressRateLimit(rate: 10, burst: 100)
     private let opened = Mutex<Site?>(nil)
 
     /// - Parameters:
@@ -59,14 +61,13 @@ final class HTTPGate: Sendable {
     /// Lets a request pass, or throws the answer to it.
     ///
     /// - Parameter peer: whose connection it is.
-    /// - Returns: as whose the request is counted, if its connection is a proxy's; ``ConnectionCounter/endRequest(of:)`` has
-    ///   to follow.
+    /// - Returns: whose request it is; ``ended(_:)`` has to follow.
     func begin(
         _ head: HTTPRequestHead,
         from peer: SocketAddress?,
         isWebSocket: Bool,
         now: Duration
-    ) throws(HTTPExchange.LastWord) -> ConnectionCounter.Address? {
+    ) throws(HTTPExchange.LastWord) -> PassedRequest {
         var client = ConnectionCounter.Address(peer)
         var isForwarded = false
         switch forwarded.client(of: head.headers, from: peer) {
@@ -83,16 +84,25 @@ final class HTTPGate: Sendable {
         }
         guard site != nil else { throw startingAnswer(to: head) }
         // It counts as a connection.
-        if isWebSocket { return nil }
-        // Who has a key for the API has a rate of its own.
+        if isWebSocket { return PassedRequest(client: client, isCounted: false) }
+        // Who has a key for the API has a rate of its own; who tries keys has another.
         let hasKey = head.uri.hasPrefix("/v1/") && head.headers.contains(name: "authorization")
-        guard hasKey || strangers.allows(client, now: now) else { throw Self.tooManyRequests }
-        guard isForwarded else { return nil }
-        if let refusal = counter.beginRequest(of: client) {
+        guard hasKey ? wrongKeys.allows(client, now: now, isTaken: false) : strangers.allows(client, now: now) else {
+            throw Self.tooManyRequests
+        }
+        if isForwarded, let refusal = counter.beginRequest(of: client) {
             metrics.refused(refusal)
             throw Self.tooManyRequests
         }
-        return client
+        return PassedRequest(client: client, isCounted: isForwarded)
+    }
+
+    /// A request is refused, for what it showed is no key.
+    func refusedKey(of request: PassedRequest, now: Duration) { _ = wrongKeys.allows(request.client, now: now) }
+
+    /// A request is answered, or its connection is closed.
+    func ended(_ request: PassedRequest) {
+        if request.isCounted { counter.endRequest(of: request.client) }
     }
 
     private static let tooManyRequests = HTTPExchange.LastWord(
@@ -112,8 +122,15 @@ final class HTTPGate: Sendable {
     }
 }
 
-/// The request rate of an address without a key: tokens that return with time. Unused buckets are forgotten, and there
-/// are at most ``maxAddresses``.
+/// A request that was let pass.
+struct PassedRequest: Sendable, Hashable {
+    let client: ConnectionCounter.Address
+    /// It counts for its client, whose connection is a proxy's.
+    let isCounted: Bool
+}
+
+/// How many requests an address may make that have no key: tokens that come back with time. What is not used for a while is
+/// forgotten, and there are never more than ``maxAddresses``.
 ///
 /// State: one `Mutex`.
 final class AddressRateLimit: Sendable {
@@ -134,11 +151,14 @@ final class AddressRateLimit: Sendable {
     /// The number of known addresses.
     var count: Int { buckets.withLock { $0.count } }
 
-    /// Takes a token of an address, if available.
-    func allows(_ address: ConnectionCounter.Address, now: Duration) -> Bool {
+    /// Takes a token of an address, if there is one.
+    ///
+    /// - Parameter isTaken: false: looks only.
+    func allows(_ address: ConnectionCounter.Address, now: Duration, isTaken: Bool = true) -> Bool {
         buckets.withLock { buckets in
             var bucket = buckets[address] ?? TokenBucket(burst: burst, now: now)
             let isAllowed = bucket.hasToken(rate: rate, burst: burst, now: now)
+            guard isTaken else { return isAllowed }
             if isAllowed { bucket.take() }
             // Where there are too many addresses to tell apart, all begin anew.
             if buckets.count >= Self.maxAddresses, buckets[address] == nil { buckets.removeAll(keepingCapacity: true) }

@@ -33,8 +33,8 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var lastWord: HTTPExchange.LastWord?
     private var hasSaidLastWord = false
     private var hasSeenHead = false
-    /// As whose the requests are counted that are not answered yet, where a proxy passed them on.
-    private var counted: [ConnectionCounter.Address?] = []
+    /// Requests that are not answered yet.
+    private var passed: [PassedRequest] = []
     /// The connection becomes a WebSocket: what comes is no HTTP any more.
     private var isHandedOver = false
 
@@ -56,8 +56,8 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         timer?.cancel()
-        for client in counted { client.map(gate.counter.endRequest) }
-        counted = []
+        for request in passed { gate.ended(request) }
+        passed = []
         context.fireChannelInactive()
     }
 
@@ -93,7 +93,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         try exchange.headReceived(head, now: now)
         let isWebSocket = !hasSeenHead && gate.isWebSocket(head)
         hasSeenHead = true
-        counted.append(try gate.begin(head, from: peer, isWebSocket: isWebSocket, now: now))
+        passed.append(try gate.begin(head, from: peer, isWebSocket: isWebSocket, now: now))
         schedule()
         isHandedOver = isWebSocket
         guard !isWebSocket, head.headers.contains(name: "upgrade") else {
@@ -137,6 +137,9 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapOutboundIn(data) {
         case .head(var head):
             if head.status.code >= 200 {
+                if head.status == .unauthorized, let request = passed.first {
+                    gate.refusedKey(of: request, now: gate.uptime())
+                }
                 exchange.answerBegan()
                 if exchange.endsAfterAnswers, exchange.owed == 1, lastWord == nil {
                     head.headers.replaceOrAdd(name: "connection", value: "close")
@@ -146,7 +149,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .body:
             context.write(data, promise: promise)
         case .end:
-            if !counted.isEmpty { counted.removeFirst().map(gate.counter.endRequest) }
+            if !passed.isEmpty { gate.ended(passed.removeFirst()) }
             let isLast = exchange.answered(now: gate.uptime())
             context.write(data, promise: promise)
             if let lastWord, exchange.owed == 0 {
