@@ -264,7 +264,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             return context.close(promise: nil)
         }
         if carrier == .webSocket {
-            context.triggerUserOutboundEvent(WebSocketGoodbye(code: reason.webSocketCode), promise: nil)
+            let code = events?.webSocketCode(for: reason) ?? reason.webSocketCode
+            context.triggerUserOutboundEvent(WebSocketGoodbye(code: code), promise: nil)
         }
         // What waits is whole frames: without them the peer still understands the last words.
         if case .memory = reason { queue.removeAll() }

@@ -70,6 +70,9 @@ package protocol ConnectionEvents: AnyObject {
     /// The time requested with ``Connection/wake(in:)`` has come.
     func woken()
 
+    /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1) where the server ends the connection.
+    func webSocketCode(for reason: CloseReason) -> UInt16
+
     /// An operator removes a user from a room.
     /// - Returns: whether this connection belonged to that user and was in that room.
     func removed(_ account: Account, from room: RoomName) -> Bool
@@ -86,6 +89,7 @@ extension ConnectionEvents {
     package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {}
     package func accessChanged() {}
     package func woken() {}
+    package func webSocketCode(for reason: CloseReason) -> UInt16 { reason.webSocketCode }
     package func removed(_ account: Account, from room: RoomName) -> Bool { false }
 }
 

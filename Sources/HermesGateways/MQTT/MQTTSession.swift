@@ -237,6 +237,18 @@ package final class MQTTSession: GatewaySession, SharedMember {
         }
     }
 
+    package func webSocketCode(for reason: CloseReason) -> UInt16 {
+        guard let parting else { return reason.webSocketCode }
+        return switch parting.reason {
+        case .packetTooLarge: 1009
+        case .malformedPacket, .protocolError, .receiveMaximumExceeded, .topicAliasInvalid, .topicFilterInvalid,
+            .topicNameInvalid:
+            1002
+        case .unspecifiedError: 1011
+        default: 1008
+        }
+    }
+
     package func closed() {
         phase = .ended
         letGo()

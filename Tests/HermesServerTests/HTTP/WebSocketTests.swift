@@ -198,7 +198,7 @@ import Testing
             try await client.send(WebSocketClient.frame(0x82, [0x00, 0x00]))
             var frame = try await client.next()
             while frame.first == 0x82 { frame = try await client.next() }
-            #expect(frame == (0x88, [0x03, 0xE8]))
+            #expect(frame == (0x88, [0x03, 0xEA]))
         }
     }
 
@@ -220,7 +220,7 @@ import Testing
             await server.stop()
             var last = try await first.next()
             while last.first == 0x82 { last = try await first.next() }
-            #expect(last == (0x88, [0x03, 0xE8]))
+            #expect(last == (0x88, [0x03, 0xE9]))
         }
     }
 
