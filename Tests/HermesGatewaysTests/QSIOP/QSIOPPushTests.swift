@@ -115,7 +115,8 @@ import Testing
         let nested = PushContent(title: "t", dataJSON: #"{"a":1,"b":{"c":2}}"#)
         let reserved = PushContent(title: "t", dataJSON: #"{"seq":1}"#)
         let large = PushContent(title: "t", dataJSON: #"{"a":"\#(String(repeating: "x", count: 40_000))","b":2}"#)
-        for (content, truncated) in [(small, nil), (nested, "1"), (reserved, "1"), (large, "1")] {
+        let told: [(PushContent, String?)] = [(small, nil), (nested, "1"), (reserved, "1"), (large, "1")]
+        for (content, truncated) in told {
             let push = Push(id: MessageID(high: 1, low: 2), content: content, expiresAt: Timestamp(rawValue: .max))
             let entry = InboxEntry(seq: 1, committedAt: Timestamp(rawValue: 0), event: .push(push))
             let properties = try #require(QSIOPTranslation.push(for: entry, reader: bob)).frame.properties()
@@ -137,8 +138,7 @@ import Testing
             #expect(kind == "text")
             #expect(size == String(bytes))
         }
-        var packet = Hermes_V1_Packet()
-        packet.event = DelimitedTranslation.event(entry, reader: bob)
+        let packet = DelimitedTranslation.event(entry, reader: bob)
         let oversized = try #require(MQTTInbox.standIns(for: packet, bytes: 70_100).first).event.oversized
         #expect(oversized.kind == "message" && oversized.packetBytes == 70_100)
         #expect(oversized.contentKind == "text" && oversized.contentBytes == UInt64(bytes))
