@@ -19,6 +19,12 @@ struct StandIn: Hashable {
     /// How large that is: of a message its content.
     let bytes: Int
 
+    private init(entry: String, kind: String, bytes: Int) {
+        self.entry = entry
+        self.kind = kind
+        self.bytes = bytes
+    }
+
     /// For the content of a message, of this many bytes.
     init(for content: Hermes_V1_Content, bytes: Int) {
         entry = "message"
@@ -56,9 +62,7 @@ struct StandIn: Hashable {
         case .oversized: entry = "oversized"
         case nil: entry = ""
         }
-        self.entry = entry
-        kind = entry
-        bytes = packetBytes
+        self.init(entry: entry, kind: entry, bytes: packetBytes)
     }
 
     /// The text for people.
