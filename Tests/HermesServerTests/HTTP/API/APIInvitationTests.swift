@@ -20,8 +20,8 @@ struct APIInvitationTests {
         _ way: Way,
         at server: TestServer
     ) async throws -> HermesClientError.Code? {
-        let credential = HermesClient.Credential.register(nickName: name, password: "secret1", invitation: invitation)
-        let device = HermesClient.DeviceDescription(id: "phone")
+        let credential = ClientCredential.register(nickName: name, password: "secret1", invitation: invitation)
+        let device = ClientDevice(id: "phone")
         do {
             switch way {
             case .delimited:
