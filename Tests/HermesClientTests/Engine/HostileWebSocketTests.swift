@@ -56,8 +56,11 @@ struct HostileWebSocketTests {
                 return Self.flood(channel, ByteBuffer(string: filler), written)
             default: break
             }
-            channel.write(FakeWebSocketServer.answer(accept), promise: nil)
-            // A CONNACK that lets it in, so that what follows meets a client that is live; or the begin of an endless packet.
+            channel.writeAndFlush(FakeWebSocketServer.answer(accept), promise: nil)
+        }
+
+        /// Once the client's CONNECT has come.
+        func breach(_ channel: any Channel, _ written: NIOLockedValueBox<Int>) {
             let begin: [UInt8] =
                 switch self {
                 case .emptyParts: [0x02, 1, 0x20]
@@ -88,7 +91,10 @@ struct HostileWebSocketTests {
     @Test(arguments: Way.allCases)
     func `each breach ends in an error that says what it was`(_ way: Way) async throws {
         let written = NIOLockedValueBox(0)
-        let server = try await FakeWebSocketServer { _, channel, accept in way.run(channel, accept, written) }
+        let server = try await FakeWebSocketServer(
+            { _, channel, accept in way.run(channel, accept, written) },
+            received: { _, channel, _ in way.breach(channel, written) }
+        )
         let client = try MQTTClient(Self.configuration(server))
         let error = await #expect(throws: HermesClientError.self) { try await client.connect() }
         #expect(error?.code == way.code, "\(String(describing: error))")
@@ -102,13 +108,17 @@ struct HostileWebSocketTests {
     @Test(arguments: Way.allCases)
     func `the client comes back by its policy`(_ way: Way) async throws {
         let written = NIOLockedValueBox(0)
-        let server = try await FakeWebSocketServer { number, channel, accept in
-            guard number > 2 else { return way.run(channel, accept, written) }
-            var bytes = FakeWebSocketServer.answer(accept)
-            // CONNACK of 5.0, without properties.
-            bytes.writeBytes([0x82, 5, 0x20, 3, 0, 0, 0])
-            channel.writeAndFlush(bytes, promise: nil)
-        }
+        let server = try await FakeWebSocketServer(
+            { number, channel, accept in
+                guard number > 2 else { return way.run(channel, accept, written) }
+                channel.writeAndFlush(FakeWebSocketServer.answer(accept), promise: nil)
+            },
+            received: { number, channel, _ in
+                guard number > 2 else { return way.breach(channel, written) }
+                // CONNACK of 5.0, without properties.
+                channel.writeAndFlush(ByteBuffer(bytes: [0x82, 5, 0x20, 3, 0, 0, 0]), promise: nil)
+            }
+        )
         var configuration = Self.configuration(server)
         configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(1)], jitter: 0)
         let client = try MQTTClient(configuration)
@@ -120,12 +130,9 @@ struct HostileWebSocketTests {
 
     @Test func `a close frame that says "too long" fails what was too long, once`() async throws {
         let server = try await FakeWebSocketServer(
-            { _, channel, accept in
-                var bytes = FakeWebSocketServer.answer(accept)
-                bytes.writeBytes([0x82, 5, 0x20, 3, 0, 0, 0])
-                channel.writeAndFlush(bytes, promise: nil)
-            },
+            { _, channel, accept in channel.writeAndFlush(FakeWebSocketServer.answer(accept), promise: nil) },
             received: { number, channel, bytes in
+                if bytes < 500 { channel.writeAndFlush(ByteBuffer(bytes: [0x82, 5, 0x20, 3, 0, 0, 0]), promise: nil) }
                 guard number == 1, bytes > 1_000 else { return }
                 channel.writeAndFlush(ByteBuffer(bytes: [0x88, 2, 0x03, 0xF1]), promise: nil)
             }
