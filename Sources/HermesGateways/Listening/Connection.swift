@@ -267,7 +267,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             let code = events?.webSocketCode(for: reason) ?? reason.webSocketCode
             context.triggerUserOutboundEvent(WebSocketGoodbye(code: code), promise: nil)
         }
-        // What waits is whole frames: without them the peer still understands the last words.
+        // Waiting frames are complete: the peer understands the farewell without them.
         if case .memory = reason { queue.removeAll() }
         events?.farewell(reason)
         // Writing to a peer that is gone closes the channel at once: then nothing is left to end.

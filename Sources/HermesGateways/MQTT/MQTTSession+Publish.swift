@@ -102,6 +102,7 @@ extension MQTTSession {
         if !durable.isEmpty { publication.decided = target.decided }
         // With QoS 2, a session that lasts has to know the identifier over its next connection, too [MQTT-4.3.3-10].
         let remembers = head.qos == .exactlyOnce && client?.durable != nil
+        if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }
         if head.packetID != 0, let client {
             // Those who are connected get it after the commit, too: what is refused reaches nobody.
             if publication.retain || !durable.isEmpty || remembers {

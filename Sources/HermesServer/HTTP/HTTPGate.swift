@@ -23,10 +23,10 @@ final class HTTPGate: Sendable {
     let metrics: HTTPMetrics
     let counter: ConnectionCounter
     let uptime: @Sendable () -> Duration
+    /// Told by the API.
+    let knownKeys = KnownKeys()
     private let health: HealthState
     private let strangers = AddressRateLimit(rate: 100, burst: 200)
-    /// Of requests whose key is none.
-    private let wrongKeys = AddressRateLimit(rate: 10, burst: 100)
     private let opened = Mutex<Site?>(nil)
 
     /// - Parameters:
@@ -85,20 +85,16 @@ final class HTTPGate: Sendable {
         guard site != nil else { throw startingAnswer(to: head) }
         // It counts as a connection.
         if isWebSocket { return PassedRequest(client: client, isCounted: false) }
-        // Who has a key for the API has a rate of its own; who tries keys has another.
-        let hasKey = head.uri.hasPrefix("/v1/") && head.headers.contains(name: "authorization")
-        guard hasKey ? wrongKeys.allows(client, now: now, isTaken: false) : strangers.allows(client, now: now) else {
-            throw Self.tooManyRequests
-        }
+        // Who has a key for the API has a rate of its own. What merely looks like a key is a guess: the API tells which are
+        // good.
+        let hasKey = head.uri.hasPrefix("/v1/") && knownKeys.contains(head.headers)
+        guard hasKey || strangers.allows(client, now: now) else { throw Self.tooManyRequests }
         if isForwarded, let refusal = counter.beginRequest(of: client) {
             metrics.refused(refusal)
             throw Self.tooManyRequests
         }
         return PassedRequest(client: client, isCounted: isForwarded)
     }
-
-    /// A request is refused, for what it showed is no key.
-    func refusedKey(of request: PassedRequest, now: Duration) { _ = wrongKeys.allows(request.client, now: now) }
 
     /// A request is answered, or its connection is closed.
     func ended(_ request: PassedRequest) {
@@ -152,13 +148,10 @@ final class AddressRateLimit: Sendable {
     var count: Int { buckets.withLock { $0.count } }
 
     /// Takes a token of an address, if there is one.
-    ///
-    /// - Parameter isTaken: false: looks only.
-    func allows(_ address: ConnectionCounter.Address, now: Duration, isTaken: Bool = true) -> Bool {
+    func allows(_ address: ConnectionCounter.Address, now: Duration) -> Bool {
         buckets.withLock { buckets in
             var bucket = buckets[address] ?? TokenBucket(burst: burst, now: now)
             let isAllowed = bucket.hasToken(rate: rate, burst: burst, now: now)
-            guard isTaken else { return isAllowed }
             if isAllowed { bucket.take() }
             // Where there are too many addresses to tell apart, all begin anew.
             if buckets.count >= Self.maxAddresses, buckets[address] == nil { buckets.removeAll(keepingCapacity: true) }

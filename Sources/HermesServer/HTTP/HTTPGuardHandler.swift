@@ -137,9 +137,6 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch unwrapOutboundIn(data) {
         case .head(var head):
             if head.status.code >= 200 {
-                if head.status == .unauthorized, let request = passed.first {
-                    gate.refusedKey(of: request, now: gate.uptime())
-                }
                 exchange.answerBegan()
                 if exchange.endsAfterAnswers, exchange.owed == 1, lastWord == nil {
                     head.headers.replaceOrAdd(name: "connection", value: "close")
