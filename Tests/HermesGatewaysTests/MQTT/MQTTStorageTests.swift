@@ -147,7 +147,7 @@ import Testing
             try await publisher.drop()
             #expect(try await live.untilPong().isEmpty)
             store.open()
-            for text in ["1", "2", "3"] { #expect(try await live.taken().text == text) }
+            for text in ["1", "2", "3"] { #expect(try await live.publication().text == text) }
         }
     }
 
