@@ -41,9 +41,9 @@ final class Broker {
             sessionStore: store,
             pushTokenStore: store,
             durableSettings: DurableSettings(
-                maxSessions: Self.maxSessions,
-                maxRetainedMessages: Self.maxRetained,
-                maxRetainedBytes: Self.maxRetainedBytes
+                sessions: SharedLimit(Self.maxSessions),
+                retainedMessages: SharedLimit(Self.maxRetained),
+                retainedBytes: SharedLimit(Self.maxRetainedBytes)
             )
         )
         environment = GatewayEnvironment(

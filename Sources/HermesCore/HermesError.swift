@@ -66,6 +66,8 @@ extension HermesError.Code {
     package static let unsupported = Self(rawValue: 2005)
     /// Larger than the limits allow; the message names the limit.
     package static let tooLarge = Self(rawValue: 2006)
+    /// The account, the address without one, or the server has as much of this as it may; the message names the limit.
+    package static let quotaExceeded = Self(rawValue: 2007)
 
     // 3000…: temporary; try again later.
     /// Too many requests per second, or too many contact requests or group changes per hour.

@@ -25,7 +25,7 @@ package final class Messenger: Sendable {
     /// The statistics that clients report.
     package let clientStatistics = ClientStatistics()
     let deletions: AccountDeletions
-    private let messageStore: any MessageStore
+    package let messageStore: any MessageStore
     private let sessionStore: any SessionStore
 
     /// Assembles the services over their stores.

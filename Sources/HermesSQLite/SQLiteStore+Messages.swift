@@ -62,8 +62,9 @@ extension SQLiteStore: MessageStore {
             var purger = Purger(db: db, settings: settings, now: now, limit: limit, damage: damage)
             defer { users = Array(purger.users) }
             let count = try purger.run()
-            return (count: count, unread: purger.unreadChanges)
+            return (count: count, unread: purger.unreadChanges, inboxes: purger.inboxChanges)
         }
+        inboxes.apply(purged.inboxes)
         unread.apply(purged.unread)
         return purged.count
     }

@@ -91,6 +91,7 @@ extension SQLiteStore {
                 try SessionWriter.settle(db)
             }
             let unread = try pool.write { try UnreadLedger($0) }
+            let queues = try pool.read { QueueBudget(settings, waiting: try SessionReader(db: $0).waiting()) }
             try record.markOpen(bootID: bootID)
             let checkpointer = try DatabaseQueue(path: path, configuration: configuration)
             return SQLiteStore(
@@ -99,6 +100,7 @@ extension SQLiteStore {
                 checkpointer: checkpointer,
                 epoch: mark.epoch,
                 unread: unread,
+                queues: queues,
                 settings: settings,
                 lock: lock,
                 record: record,

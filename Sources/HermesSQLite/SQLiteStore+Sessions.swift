@@ -51,16 +51,21 @@ extension SQLiteStore: SessionStore {
 
     package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         do {
-            return try await pool.write { [self] db in
+            let purged = try await pool.write { [self] db in
                 var purger = SessionPurger(db: db, now: now, limit: limit)
                 // Before the transaction ends, while nothing else runs on the writer.
                 defer { sessionCache.withLock { cache in for id in purger.sessions { cache.heads[id] = nil } } }
-                return try purger.run()
+                let count = try purger.run()
+                return (count: count, queues: purger.queueChanges)
             }
+            queues.apply(purged.queues)
+            return purged.count
         } catch {
             throw failure(error)
         }
     }
+
+    package var queueStatistics: QueueBudget.Statistics { queues.statistics }
 
     /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
     ///
@@ -80,8 +85,11 @@ extension SQLiteStore: SessionStore {
             }
             var outcomes: [SessionOutcome] = []
             outcomes.reserveCapacity(operations.count)
+            var changes = OwnerTally()
+            var refused = 0
+            let shares = queues.shares
             try db.inTransaction(.immediate) {
-                var writer = try SessionWriter(db, cache: taken, settings: settings)
+                var writer = try SessionWriter(db, cache: taken, queues: shares, settings: settings)
                 taken = SessionCache()
                 for operation in operations {
                     guard isolating else {
@@ -91,9 +99,12 @@ extension SQLiteStore: SessionStore {
                     let outcome = try isolated(db, &writer) { try $0.apply(operation) }
                     outcomes.append(outcome ?? .refused(Damage.refusal))
                 }
+                changes = writer.queueChanges
+                refused = writer.refused
                 taken = try writer.finish()
                 return .commit
             }
+            queues.apply(changes, refused: refused)
             sessionCache.withLock { $0 = taken }
             return outcomes
         }

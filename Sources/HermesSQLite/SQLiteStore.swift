@@ -29,6 +29,8 @@ package final class SQLiteStore: Sendable {
     private let isOpen = Atomic(true)
     private let cache = Mutex(WriterCache())
     let unread: UnreadLedger
+    let queues: QueueBudget
+    package let inboxes: InboxLedger
     let sessionCache = Mutex(SessionCache())
     let maintenance = Mutex(Maintenance())
     let damage: Damage
@@ -44,6 +46,7 @@ package final class SQLiteStore: Sendable {
         checkpointer: DatabaseQueue,
         epoch: UInt64,
         unread: UnreadLedger,
+        queues: QueueBudget,
         settings: StoreSettings,
         lock: DirectoryLock,
         record: RunRecord,
@@ -54,6 +57,8 @@ package final class SQLiteStore: Sendable {
         self.path = path
         self.record = record
         self.unread = unread
+        self.queues = queues
+        inboxes = InboxLedger(lying: unread.lying)
         self.pool = pool
         self.checkpointer = checkpointer
         self.epoch = epoch
@@ -141,6 +146,8 @@ package final class SQLiteStore: Sendable {
         }
         var outcomes: [WriteOutcome] = []
         var removedSessions: [DurableSessionID] = []
+        var removedQueues = OwnerTally()
+        var inboxChanges = InboxLedger.Changes()
         var unreadChanges: [UserID: Int] = [:]
         outcomes.reserveCapacity(operations.count)
         try db.inTransaction(.immediate) {
@@ -155,12 +162,16 @@ package final class SQLiteStore: Sendable {
                 outcomes.append(outcome ?? .refused(Damage.refusal))
             }
             removedSessions = writer.removedSessions
+            removedQueues = writer.removedQueues
+            inboxChanges = writer.inboxChanges
             unreadChanges = writer.unreadChanges
             taken = try writer.finish()
             return .commit
         }
         cache.withLock { $0 = taken }
         unread.apply(unreadChanges)
+        queues.apply(removedQueues)
+        inboxes.apply(inboxChanges)
         if !removedSessions.isEmpty {
             sessionCache.withLock { cache in for id in removedSessions { cache.heads[id] = nil } }
         }

@@ -33,6 +33,58 @@ struct SQLiteStoreOpeningTests {
         #expect(try world.send("4", from: 1, to: 0).conversationSeq == 4)
     }
 
+    @Test("Who pays for sessions, queues and retained messages is known after a restart")
+    func payers() async throws {
+        var settings = StoreSettings()
+        settings.queuedMessages = SharedLimit(100, perAccount: 20, perAddress: 3)
+        let directory = try TemporaryDirectory()
+        let address = CommitSource(host: "10.0.0.1")
+        var used = Holding()
+        do {
+            let world = SessionWorld(try directory.openStore(settings: settings))
+            let id = try world.open("a", owner: "", from: "10.0.0.1").id
+            for _ in 1...3 { try world.publish("x", to: [id]) }
+            var publication = world.publication("x")
+            publication.source = address
+            try world.change(.retain(publication))
+            used = world.store.queueStatistics.used
+            #expect(used.entries == 3)
+        }
+        let world = SessionWorld(try directory.openStore(settings: settings))
+        #expect(world.store.queueStatistics.used == used)
+        #expect(try await world.store.sessions().map(\.payer) == [address])
+        #expect(try await world.store.retained().map(\.source) == [address])
+        let again = try world.open("b", owner: "", from: "10.0.0.1").id
+        let other = try world.open("c", owner: "", from: "10.0.0.2").id
+        #expect(try world.publish("y", to: [again, other]) == [0, 1])
+        let durable = DurableSessions(
+            store: world.store,
+            time: ManualClock(),
+            settings: DurableSettings(
+                sessions: SharedLimit(100, perAddress: 2),
+                retainedMessages: SharedLimit(9, perAddress: 1)
+            )
+        )
+        try await durable.load()
+        #expect(durable.statistics.sessions == 3)
+        let results = Mutex<[HermesError.Code?]>([])
+        for (topic, source) in [("more", address), ("more", CommitSource(host: "10.0.0.3"))] {
+            let publication = world.publication("x", topic: topic)
+            await withCheckedContinuation { continuation in
+                durable.retain(publication, source: source) { result in
+                    if case .failure(let error) = result {
+                        results.withLock { $0.append(error.code) }
+                    } else {
+                        results.withLock { $0.append(nil) }
+                    }
+                    continuation.resume()
+                }
+            }
+        }
+        #expect(results.withLock { $0 } == [.quotaExceeded, nil])
+        await durable.shutdown()
+    }
+
     @Test("What waits counts as much after a restart as before")
     func budgets() async throws {
         var settings = StoreSettings()

@@ -121,15 +121,22 @@ extension MemoryState {
                 return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)
             }
         )
+        let left = recipients.count - taking.count
         guard case .direct = append.draft.conversation else {
+            inboxes.apply(.refusal(taking.isEmpty ? 1 : left))
             guard !taking.isEmpty else { throw InboxBudget.isFull }
             return taking
         }
         guard recipients.count == 1 ? taking.count == 1 : recipients.allSatisfy({ $0 == sender || taking.contains($0) })
-        else { throw InboxBudget.isFull }
+        else {
+            inboxes.apply(.refusal(1))
+            throw InboxBudget.isFull
+        }
         guard recipients.count == 1 || unread[sender, default: 0] + weight <= settings.maxUnreadBytes else {
+            inboxes.apply(.unreadRefusal)
             throw InboxBudget.tooMuchUnread
         }
+        inboxes.apply(.refusal(left))
         return taking
     }
 
@@ -247,7 +254,9 @@ extension MemoryState {
     }
 
     func hasReserve(_ user: UserID, _ weight: Int) -> Bool {
-        settings.inbox.hasReserve(in: records[user]?.inbox.use ?? InboxUse(), adding: weight)
+        let hasRoom = settings.inbox.hasReserve(in: records[user]?.inbox.use ?? InboxUse(), adding: weight)
+        if !hasRoom { inboxes.apply(.refusal(1)) }
+        return hasRoom
     }
 
     mutating func add(
@@ -261,6 +270,9 @@ extension MemoryState {
         let entry = Entry(seq: seq, committedAt: now, item: item, source: source, bytes: weight)
         records[user]?.inbox.entries.append(entry)
         records[user]?.inbox.count(entry)
+        var change = InboxLedger.Changes()
+        change.came(weight, into: records[user]?.inbox.use ?? InboxUse())
+        inboxes.apply(change)
         if case .user(let sender) = source, sender != user { unread[sender, default: 0] += weight }
         return seq
     }
@@ -275,6 +287,9 @@ extension MemoryState {
     /// Removes an entry's use from the counts.
     mutating func uncount(_ entry: Entry, of user: UserID) {
         records[user]?.inbox.uncount(entry)
+        var change = InboxLedger.Changes()
+        change.went(entry.bytes)
+        inboxes.apply(change)
         guard case .user(let sender) = entry.source, sender != user else { return }
         unread[sender, default: 0] -= entry.bytes
         if unread[sender] == 0 { unread[sender] = nil }

@@ -12,6 +12,8 @@ extension MemoryState {
         var released: Set<UInt64> = []
         var received: Set<UInt16> = []
 
+        var holding: Holding { Holding(entries: stored.queuedCount, bytes: stored.queuedBytes) }
+
         mutating func remove(_ isGone: (QueuedPublication) -> Bool) {
             queue.removeAll { queued in
                 guard isGone(queued) else { return false }
@@ -37,8 +39,8 @@ extension MemoryState {
 
     private mutating func apply(_ operation: SessionOperation) throws(HermesError) -> SessionOutcome {
         switch operation {
-        case .open(let key, let clean, let expiry):
-            return .opened(open(key, clean: clean, expiry: expiry))
+        case .open(let key, let clean, let expiry, let payer):
+            return .opened(open(key, clean: clean, expiry: expiry, payer: payer))
         case .remove(let id):
             remove(id)
             return .done
@@ -85,13 +87,24 @@ extension MemoryState {
         _ body: (inout Session) -> Void
     ) throws(HermesError) -> SessionOutcome {
         guard var session = durable[id] else { throw Self.noSuchSession }
+        let before = session.holding
         durable[id] = nil
         body(&session)
         durable[id] = session
+        count(from: before, to: session)
         return .done
     }
 
-    private mutating func open(_ key: SessionKey, clean: Bool, expiry: Duration?) -> StoredSession {
+    /// A session's queue is another one than before.
+    private func count(from before: Holding, to session: Session) {
+        var change = OwnerTally()
+        change.add(-before, of: session.stored.payer)
+        change.add(session.holding, of: session.stored.payer)
+        queues.apply(change)
+    }
+
+    private mutating func open(_ key: SessionKey, clean: Bool, expiry: Duration?, payer: CommitSource) -> StoredSession
+    {
         if clean, let old = durableKeys[key] { remove(old) }
         let id: DurableSessionID
         let wasPresent: Bool
@@ -105,6 +118,7 @@ extension MemoryState {
             durableKeys[key] = id
         }
         var session = durable[id] ?? Session(stored: StoredSession(id: id, key: key))
+        if !wasPresent { session.stored.payer = payer }
         session.stored.isOnline = true
         session.stored.expiry = expiry
         session.stored.expiresAt = nil
@@ -118,6 +132,9 @@ extension MemoryState {
 
     mutating func remove(_ id: DurableSessionID) {
         guard let session = durable.removeValue(forKey: id) else { return }
+        var change = OwnerTally()
+        change.add(-session.holding, of: session.stored.payer)
+        queues.apply(change)
         durableKeys[session.stored.key] = nil
     }
 
@@ -133,6 +150,14 @@ extension MemoryState {
             guard let stored = durable[target.session]?.stored, stored.queuedCount < settings.maxQueuedMessages,
                 stored.queuedBytes < settings.maxQueuedBytes
             else { return 0 }
+            let holding = Holding(entries: 1, bytes: publication.weight)
+            guard queues.shares.hasRoom(for: holding, of: stored.payer) else {
+                queues.apply(OwnerTally(), refused: 1)
+                return 0
+            }
+            var change = OwnerTally()
+            change.add(holding, of: stored.payer)
+            queues.apply(change)
             let seq = stored.head + 1
             durable[target.session]?.stored.head = seq
             durable[target.session]?.stored.queuedCount += 1
@@ -165,10 +190,21 @@ extension MemoryState {
             }
             var outcome = QueueMove.Outcome.takenOut
             if let target = item.target {
+                // It leaves one queue, so that an owner whose share is full can move it to another one of its own.
+                var leaving = OwnerTally()
+                leaving.add(Holding(entries: -1, bytes: -queued.publication.weight), of: source.stored.payer)
+                var staying = OwnerTally()
+                staying.add(Holding(entries: 1, bytes: queued.publication.weight), of: source.stored.payer)
+                queues.apply(leaving)
                 let seq = publish(queued.publication, to: [target], received: nil, retains: false)[0]
+                queues.apply(staying)
                 outcome = seq > 0 ? .queued(seq) : .stays
             }
-            if outcome != .stays { durable[move.session]?.remove { $0.seq == queued.seq } }
+            if outcome != .stays {
+                let before = durable[move.session]?.holding ?? Holding()
+                durable[move.session]?.remove { $0.seq == queued.seq }
+                if let session = durable[move.session] { count(from: before, to: session) }
+            }
             outcomes.append(outcome)
         }
         guard let behind = move.endsBehind, !outcomes.contains(.stays),
@@ -217,6 +253,7 @@ extension MemoryState {
             guard !seqs.isEmpty else { continue }
             done += seqs.count
             durable[id]?.remove { seqs.contains($0.seq) }
+            if let now = durable[id] { count(from: session.holding, to: now) }
         }
         for (topic, publication) in retained where done < limit && publication.hasExpired(at: now) {
             retained[topic] = nil

@@ -118,10 +118,13 @@ struct MemoryState {
     var webhooks = WebhookQueue()
     /// The bytes of each account's unread 1:1 messages in others' inboxes.
     var unread: [UserID: Int] = [:]
+    let queues: QueueBudget
+    let inboxes = InboxLedger()
 
     init(epoch: UInt64, settings: StoreSettings) {
         self.epoch = epoch
         self.settings = settings
+        queues = QueueBudget(settings)
     }
 
     func checkRoom(for bytes: Int) throws(HermesError) {

@@ -178,4 +178,8 @@ extension MemoryStore: SessionStore {
     package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         try run { (state) throws(HermesError) in state.purgeSessions(now: now, limit: limit) }
     }
+
+    package var inboxes: InboxLedger { state.withLock { $0.inboxes } }
+
+    package var queueStatistics: QueueBudget.Statistics { state.withLock { $0.queues.statistics } }
 }

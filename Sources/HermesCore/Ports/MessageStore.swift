@@ -55,6 +55,9 @@ package protocol MessageStore: Sendable {
     /// - Throws: `.invalidArgument` if the file exists, `.unsupported` if the store has no files,
     ///   `.storageUnavailable`.
     func backup(to path: String) async throws(HermesError)
+
+    /// What lies in all inboxes; cheap.
+    var inboxes: InboxLedger { get }
 }
 
 extension MessageStore {
@@ -158,6 +161,10 @@ package enum WriteOutcome: Sendable {
     /// Nothing was changed: `.notFound` (no such recipient, device, message), `.clientIDConflict`, `.forbidden`,
     /// `.invalidArgument`.
     case refused(HermesError)
+}
+
+extension MessageStore {
+    package var inboxes: InboxLedger { InboxLedger() }
 }
 
 /// An entry and its recipient.

@@ -43,6 +43,13 @@ package protocol SessionStore: Sendable {
     /// any session. Sessions themselves end only with ``SessionOperation/remove(_:)``.
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int
+
+    /// What waits for all sessions; cheap.
+    var queueStatistics: QueueBudget.Statistics { get }
+}
+
+extension SessionStore {
+    package var queueStatistics: QueueBudget.Statistics { QueueBudget.Statistics() }
 }
 
 /// One change in a commit.
@@ -51,7 +58,8 @@ package enum SessionOperation: Sendable {
     ///
     /// - clean: first removes an existing session.
     /// - expiry: how long it stays without a connection; nil: forever.
-    case open(SessionKey, clean: Bool, expiry: Duration?)
+    /// - payer: ``StoredSession/payer`` of a new session.
+    case open(SessionKey, clean: Bool, expiry: Duration?, payer: CommitSource = .server)
     /// The session has no connection from now on. `sentUpTo` only ever grows.
     case close(DurableSessionID, sentUpTo: UInt64, expiresAt: Timestamp?)
     /// Removes the session and everything that belongs to it.
@@ -141,8 +149,8 @@ package struct QueueMove: Sendable {
 /// The outcome of one operation.
 package enum SessionOutcome: Sendable {
     case opened(StoredSession)
-    /// The seq in each target's queue; 0 if the session is gone or its queue is full
-    /// (``StoreSettings/maxQueuedMessages``, ``StoreSettings/maxQueuedBytes``).
+    /// The seq in each target's queue; 0 if the session is gone or its queue or its owner's share is full
+    /// (``StoreSettings/maxQueuedMessages``, ``StoreSettings/maxQueuedBytes``, ``QueueBudget``).
     case published([UInt64])
     /// The outcome of each item, and whether the session has ended.
     case moved([QueueMove.Outcome], hasEnded: Bool)

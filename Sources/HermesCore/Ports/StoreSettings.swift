@@ -16,6 +16,10 @@ package struct StoreSettings: Sendable, Hashable {
     package var maxQueuedMessages: Int
     /// The most bytes that wait for one durable session (``StoredPublication/weight``).
     package var maxQueuedBytes: Int
+    /// The most publications that wait for all durable sessions together.
+    package var queuedMessages: SharedLimit
+    /// The most bytes that wait for all durable sessions together.
+    package var queuedBytes: SharedLimit
     /// The limits of one inbox.
     package var inbox: InboxBudget
     /// The most bytes of one account's unread 1:1 messages in all inboxes together.
@@ -30,6 +34,8 @@ package struct StoreSettings: Sendable, Hashable {
         eventPeriod: Duration = .seconds(30 * 24 * 3600),
         maxQueuedMessages: Int = 100_000,
         maxQueuedBytes: Int = 64 << 20,
+        queuedMessages: SharedLimit = SharedLimit(100_000_000),
+        queuedBytes: SharedLimit = SharedLimit(16 << 30),
         inbox: InboxBudget = InboxBudget(),
         maxUnreadBytes: Int = 128 << 20,
         maxGroups: Int = 1_000
@@ -41,6 +47,8 @@ package struct StoreSettings: Sendable, Hashable {
         self.eventPeriod = eventPeriod
         self.maxQueuedMessages = max(1, maxQueuedMessages)
         self.maxQueuedBytes = max(1, maxQueuedBytes)
+        self.queuedMessages = queuedMessages
+        self.queuedBytes = queuedBytes
         self.maxGroups = max(1, maxGroups)
     }
 

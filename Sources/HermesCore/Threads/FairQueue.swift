@@ -9,14 +9,32 @@ package struct CommitSource: Hashable, Sendable {
     /// The server itself, and clients that are not distinguished.
     package static let server = CommitSource("")
 
-    private let name: String
+    /// As it is stored with what it pays for.
+    package let name: String
 
     package init(account: String) { name = "a" + account }
 
-    /// - Parameter host: an address without port; nil: unknown.
-    package init(host: String?) { name = "h" + (host ?? "") }
+    /// - Parameter host: an address without port; nil: unknown. An IPv6 network of 64 bits counts as one.
+    package init(host: String?) { name = "h" + (host.map(NetworkAddress.key(of:)) ?? "") }
+
+    /// From a store.
+    package init(stored name: String) { self.name = name }
 
     private init(_ name: String) { self.name = name }
+
+    package enum Kind: Sendable {
+        case server
+        case account
+        case address
+    }
+
+    package var kind: Kind {
+        switch name.utf8.first {
+        case UInt8(ascii: "a"): .account
+        case UInt8(ascii: "h"): .address
+        default: .server
+        }
+    }
 }
 
 /// Waiting items in one line for each source; the lines take turns. Pure.

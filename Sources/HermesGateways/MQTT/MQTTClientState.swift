@@ -165,7 +165,11 @@ final class MQTTPendingWill: Sendable {
     /// The delay after the end of the connection.
     let delay: Duration
 
-    init(publication: Publication, givenAt: Timestamp, delay: Duration) {
+    /// Who pays for what it leaves.
+    let source: CommitSource
+
+    init(publication: Publication, givenAt: Timestamp, delay: Duration, source: CommitSource) {
+        self.source = source
         self.publication = publication
         self.givenAt = givenAt
         self.delay = delay

@@ -167,7 +167,12 @@ extension MQTTSession {
         guard let kind = MQTTTranslation.kind(of: publication) else {
             throw MQTTPacketError(.payloadFormatInvalid, "the will is not what its liveroom-type says")
         }
-        return MQTTPendingWill(publication: publication.ofKind(kind), givenAt: now(), delay: delay)
+        return MQTTPendingWill(
+            publication: publication.ofKind(kind),
+            givenAt: now(),
+            delay: delay,
+            source: source(of: client)
+        )
     }
 
     /// One and a half times the keep alive [MQTT-3.1.2-22].

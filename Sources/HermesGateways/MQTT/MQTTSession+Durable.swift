@@ -307,9 +307,7 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
 
     init(session: MQTTSession, connection: Connection, _ client: MQTTClientState) {
         reader = client.sessionExpiry == .zero ? nil : client.reader
-        source =
-            client.key.owner.isEmpty
-            ? CommitSource(host: connection.remoteHost) : CommitSource(account: client.key.owner)
+        source = session.source(of: client)
         self.session = NIOLoopBound(session, eventLoop: connection.loop.eventLoop)
         self.connection = connection
     }

@@ -270,6 +270,8 @@ extension MQTTSession {
             from: client.link?.id,
             packetID: client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil,
             retains: publication.retain,
+            // 3.1.1 has no word for it.
+            mustRetain: version == .v5,
             source: source
         ) { result in
             loop.post(.run { bound.value.session.stored(number, bytes, result, of: bound.value.client) })
@@ -286,6 +288,11 @@ extension MQTTSession {
         environment.messenger.durable.retain(stored, source: source) { _ in
             loop.post(.run { bound.value.requestAnswered(bytes: bytes) })
         }
+    }
+
+    /// Who pays for what a client has stored: its account; without one its address.
+    func source(of client: MQTTClientState) -> CommitSource {
+        StoredSession.payer(of: client.key, openedBy: CommitSource(host: connection.remoteHost))
     }
 
     /// The source of this client's operations.

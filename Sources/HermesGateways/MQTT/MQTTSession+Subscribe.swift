@@ -93,9 +93,10 @@ extension MQTTSession {
             write(.suback(suback))
             for subscription in granted { wantRetained(subscription, of: client) }
             sendRetained(client)
-        case .failure:
+        case .failure(let error):
             var failed = suback
-            failed.reasons = suback.reasons.map { $0.isFailure ? $0 : .unspecifiedError }
+            let reason: MQTTReasonCode = error.code == .quotaExceeded ? .quotaExceeded : .unspecifiedError
+            failed.reasons = suback.reasons.map { $0.isFailure ? $0 : reason }
             write(.suback(failed))
         }
     }

@@ -81,6 +81,7 @@ enum MQTTTranslation {
         case .invalidArgument: .clientIdentifierNotValid
         case .deviceLimitReached: .quotaExceeded
         case .overloaded, .rateLimited, .loginDelayed: .serverBusy
+        case .quotaExceeded: .quotaExceeded
         case .shuttingDown: .serverShuttingDown
         default: .serverUnavailable
         }
@@ -99,7 +100,7 @@ enum MQTTTranslation {
     static func hasReturnCode(_ reason: MQTTReasonCode) -> Bool {
         switch reason {
         case .unsupportedProtocolVersion, .clientIdentifierNotValid, .serverUnavailable, .serverBusy,
-            .badUserNameOrPassword, .notAuthorized, .banned, .badAuthenticationMethod:
+            .badUserNameOrPassword, .notAuthorized, .banned, .badAuthenticationMethod, .quotaExceeded:
             true
         default: false
         }
@@ -128,7 +129,7 @@ enum MQTTTranslation {
     static func publishReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {
         case .forbidden, .notAuthenticated: .notAuthorized
-        case .overloaded, .rateLimited: .quotaExceeded
+        case .overloaded, .rateLimited, .quotaExceeded: .quotaExceeded
         case .invalidArgument: .payloadFormatInvalid
         default: .unspecifiedError
         }

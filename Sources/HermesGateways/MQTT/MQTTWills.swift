@@ -85,7 +85,8 @@ final class MQTTWills: Sendable {
         durable.publish(
             StoredPublication(publication, publishedAt: now),
             targets: targets,
-            retains: publication.retain
+            retains: publication.retain,
+            source: will.source
         ) { [metrics] result in
             if case .failure = result { metrics.droppedUnstored.increment() }
             loop.post(.run { loop.topics.publish(decided) })

@@ -90,18 +90,6 @@ extension MQTTSettings {
         default: defaults.isRetainAvailable,
         "Whether publications are retained; if not, a client that asks for it is disconnected."
     )
-    private static let retainedMessages = Setting.number(
-        "mqtt.retained.maxMessages",
-        default: defaults.maxRetainedMessages,
-        in: 0...100_000_000,
-        "Retained publications; further ones are delivered but not retained."
-    )
-    private static let retainedBytes = Setting.byteCount(
-        "mqtt.retained.maxBytes",
-        default: defaults.maxRetainedBytes,
-        in: 0...(1 << 40),
-        "What all retained publications may take together."
-    )
     private static let sysInterval = Setting.duration(
         "mqtt.sysInterval",
         default: defaults.sysInterval,
@@ -110,12 +98,14 @@ extension MQTTSettings {
     )
 
     /// The settings below `mqtt`.
-    package static let settings: [SettingDescriptor] = [
-        packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor, subscriptions.descriptor,
-        subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor, queuedBytes.descriptor,
-        sharedRedistribution.descriptor, keepAlive.descriptor, clientID.descriptor, maximumQoS.descriptor,
-        retained.descriptor, retainedMessages.descriptor, retainedBytes.descriptor, sysInterval.descriptor,
-    ]
+    package static let settings: [SettingDescriptor] =
+        [
+            packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor,
+            subscriptions.descriptor, subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor,
+            queuedBytes.descriptor, sharedRedistribution.descriptor, keepAlive.descriptor, clientID.descriptor,
+            maximumQoS.descriptor, sysInterval.descriptor,
+        ] + SharedLimitSetting.ofSessions.flatMap(\.descriptors) + [retained.descriptor]
+        + SharedLimitSetting.ofRetained.flatMap(\.descriptors)
 
     package init(_ values: SettingValues) throws(SettingsError) {
         self.init(
@@ -134,9 +124,13 @@ extension MQTTSettings {
             maxClientIDBytes: try values.value(of: Self.clientID),
             maximumQoS: try values.value(of: Self.maximumQoS),
             isRetainAvailable: try values.value(of: Self.retained),
-            maxRetainedMessages: try values.value(of: Self.retainedMessages),
-            maxRetainedBytes: try values.value(of: Self.retainedBytes),
             sysInterval: try values.value(of: Self.sysInterval)
         )
+        retainedMessages = try SharedLimitSetting.retainedMessages.value(in: values)
+        retainedBytes = try SharedLimitSetting.retainedBytes.value(in: values)
+        keptSessions = try SharedLimitSetting.sessions.value(in: values)
+        keptSubscriptions = try SharedLimitSetting.subscriptions.value(in: values)
+        keptMessages = try SharedLimitSetting.messages.value(in: values)
+        keptBytes = try SharedLimitSetting.bytes.value(in: values)
     }
 }

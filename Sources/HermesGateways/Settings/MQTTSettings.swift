@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// The rules of the MQTT broker.
 package struct MQTTSettings: Sendable, Hashable {
     /// The longest accepted packet, told to clients of 5.0 as Maximum Packet Size.
@@ -31,9 +33,17 @@ package struct MQTTSettings: Sendable, Hashable {
     package var maximumQoS: Int
     /// Whether publications can be retained; told to clients of 5.0 if not.
     package var isRetainAvailable: Bool
-    package var maxRetainedMessages: Int
+    package var retainedMessages = SharedLimit(1_000_000, perAccount: 250_000, perAddress: 100_000)
     /// The most bytes of all retained publications.
-    package var maxRetainedBytes: Int
+    package var retainedBytes = SharedLimit(1 << 30, perAccount: 256 << 20, perAddress: 128 << 20)
+    /// The most kept sessions.
+    package var keptSessions = SharedLimit(1_000_000, perAccount: 100_000, perAddress: 10_000)
+    /// The most subscriptions of all kept sessions.
+    package var keptSubscriptions = SharedLimit(4_000_000, perAccount: 400_000, perAddress: 100_000)
+    /// The most publications that wait for all kept sessions.
+    package var keptMessages = SharedLimit(100_000_000, perAccount: 10_000_000, perAddress: 1_000_000)
+    /// The most bytes that wait for all kept sessions.
+    package var keptBytes = SharedLimit(16 << 30, perAccount: 4 << 30, perAddress: 512 << 20)
     /// The time between two publications of `$SYS/…`; zero: none.
     package var sysInterval: Duration
 
@@ -52,8 +62,6 @@ package struct MQTTSettings: Sendable, Hashable {
         maxClientIDBytes: Int = 1_024,
         maximumQoS: Int = 2,
         isRetainAvailable: Bool = true,
-        maxRetainedMessages: Int = 1_000_000,
-        maxRetainedBytes: Int = 1 << 30,
         sysInterval: Duration = .seconds(10)
     ) {
         self.maxPacketBytes = maxPacketBytes
@@ -70,8 +78,6 @@ package struct MQTTSettings: Sendable, Hashable {
         self.maxClientIDBytes = maxClientIDBytes
         self.maximumQoS = maximumQoS
         self.isRetainAvailable = isRetainAvailable
-        self.maxRetainedMessages = maxRetainedMessages
-        self.maxRetainedBytes = maxRetainedBytes
         self.sysInterval = sysInterval
     }
 

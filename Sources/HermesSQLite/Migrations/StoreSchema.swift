@@ -22,6 +22,7 @@ enum StoreSchema {
         ("010 where logins come from", addLoginTables),
         ("011 read marks", createReadMarks),
         ("012 indexes of webhooks", indexWebhooks),
+        ("013 who pays for sessions and retained publications", addPayers),
     ]
 
     static var version: Int { migrations.count }

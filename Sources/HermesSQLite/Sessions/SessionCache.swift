@@ -9,6 +9,7 @@ struct SessionCache {
         var head: UInt64
         var queued: Int
         var bytes: Int
+        var payer: CommitSource
         var isDirty = false
     }
 

@@ -14,6 +14,8 @@ struct SessionPurger {
     private var done = 0
     /// The sessions whose queues were changed.
     private(set) var sessions: Set<DurableSessionID> = []
+    /// What owners have waiting less.
+    private(set) var queueChanges = OwnerTally()
     private var dereferenced: [Int64: Int64] = [:]
 
     init(db: Database, now: Timestamp, limit: Int) {
@@ -122,6 +124,7 @@ struct SessionPurger {
                 if !row.isNull(3) { dereferenced[row.integer(3), default: 0] += 1 }
                 return true
             }
+            let payer = try PreparedStatement(db, "SELECT owner, payer FROM session WHERE id = ?")
             for (session, seq, weight) in found {
                 delete.bind(session, at: 1)
                 delete.bind(seq, at: 2)
@@ -129,6 +132,15 @@ struct SessionPurger {
                 update.bind(weight, at: 1)
                 update.bind(session, at: 2)
                 try update.run()
+                payer.bind(session, at: 1)
+                let owner = try payer.first { row in
+                    StoredSession.payer(
+                        of: SessionKey(owner: row.text(0) ?? "", clientID: ""),
+                        openedBy: CommitSource(stored: row.text(1) ?? "")
+                    )
+                }
+                // What is left of a removed session counts for nobody any more.
+                if let owner { queueChanges.add(Holding(entries: -1, bytes: -Int(weight)), of: owner) }
                 sessions.insert(DurableSessionID(rawValue: session))
             }
             count(found.count)

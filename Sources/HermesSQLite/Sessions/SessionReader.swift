@@ -16,7 +16,8 @@ struct SessionReader {
         let query = try PreparedStatement(
             db,
             """
-            SELECT s.id, s.owner, s.client_id, s.expiry, s.is_online, s.expires_at, s.sent_up_to, h.head, h.queued, h.bytes \
+            SELECT s.id, s.owner, s.client_id, s.expiry, s.is_online, s.expires_at, s.sent_up_to, h.head, h.queued, h.bytes, \
+            s.payer \
             FROM session s JOIN session_head h ON h.session = s.id ORDER BY s.id
             """
         )
@@ -34,11 +35,31 @@ struct SessionReader {
             session.head = row.unsigned(7)
             session.queuedCount = Int(clamping: row.integer(8))
             session.queuedBytes = Int(clamping: row.integer(9))
+            session.payer = StoredSession.payer(of: session.key, openedBy: CommitSource(stored: row.text(10) ?? ""))
             sessions.append(session)
             return true
         }
         try readSubscriptions(into: &sessions)
         return sessions
+    }
+
+    /// What waits, by who pays for it.
+    func waiting() throws -> OwnerTally {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT s.owner, s.payer, h.queued, h.bytes FROM session_head h JOIN session s ON s.id = h.session \
+            WHERE h.queued > 0
+            """
+        )
+        var tally = OwnerTally()
+        try query.forEachRow { row in
+            let key = SessionKey(owner: row.text(0) ?? "", clientID: "")
+            let payer = StoredSession.payer(of: key, openedBy: CommitSource(stored: row.text(1) ?? ""))
+            tally.add(Holding(entries: Int(clamping: row.integer(2)), bytes: Int(clamping: row.integer(3))), of: payer)
+            return true
+        }
+        return tally
     }
 
     /// Both are ordered by session.
@@ -166,7 +187,7 @@ struct SessionReader {
     func retained() throws -> [StoredPublication] {
         let query = try PreparedStatement(
             db,
-            "SELECT flags, expires_at, published_at, topic, payload, details FROM retained"
+            "SELECT flags, expires_at, published_at, topic, payload, details, payer FROM retained"
         )
         var publications: [StoredPublication] = []
         var last: TopicName?
@@ -174,7 +195,10 @@ struct SessionReader {
             let found = try skipping("a retained publication") {
                 try publication(row, flags: row.integer(0), expiry: 1, from: 2, last: &last)
             }
-            if let found { publications.append(found) }
+            if var found {
+                found.source = CommitSource(stored: row.text(6) ?? "")
+                publications.append(found)
+            }
             return true
         }
         return publications

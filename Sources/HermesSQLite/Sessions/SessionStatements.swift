@@ -33,7 +33,13 @@ struct SessionStatements {
     let deleteReceived: PreparedStatement
 
     init(_ db: Database) throws {
-        selectHead = try PreparedStatement(db, "SELECT head, queued, bytes FROM session_head WHERE session = ?")
+        selectHead = try PreparedStatement(
+            db,
+            """
+            SELECT h.head, h.queued, h.bytes, s.owner, s.payer FROM session_head h JOIN session s ON s.id = h.session \
+            WHERE h.session = ?
+            """
+        )
         updateHead = try PreparedStatement(
             db,
             "UPDATE session_head SET head = ?, queued = ?, bytes = ? WHERE session = ?"

@@ -69,7 +69,11 @@ extension SessionWriter {
         for table in tables {
             MoveStatements.bind(session, seq, to: table.select)
             guard let weight = try table.select.first({ Int(clamping: $0.integer(0)) }) else { continue }
+            let payer = try head(of: session).map { cache.heads.values[$0].payer } ?? .server
+            // It leaves one queue, so that an owner whose share is full can move it to another one of its own.
+            queueChanges.add(Holding(entries: -1, bytes: -weight), of: payer)
             let new = try nextSeq(of: target.session, weight: weight)
+            queueChanges.add(Holding(entries: 1, bytes: weight), of: payer)
             guard new > 0 else { return .stays }
             let flags = Int64(target.qos.rawValue) | (target.retain ? 4 : 0)
             MoveStatements.bind(target.session, new, to: table.insert)
@@ -88,9 +92,7 @@ extension SessionWriter {
 
     private mutating func lessen(_ session: DurableSessionID, rows: Int, bytes: Int) throws {
         guard let index = try head(of: session) else { return }
-        cache.heads.values[index].queued -= rows
-        cache.heads.values[index].bytes -= bytes
-        markDirty(index)
+        lessen(index, rows: rows, bytes: bytes)
     }
 
     private func isOnline(_ session: DurableSessionID) throws -> Bool {

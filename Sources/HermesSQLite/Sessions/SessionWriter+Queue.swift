@@ -48,6 +48,12 @@ extension SessionWriter {
         guard let index = try head(of: id) else { return 0 }
         let head = cache.heads.values[index]
         guard head.queued < settings.maxQueuedMessages, head.bytes < settings.maxQueuedBytes else { return 0 }
+        let holding = Holding(entries: 1, bytes: weight)
+        guard queues.hasRoom(for: holding, of: head.payer, with: queueChanges) else {
+            refused += 1
+            return 0
+        }
+        queueChanges.add(holding, of: head.payer)
         cache.heads.values[index].head += 1
         cache.heads.values[index].queued += 1
         cache.heads.values[index].bytes += weight
@@ -133,8 +139,18 @@ extension SessionWriter {
             gone.rows += db.changesCount
         }
         guard gone.rows > 0, let index = cache.heads.index(forKey: id) else { return }
-        cache.heads.values[index].queued -= gone.rows
-        cache.heads.values[index].bytes -= gone.bytes
+        lessen(index, rows: gone.rows, bytes: gone.bytes)
+    }
+
+    /// Something has left a queue.
+    mutating func lessen(
+        _ index: Dictionary<DurableSessionID, SessionCache.Head>.Index,
+        rows: Int,
+        bytes: Int
+    ) {
+        cache.heads.values[index].queued -= rows
+        cache.heads.values[index].bytes -= bytes
+        queueChanges.add(Holding(entries: -rows, bytes: -bytes), of: cache.heads.values[index].payer)
         markDirty(index)
     }
 
@@ -146,8 +162,7 @@ extension SessionWriter {
         statements.insertReleased.bind(seq, at: 2)
         try statements.insertReleased.run()
         guard let index = cache.heads.index(forKey: id) else { return }
-        cache.heads.values[index].bytes -= gone.bytes
-        markDirty(index)
+        lessen(index, rows: 0, bytes: gone.bytes)
     }
 
     /// Removes a range from the queue, in whichever table it is.
@@ -192,8 +207,8 @@ struct RetainedWriter {
         insert = try PreparedStatement(
             db,
             """
-            INSERT OR REPLACE INTO retained (flags, published_at, expires_at, topic, payload, details) \
-            VALUES (?, ?, ?, ?, ?, ?)
+            INSERT OR REPLACE INTO retained (flags, published_at, expires_at, topic, payload, details, payer) \
+            VALUES (?, ?, ?, ?, ?, ?, ?)
             """
         )
         delete = try PreparedStatement(db, "DELETE FROM retained WHERE topic = ?")
@@ -210,7 +225,9 @@ struct RetainedWriter {
             insert.bind(publication.details?.expiresAt?.rawValue, at: 3)
             try insert.bind(publication.topic.rawValue, at: 4) {
                 try insert.bind(publication.payload, at: 5) {
-                    try insert.bind(PublicationCoding.encode(publication.details), at: 6) { try insert.run() }
+                    try insert.bind(PublicationCoding.encode(publication.details), at: 6) {
+                        try insert.bind(publication.source.name, at: 7) { try insert.run() }
+                    }
                 }
             }
         }

@@ -6,7 +6,7 @@ import HermesCore
 
 /// Sessions and their subscriptions; rare compared with publications.
 extension SessionWriter {
-    mutating func open(_ key: SessionKey, clean: Bool, expiry: Duration?) throws -> StoredSession {
+    mutating func open(_ key: SessionKey, clean: Bool, expiry: Duration?, payer: CommitSource) throws -> StoredSession {
         let arguments: StatementArguments = [key.owner, key.clientID]
         let found = try Row.fetchOne(
             db,
@@ -21,8 +21,10 @@ extension SessionWriter {
         let milliseconds = expiry.map { Timestamp(rawValue: 0).advanced(by: $0).rawValue }
         guard let id = known, let head = try head(of: id) else {
             try db.execute(
-                sql: "INSERT INTO session (owner, client_id, expiry, is_online, sent_up_to) VALUES (?, ?, ?, 1, 0)",
-                arguments: arguments + [milliseconds]
+                sql: """
+                    INSERT INTO session (owner, client_id, expiry, is_online, sent_up_to, payer) VALUES (?, ?, ?, 1, 0, ?)
+                    """,
+                arguments: arguments + [milliseconds, payer.name]
             )
             let id = db.lastInsertedRowID
             try db.execute(
@@ -30,6 +32,7 @@ extension SessionWriter {
                 arguments: [id]
             )
             var session = StoredSession(id: DurableSessionID(rawValue: id), key: key)
+            session.payer = payer
             session.expiry = expiry
             session.isOnline = true
             return session
@@ -45,6 +48,7 @@ extension SessionWriter {
         session.head = cache.heads.values[head].head
         session.queuedCount = cache.heads.values[head].queued
         session.queuedBytes = cache.heads.values[head].bytes
+        session.payer = cache.heads.values[head].payer
         session.sentUpTo = found.map { UInt64(bitPattern: $0["sent_up_to"] as Int64) } ?? 0
         let reader = SessionReader(db: db)
         session.subscriptions = try reader.subscriptions(of: id)
@@ -61,7 +65,9 @@ extension SessionWriter {
     }
 
     mutating func remove(_ id: DurableSessionID) throws {
-        guard try head(of: id) != nil else { return }
+        guard let index = try head(of: id) else { return }
+        let head = cache.heads.values[index]
+        queueChanges.add(-Holding(entries: head.queued, bytes: head.bytes), of: head.payer)
         cache.heads[id] = nil
         try Self.removeRows(db, of: id.rawValue)
     }

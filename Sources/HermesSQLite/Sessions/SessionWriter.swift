@@ -20,10 +20,16 @@ struct SessionWriter {
     private let freshBefore: Int
     /// The newest of each topic.
     var retained: [TopicName: StoredPublication] = [:]
+    /// What waits by owner before this batch, and how the batch changes it.
+    let queues: OwnerShares
+    var queueChanges = OwnerTally()
+    /// How many publications found no room in their owner's share.
+    var refused = 0
 
-    init(_ db: Database, cache: consuming SessionCache, settings: StoreSettings) throws {
+    init(_ db: Database, cache: consuming SessionCache, queues: OwnerShares, settings: StoreSettings) throws {
         self.db = db
         self.settings = settings
+        self.queues = queues
         self.cache = cache
         freshBefore = self.cache.freshRows
         statements = try SessionStatements(db)
@@ -33,8 +39,8 @@ struct SessionWriter {
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
         switch operation {
-        case .open(let key, let clean, let expiry):
-            return .opened(try open(key, clean: clean, expiry: expiry))
+        case .open(let key, let clean, let expiry, let payer):
+            return .opened(try open(key, clean: clean, expiry: expiry, payer: payer))
         case .remove(let id):
             try remove(id)
             return .done
@@ -141,7 +147,11 @@ struct SessionWriter {
             SessionCache.Head(
                 head: row.unsigned(0),
                 queued: Int(clamping: row.integer(1)),
-                bytes: Int(clamping: row.integer(2))
+                bytes: Int(clamping: row.integer(2)),
+                payer: StoredSession.payer(
+                    of: SessionKey(owner: row.text(3) ?? "", clientID: ""),
+                    openedBy: CommitSource(stored: row.text(4) ?? "")
+                )
             )
         }
         guard let found else { return nil }

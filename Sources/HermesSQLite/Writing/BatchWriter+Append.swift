@@ -94,17 +94,22 @@ extension BatchWriter {
         taking.reserveCapacity(recipients.count)
         for user in recipients where try hasRoom(in: user, from: source, weight) { taking.append(user) }
         let sender = append.sender.user
+        let left = recipients.count - taking.count
         guard case .direct = append.draft.conversation else {
+            inboxChanges.refused += taking.isEmpty ? 1 : left
             guard !taking.isEmpty else { throw InboxBudget.isFull }
             return taking
         }
         guard taking.count == recipients.count || recipients.count > 1 && !taking.isEmpty && taking[0] != sender else {
+            inboxChanges.refused += 1
             throw InboxBudget.isFull
         }
         let unread = self.unread[sender] + unreadChanges[sender, default: 0]
         guard recipients.count == 1 || unread + weight <= settings.maxUnreadBytes else {
+            inboxChanges.refusedUnread += 1
             throw InboxBudget.tooMuchUnread
         }
+        inboxChanges.refused += left
         return taking
     }
 

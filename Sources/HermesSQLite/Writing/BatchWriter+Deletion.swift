@@ -123,12 +123,20 @@ extension BatchWriter {
 
     /// Removes sessions as ``SessionWriter`` does.
     private mutating func removeSessions(of owner: String, rows: inout Int) throws {
-        let select = try PreparedStatement(db, "SELECT id FROM session WHERE owner = ? LIMIT ?")
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT s.id, h.queued, h.bytes FROM session s LEFT JOIN session_head h ON h.session = s.id \
+            WHERE s.owner = ? LIMIT ?
+            """
+        )
         var sessions: [Int64] = []
         select.bind(Int64(max(1, rows / 3)), at: 2)
         try select.bind(owner, at: 1) {
             try select.forEachRow { row in
                 sessions.append(row.integer(0))
+                let holding = Holding(entries: Int(clamping: row.integer(1)), bytes: Int(clamping: row.integer(2)))
+                removedQueues.add(-holding, of: CommitSource(account: owner))
                 return true
             }
         }

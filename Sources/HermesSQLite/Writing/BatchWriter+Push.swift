@@ -225,6 +225,7 @@ extension BatchWriter {
                 delete.bind(user, at: 1)
                 delete.bind(old, at: 2)
                 guard let weight = try delete.first({ Int($0.integer(0)) }) else { continue }
+                inboxChanges.went(weight)
                 cache.inboxes[user]?.use.subtract(weight)
                 cache.inboxes[user]?.shares[.server]?.subtract(weight)
             }

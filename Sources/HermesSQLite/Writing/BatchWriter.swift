@@ -19,6 +19,9 @@ struct BatchWriter {
     var dirtyCursors: Set<DeviceKey> = []
     /// Sessions that were deleted with their accounts.
     var removedSessions: [DurableSessionID] = []
+    var inboxChanges = InboxLedger.Changes()
+    /// What waited for those, below 0.
+    var removedQueues = OwnerTally()
     /// The changes of each account's unread bytes since the last commit.
     var unreadChanges: [UserID: Int] = [:]
     let unread: UnreadLedger
@@ -181,14 +184,17 @@ struct BatchWriter {
     }
 
     /// Whether an entry other than a message fits into a loaded inbox.
-    func hasReserve(in user: UserID, _ weight: Int) -> Bool {
-        settings.inbox.hasReserve(in: cache.inboxes[user]?.use ?? InboxUse(), adding: weight)
+    mutating func hasReserve(in user: UserID, _ weight: Int) -> Bool {
+        let hasRoom = settings.inbox.hasReserve(in: cache.inboxes[user]?.use ?? InboxUse(), adding: weight)
+        if !hasRoom { inboxChanges.refused += 1 }
+        return hasRoom
     }
 
     /// Counts a written entry.
     mutating func count(_ weight: Int, from source: EntrySource, in user: UserID) {
         guard let index = cache.inboxes.index(forKey: user) else { return }
         cache.inboxes.values[index].use.add(weight)
+        inboxChanges.came(weight, into: cache.inboxes.values[index].use)
         cache.inboxes.values[index].shares[source]?.add(weight)
         if case .user(let sender) = source, sender != user { unreadChanges[sender, default: 0] += weight }
     }

@@ -19,6 +19,7 @@ struct Purger {
     private(set) var users: Set<UserID> = []
     /// The decrease of each account's unread bytes.
     private(set) var unreadChanges: [UserID: Int] = [:]
+    private(set) var inboxChanges = InboxLedger.Changes()
     /// The number of removed references to each message.
     private var released: [Int64: Int64] = [:]
 
@@ -82,6 +83,7 @@ struct Purger {
     }
 
     private mutating func uncount(source: Int64, weight: Int64, of user: UserID) {
+        inboxChanges.went(Int(weight))
         guard let sender = Int32(exactly: source).flatMap(UserID.init(rawValue:)), sender != user else { return }
         unreadChanges[sender, default: 0] -= Int(weight)
     }
@@ -191,7 +193,7 @@ struct Purger {
     private mutating func deleteExpiredEvents() throws {
         for (table, text) in zip(Query.tables, Query.expiredEvents) {
             let query = try PreparedStatement(db, text)
-            let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE user = ? AND seq = ?")
+            let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE user = ? AND seq = ? RETURNING weight")
             var found: [(user: UserID, seq: UInt64)] = []
             query.bind(now, at: 1)
             query.bind(Int64(remaining), at: 2)
@@ -202,7 +204,7 @@ struct Purger {
             for (user, seq) in found {
                 delete.bind(user, at: 1)
                 delete.bind(seq, at: 2)
-                try delete.run()
+                if let weight = try delete.first({ Int($0.integer(0)) }) { inboxChanges.went(weight) }
                 users.insert(user)
             }
             count(found.count)

@@ -11,20 +11,28 @@ import Synchronization
 /// State: a `Mutex` around a table, which is changed on the writer's queue, after the transaction.
 final class UnreadLedger: Sendable {
     private let bytes: Mutex<[UserID: Int]>
+    /// What lay in all inboxes when the store was opened.
+    let lying: Holding
 
     init(_ db: Database) throws {
         var found: [UserID: Int] = [:]
+        var lying = Holding()
         for table in Purger.Query.tables {
             let query = try PreparedStatement(
                 db,
-                "SELECT source, sum(weight) FROM \(table) WHERE source > 0 AND source <> user GROUP BY source"
+                """
+                SELECT CASE WHEN source > 0 AND source <> user THEN source ELSE 0 END AS sender, total(weight), count(*) \
+                FROM \(table) GROUP BY sender
+                """
             )
             try query.forEachRow { row in
-                found[try row.user(0), default: 0] += Int(row.integer(1))
+                lying += Holding(entries: Int(row.integer(2)), bytes: Int(row.integer(1)))
+                if row.integer(0) > 0 { found[try row.user(0), default: 0] += Int(row.integer(1)) }
                 return true
             }
         }
         bytes = Mutex(found)
+        self.lying = lying
     }
 
     subscript(_ user: UserID) -> Int { bytes.withLock { $0[user] ?? 0 } }

@@ -41,6 +41,8 @@ extension StoreSettings {
             historyPeriod: .seconds(settings.historyDays * 86_400),
             maxQueuedMessages: settings.gateways.broker.maxQueuedMessages,
             maxQueuedBytes: settings.gateways.broker.maxQueuedBytes,
+            queuedMessages: settings.gateways.broker.keptMessages,
+            queuedBytes: settings.gateways.broker.keptBytes,
             inbox: settings.inbox,
             maxUnreadBytes: settings.maxUnreadBytes,
             maxGroups: settings.maxGroups
@@ -53,10 +55,12 @@ extension DurableSettings {
     init(_ settings: ServerSettings) {
         let redistribution = settings.gateways.broker.sharedRedistribution
         self.init(
+            sessions: settings.gateways.broker.keptSessions,
+            filters: settings.gateways.broker.keptSubscriptions,
             isRetainAvailable: settings.gateways.broker.isRetainAvailable,
             sharedRedistribution: redistribution > .zero ? redistribution : nil,
-            maxRetainedMessages: settings.gateways.broker.maxRetainedMessages,
-            maxRetainedBytes: settings.gateways.broker.maxRetainedBytes
+            retainedMessages: settings.gateways.broker.retainedMessages,
+            retainedBytes: settings.gateways.broker.retainedBytes
         )
     }
 }

@@ -9,26 +9,84 @@ import Synchronization
 ///
 /// State: one `Mutex` around the last values.
 final class BudgetGauges: Sendable {
-    private static func gauge(_ label: String, _ budget: String) -> Gauge {
-        Gauge(label: label, dimensions: [("budget", budget)])
+    /// One budget's metrics.
+    private struct Metrics: Sendable {
+        let used: Gauge
+        let limit: Gauge
+        let refused: Counter
+
+        init(_ budget: String) {
+            let dimensions = [("budget", budget)]
+            used = Gauge(label: "hermes_budget_used", dimensions: dimensions)
+            limit = Gauge(label: "hermes_budget_limit", dimensions: dimensions)
+            refused = Counter(label: "hermes_budget_refused_total", dimensions: dimensions)
+        }
     }
 
     private let memory: MemoryBudget
-    private let used = gauge("hermes_budget_used", "memory")
-    private let limit = gauge("hermes_budget_limit", "memory")
-    private let refused = Counter(label: "hermes_budget_refused_total", dimensions: [("budget", "memory")])
-    private let last = Mutex(0)
+    private let messenger: Messenger
+    private let budgets: [String: Metrics]
+    private let last = Mutex<[String: Int]>([:])
 
-    init(_ memory: MemoryBudget) { self.memory = memory }
+    private static let names = [
+        "memory", "mqtt_sessions", "mqtt_subscriptions", "mqtt_queued_messages", "mqtt_queued_bytes",
+        "mqtt_retained_messages", "mqtt_retained_bytes",
+    ]
+
+    private let inboxEntries = Gauge(label: "hermes_inbox_entries")
+    private let inboxBytes = Gauge(label: "hermes_inbox_bytes")
+    private let largestEntries = Gauge(label: "hermes_inbox_largest_entries")
+    private let largestBytes = Gauge(label: "hermes_inbox_largest_bytes")
+    private let inboxRefused = Counter(label: "hermes_budget_refused_total", dimensions: [("budget", "inbox")])
+    private let unreadRefused = Counter(label: "hermes_budget_refused_total", dimensions: [("budget", "unread")])
+
+    init(_ memory: MemoryBudget, _ messenger: Messenger) {
+        self.memory = memory
+        self.messenger = messenger
+        budgets = Dictionary(uniqueKeysWithValues: Self.names.map { ($0, Metrics($0)) })
+    }
 
     /// Updates the metrics.
     func read() {
-        used.record(memory.used)
-        limit.record(memory.limit)
-        let reclaimed = memory.reclaimedBytes
+        record("memory", memory.used, memory.limit, memory.reclaimedBytes)
+        readInboxes()
+        let durable = messenger.durable
+        let now = durable.statistics
+        record("mqtt_sessions", now.sessions, durable.settings.sessions.total, Int(clamping: now.refusedSessions))
+        record("mqtt_subscriptions", now.filters, durable.settings.filters.total, Int(clamping: now.refusedFilters))
+        let queues = durable.queueStatistics
+        // A refusal is for want of either.
+        record("mqtt_queued_messages", queues.used.entries, queues.limit.entries, Int(clamping: queues.refused))
+        record("mqtt_queued_bytes", queues.used.bytes, queues.limit.bytes, nil)
+        let retained = durable.retained.statistics
+        record("mqtt_retained_messages", retained.count, retained.limit.entries, Int(clamping: retained.refused))
+        record("mqtt_retained_bytes", retained.bytes, retained.limit.bytes, nil)
+    }
+
+    /// - Parameter refused: since the start; nil: counted elsewhere.
+    private func record(_ budget: String, _ used: Int, _ limit: Int, _ refused: Int?) {
+        guard let metrics = budgets[budget] else { return }
+        metrics.used.record(used)
+        metrics.limit.record(limit)
+        if let refused { increment(metrics.refused, to: refused, of: budget) }
+    }
+
+    private func readInboxes() {
+        let inboxes = messenger.messageStore.inboxes
+        let now = inboxes.now
+        inboxEntries.record(now.holding.entries)
+        inboxBytes.record(now.holding.bytes)
+        let largest = inboxes.takeLargest()
+        largestEntries.record(largest.entries)
+        largestBytes.record(largest.bytes)
+        increment(inboxRefused, to: now.refused, of: "inbox")
+        increment(unreadRefused, to: now.refusedUnread, of: "unread")
+    }
+
+    private func increment(_ counter: Counter, to count: Int, of budget: String) {
         last.withLock { last in
-            refused.increment(by: reclaimed - last)
-            last = reclaimed
+            counter.increment(by: count - last[budget, default: 0])
+            last[budget] = count
         }
     }
 }

@@ -36,7 +36,7 @@ final class StateGauges: Sendable {
         memory: MemoryBudget,
         outbound: OutboundServices
     ) {
-        budgets = BudgetGauges(memory)
+        budgets = BudgetGauges(memory, messenger)
         self.messenger = messenger
         self.outbound = OutboundGauges(outbound)
         func gauge(_ name: String) -> Gauge {

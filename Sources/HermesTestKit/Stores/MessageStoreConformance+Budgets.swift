@@ -50,6 +50,24 @@ extension MessageStoreConformance {
             }
             try expectEqual(receipt.conversationSeq, 11)
         },
+        ConformanceCase("What lies in all inboxes is counted, and what found no room") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 4, settings: settings(unread: 12 * 129))
+            for number in 0..<10 { try world.send("\(number)", from: 0, to: 1, lifetime: .seconds(60)) }
+            try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 1))), .inboxFull)
+            // Each with the sender's copy.
+            try expectEqual(world.store.inboxes.now.holding, Holding(entries: 20, bytes: 20 * 129))
+            try expectEqual(world.store.inboxes.takeLargest(), Holding(entries: 10, bytes: 10 * 129))
+            try expectEqual(world.store.inboxes.takeLargest(), Holding(), "nothing has come since")
+            let long = String(repeating: "x", count: 12 * 129)
+            try expectEqual(try world.refusal(.append(world.message(long, from: 2, to: 3))), .tooMuchUnread)
+            try expectEqual(world.store.inboxes.now.refused, 1)
+            try expectEqual(world.store.inboxes.now.refusedUnread, 1)
+            try world.acknowledge(1, upTo: 4)
+            try await world.purge()
+            try expectEqual(world.store.inboxes.now.holding, Holding(entries: 16, bytes: 16 * 129))
+            try await world.purge(at: StoreWorld.later(.seconds(61)))
+            try expectEqual(world.store.inboxes.now.holding, Holding())
+        },
         ConformanceCase("Bytes count as well, and come back when entries expire") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3, settings: settings(entries: 1_000, bytes: 40_000))
             let text = String(repeating: "x", count: 4_000)

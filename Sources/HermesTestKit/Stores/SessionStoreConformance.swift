@@ -6,7 +6,9 @@ import NIOCore
 
 /// The cases for every ``SessionStore``.
 package enum SessionStoreConformance {
-    package static var cases: [ConformanceCase] { sessions + queues + exactlyOnce + moving + retaining + purging }
+    package static var cases: [ConformanceCase] {
+        sessions + queues + exactlyOnce + moving + retaining + purging + budgets
+    }
 
     private static let sessions = [
         ConformanceCase("A session is created once and found again, with its subscriptions") { makeStore in

@@ -58,10 +58,12 @@ package struct SessionWorld: Sendable {
         _ clientID: String,
         owner: String = "ann",
         clean: Bool = false,
-        expiry: Duration? = .seconds(60)
+        expiry: Duration? = .seconds(60),
+        from host: String? = nil
     ) throws -> StoredSession {
         let key = SessionKey(owner: owner, clientID: clientID)
-        let outcome = try commit(.open(key, clean: clean, expiry: expiry))
+        let payer = StoredSession.payer(of: key, openedBy: host.map { CommitSource(host: $0) } ?? .server)
+        let outcome = try commit(.open(key, clean: clean, expiry: expiry, payer: payer))
         guard case .opened(let session) = outcome else { throw ConformanceFailure(description: "\(outcome)") }
         try expectEqual(session.key, key)
         return session

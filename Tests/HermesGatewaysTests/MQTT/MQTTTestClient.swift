@@ -202,6 +202,7 @@ extension GatewayHarness {
         settings: GatewaySettings = GatewaySettings(),
         sessionStore: (any SessionStore)? = nil,
         tokenVerifier: (any TokenVerifier)? = nil,
+        durableSettings: DurableSettings = DurableSettings(),
         _ body: (GatewayHarness) async throws -> Void
     ) async throws {
         try await with(
@@ -211,6 +212,7 @@ extension GatewayHarness {
             loops: 2,
             sessionStore: sessionStore,
             tokenVerifier: tokenVerifier,
+            durableSettings: durableSettings,
             body
         )
     }

@@ -23,6 +23,7 @@ struct GatewayHarness {
         loops: Int = 1,
         sessionStore: (any SessionStore)? = nil,
         tokenVerifier: (any TokenVerifier)? = nil,
+        durableSettings: DurableSettings = DurableSettings(),
         _ body: (GatewayHarness) async throws -> Void
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
@@ -35,7 +36,8 @@ struct GatewayHarness {
             socialStore: store,
             sessionStore: sessionStore ?? store,
             pushTokenStore: store,
-            accountSettings: accounts
+            accountSettings: accounts,
+            durableSettings: durableSettings
         )
         let environment = GatewayEnvironment(
             messenger: messenger,

@@ -14,6 +14,12 @@ package final class DurableSessions: Sendable {
     package struct Statistics: Sendable, Hashable {
         package let sessions: Int
         package let online: Int
+        /// The filters of all sessions.
+        package let filters: Int
+        /// Sessions that were refused because there were too many.
+        package let refusedSessions: UInt64
+        /// Filters that were refused because there were too many.
+        package let refusedFilters: UInt64
         /// Publications that were dropped because a queue was full.
         package let dropped: UInt64
         /// Publications that moved from a session to another member of a shared subscription.
@@ -30,7 +36,7 @@ package final class DurableSessions: Sendable {
         /// The connected members of shared subscriptions, kept or not.
         let live = Mutex<SharedGroups?>(nil)
 
-        init(maxSessions: Int) { state = Mutex(DurableState(maxSessions: maxSessions)) }
+        init(_ settings: DurableSettings) { state = Mutex(DurableState(settings)) }
 
         /// Changes the state, and tells the loops if subscriptions have changed.
         func change<Value: Sendable>(_ body: (inout DurableState) -> Value) -> Value {
@@ -56,7 +62,7 @@ package final class DurableSessions: Sendable {
     package let retained: RetainedMessages
     let store: any SessionStore
     let time: any TimeSource
-    let settings: DurableSettings
+    package let settings: DurableSettings
     let shared: Shared
     let committer: SessionCommitter
     let reads: ReadGate
@@ -67,14 +73,14 @@ package final class DurableSessions: Sendable {
 
     /// Creates the service and starts its committer, which ends with ``shutdown()``.
     package init(store: any SessionStore, time: any TimeSource, settings: DurableSettings = DurableSettings()) {
-        let shared = Shared(maxSessions: settings.maxSessions)
+        let shared = Shared(settings)
         self.store = store
         self.time = time
         self.settings = settings
         self.shared = shared
         retained = RetainedMessages(
-            maxMessages: settings.maxRetainedMessages,
-            maxBytes: settings.maxRetainedBytes,
+            messages: settings.retainedMessages,
+            bytes: settings.retainedBytes,
             isAvailable: settings.isRetainAvailable
         )
         committer = SessionCommitter(store: store, time: time, limits: settings.commit) { operations, outcomes in
@@ -89,12 +95,18 @@ package final class DurableSessions: Sendable {
             Statistics(
                 sessions: state.records.count,
                 online: state.online,
+                filters: state.quota.filters,
+                refusedSessions: state.quota.refusedSessions,
+                refusedFilters: state.quota.refusedFilters,
                 dropped: state.dropped,
                 handedOver: state.handedOver,
                 commits: commits
             )
         }
     }
+
+    /// What waits for all sessions in the store.
+    package var queueStatistics: QueueBudget.Statistics { store.queueStatistics }
 
     /// Sets the handler for sessions that ended without a connection: by expiry, or because another connection started
     /// clean. It replaces an earlier handler, and is called on any thread.
@@ -134,24 +146,30 @@ package final class DurableSessions: Sendable {
     ///   - publisher: the publisher's own durable session, for "no local" and for `packetID`.
     ///   - packetID: with QoS 2, the packet identifier to remember until ``receivedReleased(_:_:)``.
     ///   - retains: whether it is retained; an empty payload removes the retained one.
-    ///   - source: the publisher.
+    ///   - mustRetain: refuses with `.quotaExceeded` what cannot be retained for want of room; otherwise it is only delivered.
+    ///   - source: the publisher, who pays for what is retained.
     ///   - completion: called exactly once. Success means committed; then attachments get it. Errors: `.overloaded`,
-    ///     `.storageUnavailable`, `.shuttingDown`: nothing was stored.
+    ///     `.quotaExceeded`, `.storageUnavailable`, `.shuttingDown`: nothing was stored.
     package func publish(
         _ publication: StoredPublication,
         targets: [DurableTarget],
         from publisher: DurableSessionID? = nil,
         packetID: UInt16? = nil,
         retains: Bool = false,
+        mustRetain: Bool = false,
         source: CommitSource = .server,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
+        var publication = publication
+        publication.source = source
+        // Where there is no room it is delivered and not retained.
+        let isRoom = !retains || retained.begin(publication)
+        guard isRoom || !mustRetain else { return completion(.failure(Self.retainedFull)) }
+        let retains = retains && isRoom
         let chosen = choose(targets, for: publication, from: publisher)
         let received = publisher.flatMap { publisher in
             packetID.flatMap { publisher.isStored ? ReceivedPacket(session: publisher, packetID: $0) : nil }
         }
-        // Where there is no room it is delivered and not retained.
-        let retains = retains && retained.begin(publication)
         guard !chosen.targets.isEmpty || received != nil || retains else {
             hand(publication, to: chosen.live)
             return completion(.success(()))
@@ -162,7 +180,7 @@ package final class DurableSessions: Sendable {
             received: received,
             retains: retains
         )
-        committer.submit(operation, of: source) { [self] result in
+        committer.submit(operation, of: source) { [self, publication] result in
             if retains { retained.finish(publication, isStored: result.isSuccess) }
             if result.isSuccess {
                 hand(publication, to: chosen.live)
@@ -186,9 +204,11 @@ package final class DurableSessions: Sendable {
         source: CommitSource = .server,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void = { _ in }
     ) {
+        var publication = publication
+        publication.source = source
         guard retained.begin(publication) else { return completion(.failure(Self.retainedFull)) }
         let retained = retained
-        committer.submit(.retain(publication), of: source) { result in
+        committer.submit(.retain(publication), of: source) { [publication] result in
             retained.finish(publication, isStored: result.isSuccess)
             completion(result.map { _ in })
         }
@@ -198,6 +218,7 @@ package final class DurableSessions: Sendable {
 
     /// Adds subscriptions, replacing those with the same filter. They are in force when `completion` is called with
     /// success.
+    /// `.quotaExceeded`: there are too many, and none was added.
     package func subscribe(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription],
@@ -206,8 +227,13 @@ package final class DurableSessions: Sendable {
     ) {
         guard id.isStored, !subscriptions.isEmpty else { return completion(.success(())) }
         let shared = shared
+        let (reserved, payer) = shared.state.withLock { ($0.reserve(id, subscriptions), $0.records[id]?.payer) }
+        guard case .success(let count) = reserved else { return completion(reserved.map { _ in }) }
         committer.submit(.subscribe(id, subscriptions), of: source) { result in
-            if result.isSuccess { shared.change { $0.subscribe(id, subscriptions) } }
+            shared.change { state in
+                state.giveBack(count, of: id, payer: payer)
+                if result.isSuccess { state.subscribe(id, subscriptions) }
+            }
             completion(result.map { _ in })
         }
     }
@@ -311,9 +337,8 @@ package final class DurableSessions: Sendable {
         retryAfter: .seconds(1)
     )
     private static let retainedFull = HermesError(
-        .overloaded,
-        "The server retains as many publications as it may. Remove some.",
-        retryAfter: .seconds(60)
+        .quotaExceeded,
+        "As much is retained of your account or address, or in all, as may be (mqtt.retained.max…). Remove some."
     )
 }
 

@@ -5,16 +5,18 @@
 /// (``StoreSettings/maxQueuedMessages``).
 package struct DurableSettings: Sendable, Hashable {
     /// The number of sessions, online or not.
-    package var maxSessions: Int
+    package var sessions: SharedLimit
+    /// The number of filters of all sessions.
+    package var filters: SharedLimit
     /// Whether publications can be retained.
     package var isRetainAvailable: Bool
     /// The time without a connection after which a session's never-sent messages from shared subscriptions go to other
     /// members; nil: never.
     package var sharedRedistribution: Duration?
     /// The number of topics with a retained publication.
-    package var maxRetainedMessages: Int
+    package var retainedMessages: SharedLimit
     /// The bytes of all retained publications.
-    package var maxRetainedBytes: Int
+    package var retainedBytes: SharedLimit
     /// The limits of the group commit.
     package var commit: GroupCommitter.Limits
     /// A page of a queue ends with the publication that exceeds this number of bytes.
@@ -25,21 +27,23 @@ package struct DurableSettings: Sendable, Hashable {
     package var maxWaitingReads: Int
 
     package init(
-        maxSessions: Int = 1_000_000,
+        sessions: SharedLimit = SharedLimit(1_000_000),
+        filters: SharedLimit = SharedLimit(4_000_000),
         isRetainAvailable: Bool = true,
         sharedRedistribution: Duration? = .seconds(60),
-        maxRetainedMessages: Int = 1_000_000,
-        maxRetainedBytes: Int = 1 << 30,
+        retainedMessages: SharedLimit = SharedLimit(1_000_000),
+        retainedBytes: SharedLimit = SharedLimit(1 << 30),
         commit: GroupCommitter.Limits = GroupCommitter.Limits(),
         maxPageBytes: Int = 256 << 10,
         maxConcurrentReads: Int = 8,
         maxWaitingReads: Int = 65_536
     ) {
-        self.maxSessions = maxSessions
+        self.sessions = sessions
+        self.filters = filters
         self.isRetainAvailable = isRetainAvailable
         self.sharedRedistribution = sharedRedistribution
-        self.maxRetainedMessages = maxRetainedMessages
-        self.maxRetainedBytes = maxRetainedBytes
+        self.retainedMessages = retainedMessages
+        self.retainedBytes = retainedBytes
         self.commit = commit
         self.maxPageBytes = max(1, maxPageBytes)
         self.maxConcurrentReads = maxConcurrentReads

@@ -36,6 +36,7 @@ struct DurableState {
     /// A stored session.
     struct Record {
         let key: SessionKey
+        let payer: CommitSource
         let load = DurableLoad()
         var subscriptions: Set<TopicText> = []
         var expiresAt: Timestamp?
@@ -68,7 +69,7 @@ struct DurableState {
         case ended(SessionKey)
     }
 
-    let maxSessions: Int
+    private(set) var quota: DurableQuota
     private(set) var seats = DurableSeats()
     var records: [DurableSessionID: Record] = [:]
     /// The keys of sessions that are not stored.
@@ -91,7 +92,7 @@ struct DurableState {
     /// Who waits for an owner's last session to go, see ``DurableFarewells``.
     var farewells = DurableFarewells()
 
-    init(maxSessions: Int) { self.maxSessions = maxSessions }
+    init(_ settings: DurableSettings) { quota = DurableQuota(settings) }
 
     // MARK: Coming and going
 
@@ -134,13 +135,20 @@ struct DurableState {
             return remove(seat.session)
         }
         if applicant.expiry == .zero, known == nil { return [occupy(key, applicant, in: seat)] }
-        guard known != nil || records.count < maxSessions else {
+        let payer = StoredSession.payer(of: key, openedBy: applicant.attachment.source)
+        if known == nil, let error = quota.takeSession(of: payer) {
             seats[key] = nil
-            return [.fail(applicant, Self.tooMany)]
+            return [.fail(applicant, error)]
         }
         seat.phase = .opening(applicant)
         seats[key] = seat
-        return [.open(key, .open(key, clean: applicant.clean, expiry: applicant.expiry), applicant.attachment.source)]
+        let operation = SessionOperation.open(
+            key,
+            clean: applicant.clean,
+            expiry: applicant.expiry,
+            payer: payer
+        )
+        return [.open(key, operation, applicant.attachment.source)]
     }
 
     /// Gives the seat to a session that is not stored.
@@ -162,17 +170,23 @@ struct DurableState {
             seat.phase = .vacant
             let waiting = seat.waiting
             seats[key] = seat.session.isStored || waiting != nil ? seat : nil
+            if !seat.session.isStored {
+                quota.add(sessions: -1, of: StoredSession.payer(of: key, openedBy: applicant.attachment.source))
+            }
             return [.fail(applicant, error)] + (waiting.map { open(key, $0, in: seat) } ?? [])
         case .success(.opened(let session)):
             var actions: [Action] = []
             if seat.session.isStored, seat.session != session.id, let record = records[seat.session] {
                 forget(seat.session)
+                quota.add(sessions: 1, of: StoredSession.payer(of: key, openedBy: applicant.attachment.source))
                 if !record.hasEnded { actions.append(.ended(record.key)) }
             }
             seat.session = session.id
             seat.phase = .occupied(applicant.attachment)
             seats[key] = seat
-            if records[session.id] == nil { insert(session) }
+            if records[session.id] == nil {
+                insert(session, payer: StoredSession.payer(of: key, openedBy: applicant.attachment.source))
+            }
             online += 1
             records[session.id]?.attachment = applicant.attachment
             records[session.id]?.expiresAt = nil
@@ -187,6 +201,9 @@ struct DurableState {
         case .success:
             assertionFailure("the store did not open a session")
             seat.phase = .vacant
+            if !seat.session.isStored {
+                quota.add(sessions: -1, of: StoredSession.payer(of: key, openedBy: applicant.attachment.source))
+            }
             seats[key] = seat.session.isStored ? seat : nil
             return [.fail(applicant, HermesError(.internalError, "The store did not open the session."))]
         }
@@ -368,6 +385,7 @@ struct DurableState {
         guard let record = records[id] else { return }
         unsubscribe(id, record.subscriptions.map(\.rawValue))
         absentSharing.remove(id)
+        quota.add(sessions: -1, of: record.payer)
         records[id] = nil
     }
 
@@ -378,7 +396,9 @@ struct DurableState {
     /// Adds a session that the store had at the start.
     mutating func load(_ session: StoredSession, expiresAt: Timestamp?, redistributesAt: Timestamp? = nil) {
         seats[session.key] = Seat(session: session.id)
-        insert(session)
+        let payer = StoredSession.payer(of: session.key, openedBy: session.payer)
+        quota.add(sessions: 1, of: payer)
+        insert(session, payer: payer)
         records[session.id]?.expiresAt = expiresAt
         nextExpiry = min(nextExpiry, expiresAt ?? nextExpiry)
         records[session.id]?.sentUpTo = session.isOnline ? session.head : session.sentUpTo
@@ -390,8 +410,8 @@ struct DurableState {
         records[session.id]?.load.queued.store(session.queuedCount, ordering: .relaxed)
     }
 
-    private mutating func insert(_ session: StoredSession) {
-        var record = Record(key: session.key)
+    private mutating func insert(_ session: StoredSession, payer: CommitSource) {
+        var record = Record(key: session.key, payer: payer)
         record.head = session.head
         records[session.id] = record
         subscribe(session.id, session.subscriptions)
@@ -400,15 +420,35 @@ struct DurableState {
     mutating func subscribe(_ id: DurableSessionID, _ subscriptions: [DurableSubscription]) {
         guard let record = records[id], !record.hasEnded else { return }
         for subscription in subscriptions where index.insert(id, subscription) {
-            records[id]?.subscriptions.insert(TopicText(subscription.filter))
+            guard records[id]?.subscriptions.insert(TopicText(subscription.filter)).inserted ?? false else { continue }
+            quota.add(filters: 1, of: record.payer)
         }
     }
 
+    /// Takes room for filters that a session is about to get; given back once they are there or refused.
+    ///
+    /// - Returns: for how many; an error if there is none.
+    mutating func reserve(
+        _ id: DurableSessionID,
+        _ subscriptions: [DurableSubscription]
+    ) -> Result<Int, HermesError> {
+        guard let record = records[id] else { return .success(0) }
+        let new = Set(subscriptions.map { TopicText($0.filter) }).count { !record.subscriptions.contains($0) }
+        if let error = quota.takeFilters(new, of: record.payer) { return .failure(error) }
+        return .success(new)
+    }
+
+    mutating func giveBack(_ count: Int, of id: DurableSessionID, payer: CommitSource?) {
+        guard count > 0, let payer = records[id]?.payer ?? payer else { return }
+        quota.add(filters: -count, of: payer)
+    }
+
     mutating func unsubscribe(_ id: DurableSessionID, _ filters: some Sequence<String>) {
-        guard records[id] != nil else { return }
+        guard let record = records[id] else { return }
         for filter in filters {
             index.remove(id, filter)
-            records[id]?.subscriptions.remove(TopicText(filter))
+            guard records[id]?.subscriptions.remove(TopicText(filter)) != nil else { continue }
+            quota.add(filters: -1, of: record.payer)
         }
     }
 
@@ -478,11 +518,6 @@ struct DurableState {
     }
 
     private static let takenOver = HermesError(.forbidden, "Another connection has taken the session over.")
-    private static let tooMany = HermesError(
-        .overloaded,
-        "The server has as many durable sessions as it may have. Connect without one, or remove old ones.",
-        retryAfter: .seconds(60)
-    )
 }
 
 extension DurableSessionID {

@@ -14,6 +14,8 @@ package struct StoredPublication: Sendable {
     package let retain: Bool
     package let details: PublicationDetails?
     package let publishedAt: Timestamp
+    /// Who pays for it while it is retained; nobody but the server where it is not.
+    package var source = CommitSource.server
 
     /// Creates a publication with a copy of the payload.
     package init(

@@ -17,6 +17,8 @@ package struct DurableSubscription: Sendable, Hashable {
 package struct StoredSession: Sendable {
     package let id: DurableSessionID
     package let key: SessionKey
+    /// Who pays for it (``payer(of:openedBy:)``).
+    package var payer = CommitSource.server
     /// Whether it existed before it was opened.
     package var wasPresent = false
     /// Each filter once.
@@ -43,5 +45,10 @@ package struct StoredSession: Sendable {
     package init(id: DurableSessionID, key: SessionKey) {
         self.id = id
         self.key = key
+    }
+
+    /// Who pays for a session: its account; without one the address that opened it first, or the server if that is not known.
+    package static func payer(of key: SessionKey, openedBy source: CommitSource) -> CommitSource {
+        key.owner.isEmpty ? source : CommitSource(account: key.owner)
     }
 }

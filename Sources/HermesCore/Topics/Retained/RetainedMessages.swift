@@ -23,8 +23,8 @@ package final class RetainedMessages: Sendable {
         var tree = RetainedTree()
         var entries: [Entry?] = []
         var free: [UInt32] = []
-        var count = 0
-        var bytes = 0
+        /// Of what is seen.
+        var shares: OwnerShares
         var refused: UInt64 = 0
         /// The number of changes.
         var changes: UInt64 = 0
@@ -37,25 +37,31 @@ package final class RetainedMessages: Sendable {
         package let count: Int
         /// The bytes of all.
         package let bytes: Int
+        package let limit: Holding
         /// The number of publications that were not retained because of the limits.
         package let refused: UInt64
     }
 
-    private let maxMessages: Int
-    private let maxBytes: Int
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     /// Whether publications are retained and retained ones are sent; if not, publishers are refused.
     package let isAvailable: Bool
 
-    package init(maxMessages: Int, maxBytes: Int, isAvailable: Bool = true) {
+    package init(messages: SharedLimit, bytes: SharedLimit, isAvailable: Bool = true) {
         self.isAvailable = isAvailable
-        self.maxMessages = maxMessages
-        self.maxBytes = maxBytes
+        state = Mutex(State(shares: OwnerShares(entries: messages, bytes: bytes)))
     }
 
     package var statistics: Statistics {
-        state.withLock { Statistics(count: $0.count, bytes: $0.bytes, refused: $0.refused) }
+        state.withLock { state in
+            let total = state.shares.tally.total
+            return Statistics(
+                count: total.entries,
+                bytes: total.bytes,
+                limit: Holding(entries: state.shares.entries.total, bytes: state.shares.bytes.total),
+                refused: state.refused
+            )
+        }
     }
 
     /// The retained publication of one topic.
@@ -67,7 +73,7 @@ package final class RetainedMessages: Sendable {
     package func matching(_ filter: TopicFilter, now: Timestamp, limit: Int = .max) -> [StoredPublication] {
         state.withLock { state in
             var found: [StoredPublication] = []
-            guard limit > 0, state.count > 0 else { return found }
+            guard limit > 0, state.shares.tally.total.entries > 0 else { return found }
             func take(_ value: RetainedTree.Value) -> Bool {
                 guard let seen = state.entries[Int(value)]?.seen, !seen.hasExpired(at: now) else { return true }
                 found.append(seen)
@@ -142,8 +148,14 @@ package final class RetainedMessages: Sendable {
             let seen = publication.isEmpty ? nil : publication
             let old = state.tree.value(of: publication.topic).flatMap { state.entries[Int($0)]?.seen }
             if let seen {
-                let bytes = state.bytes - (old.map(Self.weight) ?? 0) + Self.weight(seen)
-                guard state.count + (old == nil ? 1 : 0) <= maxMessages, bytes <= maxBytes else {
+                // What it replaces makes room, whoever paid for that.
+                let hasRoom = state.shares.hasRoom(
+                    for: Self.holding(seen),
+                    of: seen.source,
+                    replacing: old.map(Self.holding) ?? Holding(),
+                    of: old?.source ?? .server
+                )
+                guard hasRoom else {
                     state.refused += 1
                     return false
                 }
@@ -202,6 +214,10 @@ package final class RetainedMessages: Sendable {
         return publication.weight + max(0, levels - freeLevels) * bytesPerLevel
     }
 
+    private static func holding(_ publication: StoredPublication) -> Holding {
+        Holding(entries: 1, bytes: weight(publication))
+    }
+
     private static let freeLevels = 16
     private static let bytesPerLevel = 96
 
@@ -210,8 +226,12 @@ package final class RetainedMessages: Sendable {
         var entry = known.flatMap { state.entries[Int($0)] } ?? Entry(topic: topic)
         let old = entry.seen
         body(&entry)
-        state.bytes += (entry.seen.map(weight) ?? 0) - (old.map(weight) ?? 0)
-        state.count += (entry.seen == nil ? 0 : 1) - (old == nil ? 0 : 1)
+        if let old, let seen = entry.seen, old.source == seen.source {
+            state.shares.add(Holding(bytes: weight(seen) - weight(old)), of: seen.source)
+        } else {
+            if let old { state.shares.add(-holding(old), of: old.source) }
+            if let seen = entry.seen { state.shares.add(holding(seen), of: seen.source) }
+        }
         if let expiresAt = entry.seen?.details?.expiresAt { state.nextExpiry = min(state.nextExpiry, expiresAt) }
         let isNeeded = entry.seen != nil || entry.stored != nil || entry.pending > 0
         switch (known, isNeeded) {

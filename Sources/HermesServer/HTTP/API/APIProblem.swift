@@ -38,7 +38,8 @@ struct APIProblem: Error, Sendable {
         case .tooLarge: .contentTooLarge
         case .invalidArgument, .unsupported: .unprocessableContent
         case .rateLimited, .loginDelayed: .tooManyRequests
-        case .overloaded, .storageUnavailable, .shuttingDown, .inboxFull, .tooMuchUnread: .serviceUnavailable
+        case .overloaded, .storageUnavailable, .shuttingDown, .inboxFull, .tooMuchUnread, .quotaExceeded:
+            .serviceUnavailable
         default: .internalServerError
         }
     }

@@ -15,7 +15,12 @@ final class RecordingConnection: DurableAttachment {
     let deliveries = Collector<[QueuedPublication]>()
     let reader: (any TopicReader)?
 
-    init(reader: (any TopicReader)? = nil) { self.reader = reader }
+    let source: CommitSource
+
+    init(reader: (any TopicReader)? = nil, source: CommitSource = .server) {
+        self.reader = reader
+        self.source = source
+    }
 
     var replacedCount: Int { state.withLock { $0.replaced } }
     var batches: [[QueuedPublication]] { state.withLock { $0.batches } }

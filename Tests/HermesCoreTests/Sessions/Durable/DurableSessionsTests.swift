@@ -310,11 +310,12 @@ import Testing
     }
 
     @Test func thereIsALimitOfSessions() async throws {
-        let sessions = DurableSessions(store: store, time: time, settings: DurableSettings(maxSessions: 1))
+        let sessions = DurableSessions(store: store, time: time, settings: DurableSettings(sessions: SharedLimit(1)))
         let (opening, connection) = try await sessions.attached("a")
-        #expect(await code { _ = try await sessions.attached("b") } == .overloaded)
+        #expect(await code { _ = try await sessions.attached("b") } == .quotaExceeded)
         #expect(try await !sessions.attached("b", clean: true, expiry: .zero).opening.isDurable)
         sessions.detach(opening.id, connection, sentUpTo: 0, expiry: nil)
         #expect(try await sessions.attached("a").opening.isPresent)
+        #expect(sessions.statistics.refusedSessions == 1)
     }
 }

@@ -1,0 +1,158 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A bound that all owners share: in total, of one account, and of one address without account.
+///
+/// Nobody can use it up for others: an owner never has more than what is left after it, and all addresses without account
+/// have half of the total at most. So the owner that has the most is refused first, and those without account before others.
+package struct SharedLimit: Sendable, Hashable {
+    package var total: Int
+    package var perAccount: Int
+    /// An IPv6 network of 64 bits is one address.
+    package var perAddress: Int
+
+    package init(_ total: Int, perAccount: Int = .max, perAddress: Int = .max) {
+        self.total = total
+        self.perAccount = perAccount
+        self.perAddress = perAddress
+    }
+
+    /// While all have no more than that together, nobody needs to be looked up.
+    fileprivate func isFarFromFull(_ adding: Int, of kind: CommitSource.Kind, total used: Int) -> Bool {
+        switch kind {
+        case .server: used + adding <= total
+        case .account: used + adding <= min(perAccount, total / 4)
+        case .address: used + adding <= min(perAddress, total / 4)
+        }
+    }
+
+    /// Whether an owner may have so much more, as the shares are.
+    fileprivate func allows(_ adding: Int, of owner: CommitSource, own: Int, anonymous: Int, total used: Int) -> Bool {
+        guard adding > 0 else { return true }
+        let left = total - used
+        switch owner.kind {
+        case .server: return adding <= left
+        case .account: return own + adding <= min(perAccount, left)
+        case .address: return own + adding <= min(perAddress, left, total / 2 + total % 2 - anonymous)
+        }
+    }
+}
+
+/// What somebody has of something that is bounded.
+package struct Holding: Sendable, Hashable {
+    package var entries: Int
+    package var bytes: Int
+
+    package init(entries: Int = 0, bytes: Int = 0) {
+        self.entries = entries
+        self.bytes = bytes
+    }
+
+    package static func += (left: inout Holding, right: Holding) {
+        left.entries += right.entries
+        left.bytes += right.bytes
+    }
+
+    package static prefix func - (holding: Holding) -> Holding {
+        Holding(entries: -holding.entries, bytes: -holding.bytes)
+    }
+}
+
+/// Who has how much, or by how much that changes. Pure.
+package struct OwnerTally: Sendable {
+    private var holdings: [CommitSource: Holding] = [:]
+    package private(set) var total = Holding()
+    /// What addresses without account have, together.
+    package private(set) var anonymous = Holding()
+
+    package init() {}
+
+    package subscript(owner: CommitSource) -> Holding { holdings[owner] ?? Holding() }
+
+    package var isEmpty: Bool { holdings.isEmpty }
+
+    package mutating func add(_ holding: Holding, of owner: CommitSource) {
+        total += holding
+        if owner.kind == .address { anonymous += holding }
+        guard holding != Holding() else { return }
+        guard let index = holdings.index(forKey: owner) else {
+            holdings[owner] = holding
+            return
+        }
+        holdings.values[index] += holding
+        if holdings.values[index] == Holding() { holdings.remove(at: index) }
+    }
+
+    package mutating func add(_ other: OwnerTally) {
+        for (owner, holding) in other.holdings { add(holding, of: owner) }
+    }
+}
+
+/// What owners have of something that is bounded, and whether one may have more. Pure.
+package struct OwnerShares: Sendable {
+    package let entries: SharedLimit
+    package let bytes: SharedLimit
+    package private(set) var tally = OwnerTally()
+
+    package init(entries: SharedLimit, bytes: SharedLimit = SharedLimit(.max)) {
+        self.entries = entries
+        self.bytes = bytes
+    }
+
+    /// Whether an owner may have so much more.
+    ///
+    /// - Parameters:
+    ///   - changes: that are not counted yet.
+    ///   - old: what goes for it.
+    ///   - payer: who has that.
+    package func hasRoom(
+        for holding: Holding,
+        of owner: CommitSource,
+        with changes: OwnerTally? = nil,
+        replacing old: Holding = Holding(),
+        of payer: CommitSource = .server
+    ) -> Bool {
+        var total = tally.total
+        total += -old
+        if let changes { total += changes.total }
+        let kind = owner.kind
+        if entries.isFarFromFull(holding.entries, of: kind, total: total.entries),
+            bytes.isFarFromFull(holding.bytes, of: kind, total: total.bytes)
+        {
+            return true
+        }
+        var own = tally[owner]
+        var anonymous = tally.anonymous
+        if payer == owner { own += -old }
+        if payer.kind == .address { anonymous += -old }
+        if let changes {
+            own += changes[owner]
+            anonymous += changes.anonymous
+        }
+        return entries.allows(
+            holding.entries,
+            of: owner,
+            own: own.entries,
+            anonymous: anonymous.entries,
+            total: total.entries
+        )
+            && bytes.allows(
+                holding.bytes,
+                of: owner,
+                own: own.bytes,
+                anonymous: anonymous.bytes,
+                total: total.bytes
+            )
+    }
+
+    /// Takes so much, if there is room.
+    package mutating func take(_ holding: Holding, of owner: CommitSource) -> Bool {
+        guard hasRoom(for: holding, of: owner) else { return false }
+        tally.add(holding, of: owner)
+        return true
+    }
+
+    package mutating func add(_ holding: Holding, of owner: CommitSource) { tally.add(holding, of: owner) }
+
+    package mutating func add(_ changes: OwnerTally) { tally.add(changes) }
+}

@@ -1,0 +1,53 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// What waits for kept sessions, by their owners. Each store has one and keeps it true; the same for every store.
+///
+/// State: a `Mutex` around ``OwnerShares``, taken once or twice a commit; nothing is called under it.
+package final class QueueBudget: Sendable {
+    /// What is used, and how often there was no room.
+    package struct Statistics: Sendable, Hashable {
+        package var used = Holding()
+        package var limit = Holding()
+        package var refused: UInt64 = 0
+
+        package init() {}
+    }
+
+    private struct State {
+        var shares: OwnerShares
+        var refused: UInt64 = 0
+    }
+
+    private let state: Mutex<State>
+
+    /// - Parameter waiting: what waits already.
+    package init(_ settings: StoreSettings, waiting: OwnerTally = OwnerTally()) {
+        var shares = OwnerShares(entries: settings.queuedMessages, bytes: settings.queuedBytes)
+        shares.add(waiting)
+        state = Mutex(State(shares: shares))
+    }
+
+    package var shares: OwnerShares { state.withLock { $0.shares } }
+
+    package var statistics: Statistics {
+        state.withLock { state in
+            var statistics = Statistics()
+            statistics.used = state.shares.tally.total
+            statistics.limit = Holding(entries: state.shares.entries.total, bytes: state.shares.bytes.total)
+            statistics.refused = state.refused
+            return statistics
+        }
+    }
+
+    /// A commit is done.
+    package func apply(_ changes: OwnerTally, refused: Int = 0) {
+        guard !changes.isEmpty || refused > 0 else { return }
+        state.withLock { state in
+            state.shares.add(changes)
+            state.refused += UInt64(refused)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// How many durable sessions and filters there are, in total and by owner, and whether one more may come. Pure; owner:
+/// ``DurableState``.
+struct DurableQuota: Sendable {
+    private var sessionShares: OwnerShares
+    private var filterShares: OwnerShares
+    private(set) var refusedSessions: UInt64 = 0
+    private(set) var refusedFilters: UInt64 = 0
+
+    init(_ settings: DurableSettings) {
+        sessionShares = OwnerShares(entries: settings.sessions)
+        filterShares = OwnerShares(entries: settings.filters)
+    }
+
+    var sessions: Int { sessionShares.tally.total.entries }
+    var filters: Int { filterShares.tally.total.entries }
+
+    /// Takes one session more, if there is room.
+    mutating func takeSession(of owner: CommitSource) -> HermesError? {
+        guard sessionShares.take(Holding(entries: 1), of: owner) else {
+            refusedSessions += 1
+            return Self.tooManySessions
+        }
+        return nil
+    }
+
+    /// Takes filters, if there is room for all.
+    mutating func takeFilters(_ count: Int, of owner: CommitSource) -> HermesError? {
+        guard count > 0 else { return nil }
+        guard filterShares.take(Holding(entries: count), of: owner) else {
+            refusedFilters += UInt64(count)
+            return Self.tooManyFilters
+        }
+        return nil
+    }
+
+    /// Counts what is there, or is there no more.
+    mutating func add(sessions: Int = 0, filters: Int = 0, of owner: CommitSource) {
+        if sessions != 0 { sessionShares.add(Holding(entries: sessions), of: owner) }
+        if filters != 0 { filterShares.add(Holding(entries: filters), of: owner) }
+    }
+
+    private static let tooManySessions = HermesError(
+        .quotaExceeded,
+        "Your account or address, or the server, has as many kept sessions as it may (mqtt.sessions.max…). "
+            + "Connect without one, or end old ones."
+    )
+    private static let tooManyFilters = HermesError(
+        .quotaExceeded,
+        "The kept sessions of your account or address, or of all, have as many subscriptions as they may "
+            + "(mqtt.sessions.maxSubscriptions…). Unsubscribe from some."
+    )
+}

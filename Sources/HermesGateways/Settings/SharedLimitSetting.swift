@@ -1,0 +1,86 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// The three settings of a bound that all owners share (``SharedLimit``).
+struct SharedLimitSetting: Sendable {
+    private let total: Setting<Int>
+    private let perAccount: Setting<Int>
+    private let perAddress: Setting<Int>
+
+    var descriptors: [SettingDescriptor] { [total.descriptor, perAccount.descriptor, perAddress.descriptor] }
+
+    func value(in values: SettingValues) throws(SettingsError) -> SharedLimit {
+        SharedLimit(
+            try values.value(of: total),
+            perAccount: try values.value(of: perAccount),
+            perAddress: try values.value(of: perAddress)
+        )
+    }
+
+    private typealias Make = (_ key: String, _ value: Int, _ range: ClosedRange<Int>, _ summary: String) -> Setting<Int>
+
+    private init(_ key: String, _ limit: SharedLimit, in range: ClosedRange<Int>, _ summary: String, _ make: Make) {
+        total = make(
+            key,
+            limit.total,
+            range,
+            "\(summary) An owner has no more of it than it leaves to others; addresses without account have half of it at most."
+        )
+        perAccount = make("\(key)PerAccount", limit.perAccount, range, "The share of \(key) that one account may have.")
+        perAddress = make(
+            "\(key)PerAddress",
+            limit.perAddress,
+            range,
+            "The share of \(key) that one address without account may have; an IPv6 network of 64 bits is one."
+        )
+    }
+
+    private static func counted(_ key: String, _ limit: SharedLimit, from low: Int = 1, _ summary: String) -> Self {
+        Self(key, limit, in: low...1_000_000_000, summary) { Setting.number($0, default: $1, in: $2, $3) }
+    }
+
+    private static func measured(_ key: String, _ limit: SharedLimit, from low: Int, _ summary: String) -> Self {
+        Self(key, limit, in: low...(1 << 40), summary) { Setting.byteCount($0, default: $1, in: $2, $3) }
+    }
+
+    private static let defaults = MQTTSettings()
+
+    static let sessions = counted(
+        "mqtt.sessions.max",
+        defaults.keptSessions,
+        "Kept sessions of all clients; a client that wants one more is refused."
+    )
+    static let subscriptions = counted(
+        "mqtt.sessions.maxSubscriptions",
+        defaults.keptSubscriptions,
+        "Subscriptions of all kept sessions; further ones are refused."
+    )
+    static let messages = counted(
+        "mqtt.sessions.maxQueuedMessages",
+        defaults.keptMessages,
+        "Publications that wait for all kept sessions; further ones are dropped."
+    )
+    static let bytes = measured(
+        "mqtt.sessions.maxQueuedBytes",
+        defaults.keptBytes,
+        from: 65_536,
+        "What the publications that wait for all kept sessions may take together; further ones are dropped."
+    )
+    static let retainedMessages = counted(
+        "mqtt.retained.maxMessages",
+        defaults.retainedMessages,
+        from: 0,
+        "Retained publications; further ones are refused (MQTT 5, QoS 1 and 2) or delivered but not retained."
+    )
+    static let retainedBytes = measured(
+        "mqtt.retained.maxBytes",
+        defaults.retainedBytes,
+        from: 0,
+        "What all retained publications may take together."
+    )
+
+    static let ofSessions = [sessions, subscriptions, messages, bytes]
+    static let ofRetained = [retainedMessages, retainedBytes]
+}

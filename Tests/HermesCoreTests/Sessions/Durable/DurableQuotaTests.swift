@@ -1,0 +1,101 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+/// Kept sessions and their filters are bounded in total, and nobody takes all of them.
+@Suite(.timeLimit(.minutes(1))) struct DurableQuotaTests {
+    private let store = FakeSessionStore()
+    private let time = ManualTime()
+    private let once = SubscriptionOptions(qos: .atLeastOnce)
+
+    private func attach(
+        _ sessions: DurableSessions,
+        _ clientID: String,
+        from host: String,
+        owner: String = ""
+    ) async throws -> (DurableOpening, RecordingConnection) {
+        let connection = RecordingConnection(source: CommitSource(host: host))
+        let opening = try await asking { completion in
+            sessions.attach(
+                SessionKey(owner: owner, clientID: clientID),
+                clean: false,
+                expiry: .seconds(60),
+                attachment: connection,
+                completion: completion
+            )
+        }
+        return (opening, connection)
+    }
+
+    private func refusal(_ body: () async throws -> Void) async -> HermesError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? HermesError)?.code
+        }
+    }
+
+    @Test func `there is always room for who comes last`() async throws {
+        let sessions = DurableSessions(store: store, time: time, settings: DurableSettings(sessions: SharedLimit(24)))
+        for number in 0..<20 {
+            _ = await refusal { _ = try await attach(sessions, "one\(number)", from: "10.0.0.1") }
+        }
+        #expect(sessions.statistics.sessions == 6)
+        for number in 0..<20 {
+            _ = await refusal { _ = try await attach(sessions, "other\(number)", from: "10.0.0.2") }
+        }
+        #expect(sessions.statistics.sessions == 9)
+        for number in 0..<20 {
+            _ = await refusal { _ = try await attach(sessions, "ann\(number)", from: "10.0.0.1", owner: "ann") }
+        }
+        // Addresses have half of all at most, and an account as much as it leaves.
+        #expect(sessions.statistics.sessions == 17)
+        _ = try await attach(sessions, "phone", from: "10.0.0.1", owner: "bob")
+        for number in 3..<20 {
+            _ = await refusal { _ = try await attach(sessions, "x\(number)", from: "10.0.0.\(number)") }
+        }
+        #expect(sessions.statistics.sessions == 21)
+        _ = try await attach(sessions, "phone", from: "10.0.0.1", owner: "eve")
+        #expect(await refusal { _ = try await attach(sessions, "x", from: "10.0.0.1") } == .quotaExceeded)
+    }
+
+    @Test func `owners are counted over a restart, and by network`() async throws {
+        let settings = DurableSettings(sessions: SharedLimit(100, perAddress: 2))
+        let sessions = DurableSessions(store: store, time: time, settings: settings)
+        for (name, host) in [("a", "2001:db8::1"), ("b", "2001:db8:0:0:ffff::2")] {
+            _ = try await attach(sessions, name, from: host)
+        }
+        await sessions.shutdown()
+        let later = DurableSessions(store: store, time: time, settings: settings)
+        try await later.load()
+        #expect(await refusal { _ = try await attach(later, "c", from: "2001:db8::3") } == .quotaExceeded)
+        _ = try await attach(later, "c", from: "2001:db8:0:1::3")
+        // One that ends makes room.
+        let (opening, connection) = try await attach(later, "a", from: "2001:db8::1")
+        later.detach(opening.id, connection, sentUpTo: 0, expiry: .zero)
+        while later.statistics.sessions > 2 { await Task.yield() }
+        _ = try await attach(later, "d", from: "2001:db8::3")
+    }
+
+    @Test func `filters are counted once, and given back`() async throws {
+        let sessions = DurableSessions(store: store, time: time, settings: DurableSettings(filters: SharedLimit(16)))
+        let (one, connection) = try await attach(sessions, "one", from: "10.0.0.1")
+        for number in 0..<4 { try await sessions.subscribed(one.id, "f\(number)", once) }
+        try await sessions.subscribed(one.id, "f0", once)
+        #expect(sessions.statistics.filters == 4)
+        #expect(await refusal { try await sessions.subscribed(one.id, "f4", once) } == .quotaExceeded)
+        let (other, _) = try await attach(sessions, "other", from: "10.0.0.2")
+        try await sessions.subscribed(other.id, "f0", once)
+        try await asking { sessions.unsubscribe(one.id, ["f0", "f1", "never"], completion: $0) }
+        #expect(sessions.statistics.filters == 3)
+        store.fail(1)
+        #expect(await refusal { try await sessions.subscribed(one.id, "f5", once) } == .storageUnavailable)
+        #expect(sessions.statistics.filters == 3)
+        sessions.detach(one.id, connection, sentUpTo: 0, expiry: .zero)
+        #expect(sessions.statistics.filters == 1)
+    }
+}

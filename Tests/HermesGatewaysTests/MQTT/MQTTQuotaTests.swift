@@ -1,0 +1,92 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import HermesWire
+import NIOCore
+import Testing
+
+/// What clients may leave on the disk: each has its share, and who floods is refused alone.
+@Suite(.timeLimit(.minutes(1))) struct MQTTQuotaTests {
+    private func connect(_ clientID: String, _ version: MQTTVersion) -> MQTTConnect {
+        MQTTConnect(
+            version: version,
+            clientID: clientID,
+            cleanStart: false,
+            properties: version == .v5 ? [.sessionExpiryInterval(600)] : []
+        )
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `kept sessions and their subscriptions beyond the limits are refused, and clients are told`(
+        _ version: MQTTVersion
+    ) async throws {
+        let settings = DurableSettings(
+            sessions: SharedLimit(100, perAddress: 1),
+            filters: SharedLimit(100, perAddress: 2)
+        )
+        try await GatewayHarness.withMQTT(durableSettings: settings) { harness in
+            let (first, connack) = try await harness.apply(connect("first", version))
+            #expect(connack.reason == .success)
+            #expect(try await first.subscribe("a", "b").reasons == [.grantedQoS2, .grantedQoS2])
+            // 3.1.1 has one code for every failure: 0x80 [MQTT-3.9.3-2].
+            let reason = version == .v5 ? MQTTReasonCode.quotaExceeded : .unspecifiedError
+            #expect(try await first.subscribe("c", "d", packetID: 3).reasons == [reason, reason])
+            #expect(try await first.subscribe("a", packetID: 4).reasons == [.grantedQoS2])
+            let (_, refused) = try await harness.apply(connect("second", version))
+            #expect(refused.reason == (version == .v5 ? .quotaExceeded : .serverUnavailable))
+            // One that ends with its connection is not kept.
+            _ = try await harness.mqtt("second", version)
+            let statistics = harness.messenger.durable.statistics
+            #expect(statistics.sessions == 1 && statistics.filters == 2)
+            #expect(statistics.refusedSessions == 1 && statistics.refusedFilters == 2)
+        }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `who floods with retained messages is refused, and who does not never is`(_ version: MQTTVersion) async throws
+    {
+        let settings = DurableSettings(retainedMessages: SharedLimit(100, perAccount: 30, perAddress: 5))
+        try await GatewayHarness.withMQTT(durableSettings: settings) { harness in
+            _ = try await harness.register("ann")
+            let flooder = try await harness.mqtt("flooder", version)
+            var login = MQTTConnect(version: version, clientID: "good")
+            login.userName = "ann"
+            login.password = ByteBuffer(string: "correct horse")
+            let (good, connack) = try await harness.apply(login)
+            #expect(connack.reason == .success)
+            for number in 0..<40 {
+                for qos in [MQTTQoS.atLeastOnce, .exactlyOnce] {
+                    let reason = try await flooder.publish("flood/\(number)", "x", qos: qos, retain: true)
+                    let isRefused = version == .v5 && number >= 5
+                    #expect(reason.isFailure == isRefused && (!isRefused || reason == .quotaExceeded))
+                }
+                if number < 20 {
+                    #expect(!(try await good.publish("good/\(number)", "x", retain: true).isFailure))
+                }
+            }
+            #expect(harness.messenger.durable.retained.statistics.count == 25)
+            // What is removed makes room.
+            #expect(!(try await flooder.publish("flood/0", "", retain: true).isFailure))
+            #expect(!(try await flooder.publish("flood/39", "x", retain: true).isFailure))
+            #expect(harness.messenger.durable.retained.statistics.count == 25)
+        }
+    }
+
+    @Test func `a will that is retained counts for who left it`() async throws {
+        let settings = DurableSettings(retainedMessages: SharedLimit(100, perAddress: 1))
+        try await GatewayHarness.withMQTT(durableSettings: settings) { harness in
+            for name in ["one", "two"] {
+                let payload = ByteBuffer(string: "x")
+                let will = MQTTWill(topic: "will/\(name)", payload: payload, qos: .atLeastOnce, retain: true)
+                let (client, _) = try await harness.client(name, .v5, will: will)
+                try await client.disconnect(.disconnectWithWill)
+            }
+            let watcher = try await harness.mqtt("watcher", .v5)
+            _ = try await watcher.untilPong()
+            let retained = harness.messenger.durable.retained.statistics
+            #expect(retained.count == 1 && retained.refused == 1)
+        }
+    }
+}
