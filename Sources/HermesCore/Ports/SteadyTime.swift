@@ -58,6 +58,9 @@ package final class SteadyTime: TimeSource {
     private let clock: Mutex<SteadyClock>
     /// The clock's offset, in milliseconds.
     private let offset: Atomic<Int64>
+    /// A wall clock that shows no more than this has not jumped, so that the monotonic one need not be read; in
+    /// milliseconds, set by each look.
+    private let horizon: Atomic<Int64>
     private let start: Duration
 
     /// Trusts the present clock of `base`.
@@ -67,10 +70,12 @@ package final class SteadyTime: TimeSource {
         let offset = Self.offset(base.now(), start)
         clock = Mutex(SteadyClock(offset: offset))
         self.offset = Atomic(Self.milliseconds(offset))
+        horizon = Atomic(Self.horizon(offset, start))
     }
 
     package func now() -> Timestamp {
         let now = base.now()
+        if now.rawValue <= horizon.load(ordering: .relaxed) { return now }
         let uptime = Self.milliseconds(base.uptime())
         let believed = offset.load(ordering: .relaxed)
         return now.rawValue - uptime <= believed + Self.milliseconds(SteadyClock.tolerance)
@@ -88,11 +93,16 @@ package final class SteadyTime: TimeSource {
             return clock.offset
         }
         self.offset.store(Self.milliseconds(believed), ordering: .relaxed)
+        horizon.store(Self.horizon(believed, uptime), ordering: .relaxed)
     }
 
     /// Whether the clock was checked long enough to be trusted with entries of an earlier process: a machine may start
     /// with a wrong clock.
     package var isConfirmed: Bool { base.uptime() - start >= SteadyClock.confirmation }
+
+    private static func horizon(_ offset: Duration, _ uptime: Duration) -> Int64 {
+        milliseconds(offset) + milliseconds(uptime) + milliseconds(SteadyClock.tolerance)
+    }
 
     private static func offset(_ now: Timestamp, _ uptime: Duration) -> Duration {
         .milliseconds(now.rawValue - milliseconds(uptime))

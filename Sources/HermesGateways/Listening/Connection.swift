@@ -312,8 +312,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         guard !isAuthenticated, phase == .open, let budget = listener.loginBudget else { return }
         let share =
             loginShare
-            ?? budget.share { [weak self] in
-                guard let self else { return }
+            ?? budget.share { [self] in
+                // Not weak: a side table makes every later retain of a connection slower. `closed()` breaks the cycle.
                 loop.post(.run { self.end(.loginBudget) })
             }
         loginShare = share

@@ -195,10 +195,10 @@ extension MQTTSession {
         if version == .v5 {
             packet.properties = MQTTProperties(grants(client, connect, isAssigned: isAssigned))
         }
-        guard let bytes = bytes(of: .connack(packet)) else { return refuse(Self.tooLarge(.connack(packet))) }
+        guard fits(.connack(packet)) else { return refuse(Self.tooLarge(.connack(packet))) }
         phase = .connected
         connection.account = client.identity.principal?.user
-        connection.write(frame: bytes)
+        write(.connack(packet))
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)
         lookAtExpiry()

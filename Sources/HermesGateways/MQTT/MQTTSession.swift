@@ -148,9 +148,15 @@ package final class MQTTSession: GatewaySession, SharedMember {
     /// Writes an answer. The client waits for it, so if it is too large for the client [MQTT-3.1.2-24], the connection
     /// ends.
     func write(_ packet: MQTTPacket) {
+        let version = version
+        // Without a limit the packet is encoded straight into the output.
+        if maxPacketBytes == .max { return connection.write { try packet.write(into: &$0, version: version) } }
         guard let bytes = bytes(of: packet) else { return refuse(Self.tooLarge(packet)) }
         connection.write(frame: bytes)
     }
+
+    /// Whether the client takes a packet of that size.
+    func fits(_ packet: MQTTPacket) -> Bool { maxPacketBytes == .max || bytes(of: packet) != nil }
 
     static func tooLarge(_ packet: MQTTPacket) -> MQTTPacketError {
         MQTTPacketError(.packetTooLarge, "a \(packet.type) is longer than the client takes [MQTT-3.1.2-24]")
