@@ -360,9 +360,9 @@ PEOPLE = {synchronizing: lambda _: 4, typing: lambda scale: max(10, int(150 * sc
 
 
 def run(body, ports, seconds: float, many: bool, scale: float, link) -> None:
-    """In a process of its own, behind the pairs and the server in the queue for the processors. Says when it is ready, begins
-    when it is told."""
-    os.nice(10)
+    """In a process of its own that runs when a processor is free: an attacker brings processors of its own, so that its work
+    must not look like the server's. Says when it is ready, begins when it is told."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     sources = Sources(many, 20 + ALL.index(body))

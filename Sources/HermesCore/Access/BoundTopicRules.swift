@@ -39,11 +39,7 @@ package final class BoundTopicRules: Sendable {
         if Self.hasWildcard(topicOrFilter) || topicOrFilter.utf8.starts(with: Self.sharePrefix.utf8) {
             return action == .subscribe && access(toSubscribe: topicOrFilter) == .all
         }
-        if areBuiltInAlone, let first = topicOrFilter.utf8.first,
-            first != UInt8(ascii: "$"), first != UInt8(ascii: "h"), first != UInt8(ascii: "u")
-        {
-            return true
-        }
+        if areBuiltInAlone, let first = topicOrFilter.utf8.first, !Self.mayBeReserved(first) { return true }
         switch action {
         case .publish: return Self.decides(publish, publishClaims, topicOrFilter)
         case .subscribe: return Self.decides(subscribe, subscribeClaims, topicOrFilter)
@@ -62,6 +58,12 @@ package final class BoundTopicRules: Sendable {
             text = Substring(parts[2])
         }
         guard let filter = TopicFilter(String(text)) else { return .none }
+        return access(to: filter)
+    }
+
+    /// How much of what a filter matches the client may read.
+    package func access(to filter: TopicFilter) -> SubscriptionAccess {
+        if areBuiltInAlone, let first = filter.rawValue.utf8.first, !Self.mayBeReserved(first) { return .all }
         let levels = BoundTopicPattern.levels(of: filter)
         let byRules = Self.access(subscribe, levels)
         guard let claims = subscribeClaims else { return byRules }
@@ -70,6 +72,14 @@ package final class BoundTopicRules: Sendable {
     }
 
     private static let sharePrefix = "$share/"
+
+    /// Whether a topic that begins like this may be a reserved one, or a filter that begins like this may match one.
+    private static func mayBeReserved(_ first: UInt8) -> Bool {
+        switch first {
+        case UInt8(ascii: "$"), UInt8(ascii: "h"), UInt8(ascii: "u"), UInt8(ascii: "+"), UInt8(ascii: "#"): true
+        default: false
+        }
+    }
 
     private static func hasWildcard(_ text: String) -> Bool {
         text.utf8.contains { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "#") }

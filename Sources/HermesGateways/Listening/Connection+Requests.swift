@@ -44,6 +44,46 @@ extension Connection {
         }
     }
 
+    /// Does something for many things, a slice in each turn of the loop, so that no other connection waits for all of it.
+    /// Nothing is read from the peer meanwhile. The rest is left undone if the connection ends.
+    ///
+    /// - Parameters:
+    ///   - count: how many they are. Up to `size` are done at once, before this returns.
+    ///   - size: how many are done in one turn.
+    ///   - body: gets the indices of the next slice.
+    ///   - finish: called once all are done.
+    package func inSlices(
+        _ count: Int,
+        of size: Int,
+        _ body: @escaping (Range<Int>) -> Void,
+        then finish: @escaping () -> Void
+    ) {
+        guard count > size else {
+            if count > 0 { body(0..<count) }
+            return finish()
+        }
+        hold()
+        slice(from: 0, Slices(count: count, size: size, body: body, finish: finish))
+    }
+
+    private struct Slices {
+        let count: Int
+        let size: Int
+        let body: (Range<Int>) -> Void
+        let finish: () -> Void
+    }
+
+    private func slice(from start: Int, _ slices: Slices) {
+        guard isOpen else { return release() }
+        let end = min(start + slices.size, slices.count)
+        slices.body(start..<end)
+        guard end < slices.count else {
+            slices.finish()
+            return release()
+        }
+        loop.eventLoop.assumeIsolated().execute { self.slice(from: end, slices) }
+    }
+
     private func answered<Value>(_ then: (Result<Value, HermesError>) -> Void, _ result: Result<Value, HermesError>) {
         if isOpen { then(result) }
         release()

@@ -22,40 +22,65 @@ extension MQTTSession {
         var isInbox: Bool { group == nil && MQTTInbox.isAskedFor(by: filter) }
     }
 
-    func subscribeReceived(_ packet: MQTTSubscribe) throws(MQTTPacketError) {
-        guard let client else { return }
-        let identifier: Int? = packet.properties.first {
-            if case .subscriptionIdentifier(let number) = $0 { number } else { nil }
-        }
+    /// A SUBSCRIBE packet and the decisions about its filters so far.
+    private final class Request {
+        let packetID: UInt16
+        let wanted: [MQTTSubscription]
+        let identifier: Int?
         var reasons: [MQTTReasonCode] = []
         var granted: [Granted] = []
+        /// The new subscriptions among them.
         var new = (count: 0, bytes: 0)
-        takeTurns(packet.subscriptions.count, of: client)
-        for wanted in packet.subscriptions {
-            // More than a session may have are the same ones again and again.
-            guard granted.count < gateway.settings.maxSubscriptionsPerSession else {
-                reasons.append(.quotaExceeded)
-                continue
-            }
-            switch grant(wanted, identifier: identifier, of: client, new: new) {
-            case .success(let subscription):
-                if subscription.isNew { new = (new.count + 1, new.bytes + wanted.filter.utf8.count) }
-                granted.append(subscription)
-                reasons.append(MQTTTranslation.granted(subscription.options.qos))
-            case .failure(let refusal):
-                reasons.append(refusal.reason)
+
+        init(_ packet: MQTTSubscribe) {
+            packetID = packet.packetID
+            wanted = packet.subscriptions
+            identifier = packet.properties.first {
+                if case .subscriptionIdentifier(let number) = $0 { number } else { nil }
             }
         }
+
+        var suback: MQTTSuback { MQTTSuback(packetID: packetID, reasons: reasons) }
+    }
+
+    func subscribeReceived(_ packet: MQTTSubscribe) throws(MQTTPacketError) {
+        guard let client else { return }
+        takeTurns(packet.subscriptions.count, of: client)
+        let request = Request(packet)
+        connection.inSlices(request.wanted.count, of: Self.filtersPerTurn) { [self] slice in
+            for wanted in request.wanted[slice] { decide(wanted, request, of: client) }
+        } then: { [self] in
+            decided(request, of: client)
+        }
+    }
+
+    private func decide(_ wanted: MQTTSubscription, _ request: Request, of client: MQTTClientState) {
+        // More than a session may have are the same ones again and again.
+        guard request.granted.count < gateway.settings.maxSubscriptionsPerSession else {
+            return request.reasons.append(.quotaExceeded)
+        }
+        switch grant(wanted, identifier: request.identifier, of: client, new: request.new) {
+        case .success(let subscription):
+            if subscription.isNew {
+                request.new = (request.new.count + 1, request.new.bytes + wanted.filter.utf8.count)
+            }
+            request.granted.append(subscription)
+            request.reasons.append(MQTTTranslation.granted(subscription.options.qos))
+        case .failure(let refusal):
+            request.reasons.append(refusal.reason)
+        }
+    }
+
+    private func decided(_ request: Request, of client: MQTTClientState) {
+        let granted = request.granted
         guard let account = client.account, account.login == nil, granted.contains(where: \.isInbox) else {
-            return grant(granted, MQTTSuback(packetID: packet.packetID, reasons: reasons), to: client)
+            return grant(granted, request.suback, to: client)
         }
         openDevice(of: account) { [self] error in
-            guard let error else {
-                return grant(granted, MQTTSuback(packetID: packet.packetID, reasons: reasons), to: client)
-            }
-            var suback = MQTTSuback(packetID: packet.packetID, reasons: reasons)
+            guard let error else { return grant(granted, request.suback, to: client) }
+            var suback = request.suback
             let refused = Set(granted.filter(\.isInbox).map(\.text))
-            for (index, wanted) in packet.subscriptions.enumerated()
+            for (index, wanted) in request.wanted.enumerated()
             where refused.contains(wanted.filter) && index < suback.reasons.count && !suback.reasons[index].isFailure {
                 suback.reasons[index] = MQTTTranslation.subackReason(for: error)
             }
@@ -67,10 +92,7 @@ extension MQTTSession {
     /// Stores the granted subscriptions where needed, then answers.
     private func grant(_ granted: [Granted], _ suback: MQTTSuback, to client: MQTTClientState) {
         guard client.durable != nil, let link = client.link, !granted.isEmpty else {
-            hold(granted, of: client)
-            write(.suback(suback))
-            for subscription in granted { wantRetained(subscription, of: client) }
-            return sendRetained(client)
+            return hold(granted, suback, of: client)
         }
         let list = granted.map { DurableSubscription(filter: $0.text, options: $0.options) }
         let service = environment.messenger.durable
@@ -89,10 +111,7 @@ extension MQTTSession {
     ) {
         switch result {
         case .success:
-            hold(granted, of: client)
-            write(.suback(suback))
-            for subscription in granted { wantRetained(subscription, of: client) }
-            sendRetained(client)
+            hold(granted, suback, of: client)
         case .failure(let error):
             var failed = suback
             let reason: MQTTReasonCode = error.code == .quotaExceeded ? .quotaExceeded : .unspecifiedError
@@ -108,6 +127,8 @@ extension MQTTSession {
     }
 
     private static let filtersAtOnce = 64
+    /// The number of filters of one packet that one turn of the loop handles, in a millisecond or two.
+    private static let filtersPerTurn = 256
 
     private struct Refusal: Error {
         let reason: MQTTReasonCode
@@ -132,7 +153,7 @@ extension MQTTSession {
         else {
             return .failure(Refusal(reason: .quotaExceeded))
         }
-        let access = client.access(environment.access).access(toSubscribe: text)
+        let access = client.access(environment.access).access(to: filter)
         guard access != .none else {
             gateway.metrics.refusedSubscriptions.increment()
             return .failure(Refusal(reason: .notAuthorized))
@@ -157,11 +178,19 @@ extension MQTTSession {
         )
     }
 
-    /// Adds the subscriptions: the client gets matching messages from now on.
-    private func hold(_ granted: [Granted], of client: MQTTClientState) {
+    /// Adds the subscriptions, so that the client gets matching messages from now on, and answers.
+    private func hold(_ granted: [Granted], _ suback: MQTTSuback, of client: MQTTClientState) {
         reopenRooms(matching: granted.map(\.filter), of: client)
-        for granted in granted { hold(granted.text, granted.filter, group: granted.group, granted.options, of: client) }
-        measureMemory()
+        connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
+            for granted in granted[slice] {
+                hold(granted.text, granted.filter, group: granted.group, granted.options, of: client)
+            }
+            measureMemory()
+        } then: { [self] in
+            write(.suback(suback))
+            for subscription in granted { wantRetained(subscription, of: client) }
+            sendRetained(client)
+        }
     }
 
     func hold(
@@ -219,8 +248,7 @@ extension MQTTSession {
         }
         let unsuback = MQTTUnsuback(packetID: packet.packetID, reasons: reasons)
         guard client.durable != nil, let link = client.link, !gone.isEmpty else {
-            drop(gone, of: client)
-            return write(.unsuback(unsuback))
+            return drop(gone, unsuback, of: client)
         }
         let service = environment.messenger.durable
         let filters = gone.map(\.rawValue)
@@ -241,8 +269,7 @@ extension MQTTSession {
         guard phase == .connected else { return }
         switch result {
         case .success:
-            drop(gone, of: client)
-            write(.unsuback(unsuback))
+            drop(gone, unsuback, of: client)
         case .failure(let error) where version == .v311:
             // 3.1.1 cannot say no: the client has to ask again over another connection.
             parting = (.unspecifiedError, error.message)
@@ -254,17 +281,22 @@ extension MQTTSession {
         }
     }
 
-    private func drop(_ gone: [TopicText], of client: MQTTClientState) {
-        var ended: [MQTTHeldSubscription] = []
-        for text in gone {
-            // An operator may have ended it meanwhile.
-            guard let held = client.subscriptions.removeValue(forKey: text) else { continue }
-            client.subscriptionBytes -= text.rawValue.utf8.count
-            ended.append(held)
+    /// Ends the subscriptions, and answers.
+    private func drop(_ gone: [TopicText], _ unsuback: MQTTUnsuback, of client: MQTTClientState) {
+        connection.inSlices(gone.count, of: Self.filtersPerTurn) { [self] slice in
+            var ended: [MQTTHeldSubscription] = []
+            for text in gone[slice] {
+                // An operator may have ended it meanwhile.
+                guard let held = client.subscriptions.removeValue(forKey: text) else { continue }
+                client.subscriptionBytes -= text.rawValue.utf8.count
+                ended.append(held)
+            }
+            letGo(ended)
+            measureMemory()
+        } then: { [self] in
+            adjustInbox(of: client)
+            write(.unsuback(unsuback))
         }
-        letGo(ended)
-        adjustInbox(of: client)
-        measureMemory()
     }
 
     /// Ends subscriptions, in time linear in them and in the waiting messages.

@@ -86,6 +86,38 @@ struct ConnectionHandlerTests {
         return bytes
     }
 
+    @Test func slicesOfWorkLetTheLoopTurnInBetween() throws {
+        let fixture = try Fixture()
+        var slices: [Range<Int>] = []
+        var others = 0
+        var isDone = false
+        fixture.connection.inSlices(10, of: 4) { slices.append($0) } then: { isDone = true }
+        #expect(slices == [0..<4] && !isDone)
+        // Another connection's turn comes between two slices.
+        fixture.channel.eventLoop.assumeIsolated().execute {
+            others = slices.count
+            #expect(!isDone)
+        }
+        try fixture.channel.writeInbound(ping(1))
+        #expect(fixture.session.frames.isEmpty, "nothing is read meanwhile")
+        fixture.channel.embeddedEventLoop.run()
+        #expect(others < 3 && slices == [0..<4, 4..<8, 8..<10] && isDone)
+        #expect(fixture.session.frames.count == 1)
+        var small: [Range<Int>] = []
+        fixture.connection.inSlices(4, of: 4) { small.append($0) } then: { small.append(0..<0) }
+        #expect(small == [0..<4, 0..<0], "little is done at once")
+    }
+
+    @Test func slicesEndWithTheConnection() throws {
+        let fixture = try Fixture()
+        var slices = 0
+        var isDone = false
+        fixture.connection.inSlices(10, of: 4) { _ in slices += 1 } then: { isDone = true }
+        fixture.connection.end(.finished)
+        fixture.channel.embeddedEventLoop.run()
+        #expect(slices == 1 && !isDone)
+    }
+
     @Test func cutsFramesHoweverTheyArrive() throws {
         let fixture = try Fixture()
         var stream = ByteBuffer()

@@ -37,6 +37,32 @@ import Testing
     }
 
     @Test(
+        "thousands of filters in one packet are granted and ended in their order, some at a time",
+        arguments: MQTTVersion.allCases,
+        [false, true]
+    )
+    func manyFilters(_ version: MQTTVersion, durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", version)
+            let client = try await harness.mqtt("one", version, durable: durable)
+            let filters = (0..<3_000).map { $0 == 1_234 ? "hermes/v1/up" : "many/\($0)" }
+            let subscriptions = filters.map { MQTTSubscription(filter: $0, maximumQoS: .atMostOnce) }
+            try await client.send(.subscribe(MQTTSubscribe(packetID: 7, subscriptions: subscriptions)), .pingreq)
+            guard case .suback(let suback) = try await client.next() else { throw Unexpected("no SUBACK") }
+            #expect(suback.reasons.count == filters.count)
+            #expect(suback.reasons.indices.filter { suback.reasons[$0].isFailure } == [1_234])
+            #expect(try await client.next() == .pingresp)
+            for number in [0, 255, 256, 2_999] { try await publisher.publish("many/\(number)", "x") }
+            for number in [0, 255, 256, 2_999] { #expect(try await client.taken().topic == "many/\(number)") }
+            try await client.send(.unsubscribe(MQTTUnsubscribe(packetID: 8, filters: filters)))
+            guard case .unsuback(let unsuback) = try await client.next() else { throw Unexpected("no UNSUBACK") }
+            #expect(unsuback.packetID == 8)
+            try await publisher.publish("many/2999", "gone")
+            #expect(try await client.untilPong().isEmpty)
+        }
+    }
+
+    @Test(
         "3.1.1 [MQTT-3.8.4-3], 5.0 [MQTT-3.8.4-3] [MQTT-3.8.4-4]: the same filter again replaces the subscription and loses nothing",
         arguments: MQTTVersion.allCases,
         [false, true]
