@@ -78,7 +78,7 @@ final class WorkerThreads: Sendable {
     private static func givesWay() {
         #if os(Linux)
         // A failure leaves the priority as it is, which changes no result.
-        _ = setpriority(PRIO_PROCESS, 0, niceness)
+        _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness)
         #endif
     }
 }
