@@ -58,6 +58,8 @@ public final class ChatSession {
             }
         }
         try await client.run()
+        // Both streams end with the client; the last state is of interest, too.
+        for task in following { await task.value }
     }
 
     /// Shows the conversation with an account, and reads what the server keeps of it.
