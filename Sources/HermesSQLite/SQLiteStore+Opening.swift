@@ -79,7 +79,7 @@ extension SQLiteStore {
             }
             if mark.isNew {
                 logger.warning(
-                    "the last commits before a power cut, or behind a backup, may be lost: clients are told to look anew"
+                    "commits before a power cut, or after a backup, may be lost: clients are told to fetch again"
                 )
             }
             try pool.writeWithoutTransaction { db in
@@ -148,7 +148,7 @@ extension SQLiteStore {
         configuration.prepareDatabase { db in
             // For files that are created now: pages that become free can be given back (SQLiteStore+Maintenance).
             if !db.configuration.readonly { try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL") }
-            // What is deleted is overwritten, on the pages that become free, too: privacy.
+            // Deleted content is overwritten, on freed pages too, for privacy.
             try db.execute(sql: "PRAGMA secure_delete = ON")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
         }
@@ -259,7 +259,7 @@ extension SQLiteStore {
             "the last run did not close the database: checking it",
             metadata: ["MiB": "\(bytes >> 20)"]
         )
-        // SQLite says nothing meanwhile: the time is what can be told.
+        // SQLite reports no progress, so the log shows the time.
         let timer = DispatchSource.makeTimerSource(queue: .global())
         timer.schedule(deadline: .now() + .seconds(checkReportSeconds), repeating: .seconds(checkReportSeconds))
         timer.setEventHandler {

@@ -64,7 +64,7 @@ actor Chat {
             if let firstPeer { try await setPeer(firstPeer) }
             group.addTask { try await self.printEvents() }
             group.addTask {
-                // Not `run()`: what is not printed does not count as taken when the group ends.
+                // Not `run()`: an unprinted message does not count as taken when the group ends.
                 try await self.client.stopped()
                 return .stopped
             }
@@ -148,7 +148,7 @@ actor Chat {
                     return .limit
                 }
             case .recalled(_, _, let uid):
-                await console.status("\(await name(of: uid)) took a message back")
+                await console.status("\(await name(of: uid)) recalled a message")
             case .push(let push):
                 try await console.print("[\(push.title.printable)] \(push.body.printable)")
             case .gap(let from, let to):
@@ -168,7 +168,7 @@ actor Chat {
             }
             progress.printed()
         }
-        // The client has stopped; `run` tells why.
+        // The client has stopped; `run` reports why.
         return .states
     }
 

@@ -12,9 +12,9 @@ struct PubCommand: AsyncParsableCommand {
         commandName: "pub",
         abstract: "Publish over MQTT, to any broker.",
         discussion: """
-            The options are those of mosquitto_pub. What is published comes from one of -m, -f, -s, -l and -n. With
-            -q 1 and -q 2 the command ends once the server has taken everything over; with -q 0 once it has read
-            everything, and with an error where that is not certain.
+            The options are those of mosquitto_pub. One of -m, -f, -s, -l and -n gives the message. With -q 1 and -q 2
+            the command ends once the server has acknowledged everything; with -q 0 once it has read everything, or with
+            an error if that is not certain.
 
             Examples:
               hermes pub -t home/kitchen/temperature -m 21.5
@@ -52,21 +52,21 @@ struct PubCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("n"), .customLong("null-message")], help: "Publish an empty message.")
     var empty = false
 
-    @Option(name: [.short, .long], help: ArgumentHelp("How surely: 0, 1 or 2.", valueName: "qos"))
+    @Option(name: [.short, .long], help: ArgumentHelp("The QoS: 0, 1 or 2.", valueName: "qos"))
     var qos = 0
 
-    @Flag(name: [.short, .long], help: "The server keeps the message for later subscribers.")
+    @Flag(name: [.short, .long], help: "Retain the message for later subscribers.")
     var retain = false
 
-    @Option(name: .customLong("repeat"), help: ArgumentHelp("Publish so many times.", valueName: "n"))
+    @Option(name: .customLong("repeat"), help: ArgumentHelp("Publish this many times.", valueName: "n"))
     var count = 1
 
-    @Option(help: ArgumentHelp("Between two of those.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("The delay between two of them.", valueName: "seconds"))
     var repeatDelay = 0.0
 
     @Option(
         name: [.customShort("M"), .long],
-        help: ArgumentHelp("At most so many messages are unacknowledged at once.", valueName: "n")
+        help: ArgumentHelp("The most unacknowledged messages at once.", valueName: "n")
     )
     var maxInflight = 100
 
@@ -95,7 +95,7 @@ struct PubCommand: AsyncParsableCommand {
         let prepared = message
         try await run.with(options.configuration()) { client in
             guard prepared.qos == .atMostOnce else { return try await publish(prepared, client) }
-            // Nothing acknowledges what is published, so that nothing else tells that the server is gone.
+            // Nothing acknowledges these publications, so a lost server must be noticed in another way.
             try await withThrowingTaskGroup(of: Void.self) { group in
                 defer { group.cancelAll() }
                 group.addTask { try await publishUnacknowledged(prepared, client) }
@@ -153,7 +153,7 @@ struct PubCommand: AsyncParsableCommand {
             case .idle, .connecting, .authenticating, .lost, .paused, .stopped: continue
             }
         }
-        // The client has stopped: whoever publishes is told why.
+        // The client has stopped: `publish` throws the reason.
         try await Task.sleep(for: .seconds(86_400))
     }
 

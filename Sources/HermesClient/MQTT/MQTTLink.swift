@@ -135,13 +135,14 @@ struct MQTTLink: ConnectionLink {
                 dropped += 1
                 return
             }
-            // What must not be lost is bounded by the receive maximum; where a server keeps none, by giving it up.
+            // QoS 1 and 2 messages are bounded by the receive maximum; if the server exceeds it, give up the
+            // connection.
             guard !isFull || backlogBytes < 4 * configuration.maxQueuedBytes else {
-                throw MQTTPacketError(.quotaExceeded, "the app does not take the messages: too many wait for it")
+                throw MQTTPacketError(.quotaExceeded, "the app does not read its messages: too many are waiting")
             }
             backlogBytes += bytes
             var message = MQTTMessage(packet, topic: topic)
-            // Of what comes by a shared subscription others have their part.
+            // Other members get a part of a shared subscription.
             if let (seq, epoch) = message.pushNumber,
                 !subscriptions.contains(where: { $0.subscription.filter.hasPrefix("$share/") })
             {

@@ -177,7 +177,7 @@ struct MQTTOutbound: Sendable {
         else { return [] }
         giveUp(packetID)
         let bytes = entry.outgoing.frame.encodedBytes
-        let error = HermesClientError(.notEncodable, "the message takes \(bytes) bytes, which the server does not take")
+        let error = HermesClientError(.notEncodable, "the message has \(bytes) bytes, which the server does not accept")
         return [.failed(id: entry.id, error)]
     }
 
@@ -273,7 +273,7 @@ struct MQTTOutbound: Sendable {
     private func tooLong(_ entry: Entry) -> HermesClientError? {
         let bytes = entry.outgoing.frame.encodedBytes
         guard entry.released == nil, bytes > maxPacketBytes else { return nil }
-        let message = "the message takes \(bytes) bytes; the server takes \(maxPacketBytes) now, if it has it not yet"
+        let message = "the message has \(bytes) bytes; the server now takes \(maxPacketBytes), but may have it"
         return HermesClientError(.notEncodable, message)
     }
 

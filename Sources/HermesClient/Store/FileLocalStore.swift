@@ -89,7 +89,7 @@ public final class FileLocalStore: LocalStore {
             do {
                 if isDurable { try log.synchronize() }
             } catch {
-                // What its writer is told has failed must not be there at the next start.
+                // A change that was reported as failed must not be there at the next start.
                 if let before { log.rollBack(to: before) }
                 results = results.map { result in result.flatMap { .failure(error) } }
             }
@@ -156,12 +156,12 @@ struct LogFile {
         }
         let bytes = table.bytes(after: changes)
         guard bytes <= maxBytes || bytes < table.bytes else {
-            throw HermesClientError(.storeFull, "\(path) may hold \(maxBytes) bytes, and there would be more")
+            throw HermesClientError(.storeFull, "\(path) would exceed its limit of \(maxBytes) bytes")
         }
         do {
             try Self.write(frame, to: descriptor, at: length, path)
         } catch {
-            // What is there of it must not be in the way of what comes next.
+            // Remains must not be in the way of the next frame.
             isBroken = ftruncate(descriptor, off_t(length)) != 0
             throw error
         }

@@ -90,7 +90,7 @@ extension TopicRules {
         }
         guard let filter = try words.next() else { throw Problem("the topic filter is missing") }
         if let extra = try words.next() {
-            throw Problem("\"\(shown(extra))\" is too much; put what holds spaces in double quotes")
+            throw Problem("\"\(shown(extra))\" is unexpected; put names and filters with spaces in double quotes")
         }
         do throws(TopicPattern.Refusal) {
             return Rule(isDenial: isDenial, subject: subject, actions: actions, pattern: try TopicPattern(filter))

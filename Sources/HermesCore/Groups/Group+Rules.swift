@@ -103,7 +103,7 @@ extension Group {
 
         let added = Set(changes.added).filter { group.member($0) == nil }.sorted()
         guard Set(added).isDisjoint(with: removed) else {
-            throw HermesError(.invalidArgument, "the same account cannot come in and go out at once")
+            throw HermesError(.invalidArgument, "the same account cannot be added and removed at once")
         }
         for user in added { group.set(GroupMember(user: user)) }
         try Self.checkSize(group.members.count)
@@ -121,10 +121,10 @@ extension Group {
         }
         let role = change.role ?? member.role
         guard role != member.role || change.mutedUntil != member.mutedUntil else { return }
-        // As it is now: an owner who handed the group on in the same request is one no more.
+        // With the present role: an owner who transferred the group in the same request is no longer the owner.
         let actor = try check(actor.user, is: .administrator)
         if member.user == actor.user {
-            throw HermesError(.invalidArgument, "you cannot change your own role; hand the group on to somebody else")
+            throw HermesError(.invalidArgument, "you cannot change your own role; make another member the owner")
         }
         try check(actor, isAbove: member.user)
         if role != member.role {

@@ -99,7 +99,7 @@ package struct DeviceOpening: Sendable, Hashable {
             guard count < limit else {
                 throw HermesError(
                     .deviceLimitReached,
-                    "the account has \(count) devices, as many as it may have; remove one first, from another device or "
+                    "the account has \(count) devices, which is the limit; remove one first, from another device or "
                         + "by the operator (hermes user devices NAME --remove DEVICE)"
                 )
             }

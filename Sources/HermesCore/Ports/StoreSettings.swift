@@ -64,8 +64,8 @@ extension StoreSettings {
         throw HermesError(
             .tooLarge,
             isOwn
-                ? "You are in \(maxGroups) groups, and may be in no more. Leave one first."
-                : "One of these people is in \(maxGroups) groups, and may be in no more."
+                ? "You are in \(maxGroups) groups, which is the limit. Leave one first."
+                : "One of these people is in \(maxGroups) groups, which is the limit."
         )
     }
 }

@@ -83,7 +83,7 @@ package struct PushContent: Sendable, Hashable {
     /// - Throws: `.invalidArgument`, `.tooLarge`; the message names the field.
     package func check() throws(HermesError) {
         guard !title.isEmpty || !body.isEmpty || !dataJSON.isEmpty else {
-            throw HermesError(.invalidArgument, "the push says nothing: give it a title, a body or data")
+            throw HermesError(.invalidArgument, "the push is empty: give it a title, a body or data")
         }
         guard title.unicodeScalars.count <= Self.maxTitleCharacters else {
             throw HermesError(.tooLarge, "the title is longer than \(Self.maxTitleCharacters) characters")

@@ -204,13 +204,13 @@ enum DelimitedTranslation {
             kicked.message = "the token has expired; log in with a new one"
         case .loginBudget:
             kicked.reason = .limit
-            kicked.message = "the server holds too much that was sent before logging in; try again later"
+            kicked.message = "too many bytes were sent before logging in; try again later"
         case .idle:
             kicked.reason = .timeout
-            kicked.message = "nothing came for too long; send a ping more often"
+            kicked.message = "the client was silent for too long; send a ping more often"
         case .slowReader:
             kicked.reason = .limit
-            kicked.message = "what was sent was not read"
+            kicked.message = "the client did not read what was sent"
         case .memory:
             kicked.reason = .limit
             kicked.message = CloseReason.memoryText

@@ -58,7 +58,7 @@ extension MQTTSession {
     func openDevice(of account: MQTTAccountState, then: @escaping (HermesError?) -> Void) {
         guard !account.isIDAssigned else {
             return then(
-                HermesError(.forbidden, "an inbox needs a client identifier of the client's own, which stays the same")
+                HermesError(.forbidden, "an inbox needs a permanent client identifier that the client chose")
             )
         }
         let accounts = environment.messenger.accounts
@@ -142,7 +142,7 @@ extension MQTTSession {
 
     private func receivedUp(_ payload: ByteBuffer, isJSON: Bool, _ head: MQTTPublishHead) {
         guard let packets = client?.inbox?.packets else {
-            // Without the topic of the answers nobody would hear them.
+            // Without the topic for answers, nobody would get them.
             return answer(head, .notAuthorized)
         }
         do {

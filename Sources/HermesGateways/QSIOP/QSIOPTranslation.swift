@@ -38,7 +38,7 @@ package enum QSIOPTranslation {
             }
             let token = properties["token"].flatMap { $0.isEmpty ? nil : $0 }
             guard token != nil || !requiresToken else {
-                throw Refusal(.notAuthenticated, "token is missing, and this server wants one")
+                throw Refusal(.notAuthenticated, "token is missing; this server requires one")
             }
             guard (token?.utf8.count ?? 0) <= maxTokenBytes else {
                 throw Refusal(.invalidToken, "the token is too long")
@@ -122,7 +122,7 @@ package enum QSIOPTranslation {
         let device = DeviceDescription(id: report.device, name: "QSIOP", platform: "QSIOP")
         let credential = report.token.map(Credential.tokenOfAnyDevice) ?? .claim(report.user)
         let admission = try await accounts.admit(credential, device: device.id, address: address)
-        // Before a device of somebody else's account is made.
+        // Before a device is created for another account.
         guard admission.account.id == report.user else {
             throw HermesError(.wrongCredentials, "the token belongs to another userid")
         }

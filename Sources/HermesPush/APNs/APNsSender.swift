@@ -91,7 +91,7 @@ package final class APNsSender: PushSender {
         else {
             throw PushConfigurationError(
                 "push.apns.keyID",
-                "it is missing, and \"\(name)\" does not say it as AuthKey_<id>.p8 does"
+                "it is missing, and the file name \"\(name)\" does not contain it as AuthKey_<id>.p8 does"
             )
         }
         return String(id)
@@ -151,7 +151,7 @@ package final class APNsSender: PushSender {
             // Too many to this one device.
             return .retry(after: answer.retryAfter, isService: false, reason: reason)
         case (403, _):
-            // The key, the team or the clock: an operator has to look, and then it goes on.
+            // The key, the team or the clock is wrong; it works again once an operator has fixed it.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: reason)
         case (429, _), (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: reason)

@@ -130,7 +130,7 @@ package struct HTTPExchange: Sendable {
         case .nothing, .head: return owed == 0 ? .now : .afterAnswers
         case .body:
             guard owed > 0, owed > 1 || !isAnswerBegun else { return .nothing }
-            // The last word is the answer.
+            // The last word counts as the answer.
             owed -= 1
             return owed == 0 ? .now : .afterAnswers
         case .over: return .nothing
@@ -174,8 +174,8 @@ package struct HTTPExchange: Sendable {
         guard now >= deadline else { return .wait(until: deadline) }
         switch reading {
         case .nothing, .over: return .close
-        case .head: return owed > 0 ? .close : .say(Self.tooLate("The request did not come in time."))
-        case .body: return .say(Self.tooLate("The request's body did not come in time."))
+        case .head: return owed > 0 ? .close : .say(Self.tooLate("The request did not arrive in time."))
+        case .body: return .say(Self.tooLate("The request's body did not arrive in time."))
         }
     }
 
@@ -195,8 +195,8 @@ package struct HTTPExchange: Sendable {
         case .headerOverflow:
             LastWord(status: .requestHeaderFieldsTooLarge, text: "The head of the request is too large.")
         case .invalidVersion:
-            LastWord(status: .httpVersionNotSupported, text: "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
-        default: bad("This is no HTTP request.")
+            LastWord(status: .httpVersionNotSupported, text: "Only HTTP/1.1 and HTTP/1.0 are supported.")
+        default: bad("This is not an HTTP request.")
         }
     }
 
@@ -205,28 +205,28 @@ package struct HTTPExchange: Sendable {
     static func problem(with head: HTTPRequestHead, maxBodyBytes: Int) -> LastWord? {
         let hosts = head.headers["host"]
         guard hosts.count <= 1, hosts.count == 1 || head.version == .http1_0 else {
-            return bad("A request has one Host.")
+            return bad("A request must have exactly one Host.")
         }
         if let host = hosts.first, host.contains(where: { "/\\?#@, \t".contains($0) }) {
-            return bad("Host is a name or address, with a port or without.")
+            return bad("Host must be a name or address, with or without a port.")
         }
         guard
             head.uri.first == "/" || head.uri.hasPrefix("http://") || head.uri.hasPrefix("https://") || head.uri == "*"
-        else { return bad("The request's target is a path.") }
+        else { return bad("The request's target must be a path.") }
         let lengths = head.headers["content-length"]
         let codings = head.headers["transfer-encoding"]
         if !codings.isEmpty {
             guard lengths.isEmpty, head.version != .http1_0 else {
-                return bad("Transfer-Encoding goes with HTTP/1.1 and without Content-Length.")
+                return bad("Transfer-Encoding needs HTTP/1.1 and excludes Content-Length.")
             }
             guard codings.count == 1, codings[0].lowercased() == "chunked" else {
-                return LastWord(status: .notImplemented, text: "Of Transfer-Encoding only chunked is understood.")
+                return LastWord(status: .notImplemented, text: "The only supported Transfer-Encoding is chunked.")
             }
         }
-        guard lengths.count <= 1 else { return bad("A request has one Content-Length.") }
+        guard lengths.count <= 1 else { return bad("A request must have at most one Content-Length.") }
         if let length = lengths.first {
             guard let bytes = Int(length), bytes >= 0, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-                return bad("Content-Length is a number of bytes.")
+                return bad("Content-Length must be a number of bytes.")
             }
             guard bytes <= maxBodyBytes else { return tooLarge(maxBodyBytes) }
         }

@@ -26,7 +26,7 @@ package struct JSONParser {
         parser.skipSpace()
         let value = try parser.value(depth: 0)
         parser.skipSpace()
-        guard parser.index == bytes.count else { throw parser.failure("there is something behind the value") }
+        guard parser.index == bytes.count else { throw parser.failure("there is further text after the value") }
         return value
     }
 
@@ -47,7 +47,7 @@ package struct JSONParser {
     }
 
     private mutating func value(depth: Int) throws(Failure) -> JSON {
-        guard depth < Self.maxDepth else { throw failure("values lie deeper than \(Self.maxDepth) levels") }
+        guard depth < Self.maxDepth else { throw failure("values nest deeper than \(Self.maxDepth) levels") }
         switch next {
         case UInt8(ascii: "{"): return try object(depth: depth)
         case UInt8(ascii: "["): return try array(depth: depth)

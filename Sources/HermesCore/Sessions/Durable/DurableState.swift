@@ -128,7 +128,7 @@ struct DurableState {
         let known = seat.session.isStored ? records[seat.session] : nil
         let isClean = applicant.clean || known?.hasEnded ?? false
         if known != nil, isClean {
-            // What there is has to go first, and with it what others are to have.
+            // The old session is removed first, after others got its messages.
             seat.phase = .opening(applicant)
             seats[key] = seat
             return remove(seat.session)
@@ -253,7 +253,7 @@ struct DurableState {
         var due: [DurableSessionID] = []
         for (id, record) in records {
             guard record.attachment == nil, let expiresAt = record.expiresAt else { continue }
-            // One that is being removed is looked at again until it is.
+            // A session being removed is checked until it is.
             nextExpiry = min(nextExpiry, expiresAt)
             if expiresAt <= now, due.count < limit { due.append(id) }
         }
@@ -480,7 +480,7 @@ struct DurableState {
     private static let takenOver = HermesError(.forbidden, "Another connection has taken the session over.")
     private static let tooMany = HermesError(
         .overloaded,
-        "The server has as many durable sessions as it may have. Connect without one, or remove old ones.",
+        "The limit of durable sessions is reached. Connect with a clean session, or remove old ones.",
         retryAfter: .seconds(60)
     )
 }
