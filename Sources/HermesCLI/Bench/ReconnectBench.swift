@@ -107,7 +107,7 @@ struct ReconnectBench: AsyncParsableCommand {
             throw ClientFailure("the busiest second saw more than \(limit) times the even rate")
         }
         guard record.duplicates == 0, record.gaps == 0, record.arrived == fleet.count - 1 else {
-            throw ClientFailure("messages were lost or came twice")
+            throw ClientFailure("messages were lost or duplicated")
         }
     }
 

@@ -109,7 +109,7 @@ struct RoomBench: AsyncParsableCommand {
             try await Task.sleep(for: .milliseconds(50))
             if try await run.on({ $0.isComplete }) { return }
         }
-        throw ClientFailure("after 30 s, not all viewers get what is said in the room")
+        throw ClientFailure("after 30 s, not all viewers receive the room's texts")
     }
 }
 

@@ -152,7 +152,7 @@ actor Chat {
             case .push(let push):
                 try await console.print("[\(push.title.printable)] \(push.body.printable)")
             case .gap(let from, let to):
-                await console.status("\(to &- from &+ 1) message(s) had expired before this device came")
+                await console.status("\(to &- from &+ 1)message(s) had expired before this device connected")
             case .topicGap(let topic, let from, let to):
                 await console.status("\(to &- from &+ 1) push(es) to \(topic.printable) did not arrive")
             case .inboxReset:
@@ -304,7 +304,7 @@ actor Chat {
 
     private func say(_ text: String) async throws {
         try await orReport {
-            guard let peer else { throw ClientFailure("to whom? say /to NAME first, or start with --to NAME") }
+            guard let peer else { throw ClientFailure("no receiver: enter /to NAME first, or start with --to NAME") }
             if console.isInteractive { try await console.print("\(Self.clock(Self.now)) \(name): \(text.printable)") }
             try await client.send(text, to: .user(uid: peer.uid))
         }
@@ -318,7 +318,7 @@ actor Chat {
             peer = account
             names[account.uid] = account.nickName.printable
         } catch let error as HermesClientError where error.code == .notFound {
-            throw ClientFailure("there is nobody called \(name.printable); they have to register first")
+            throw ClientFailure("there is no account \(name.printable); it has to be registered first")
         }
         await drawPrompt()
     }
@@ -333,7 +333,7 @@ actor Chat {
     }
 
     private func showPeer() async throws {
-        guard let peer else { throw ClientFailure("you talk to nobody yet: /to NAME") }
+        guard let peer else { throw ClientFailure("no conversation yet: enter /to NAME") }
         let account = try await client.account(uid: peer.uid)
         try await console.print("\(account.nickName.printable) is \(account.isOnline ? "there" : "away")")
     }

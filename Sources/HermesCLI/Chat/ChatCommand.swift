@@ -9,7 +9,7 @@ import HermesClient
 struct ChatCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "chat",
-        abstract: "Chat with somebody, in a terminal or over a pipe.",
+        abstract: "Chat with another user, in a terminal or over a pipe.",
         discussion: """
             Your input is sent when you press Enter; incoming messages appear above the input line. Lines that begin
             with / are commands; /help lists them. The login is kept in ~/.config/hermes, readable only by you, so that

@@ -76,7 +76,7 @@ struct PubCommand: AsyncParsableCommand {
         guard topic ?? options.urlTopic != nil else { throw ValidationError("-t: where to publish?") }
         let sources = [message != nil, file != nil, wholeInput, lines, empty].count { $0 }
         guard sources == 1 else {
-            throw ValidationError("one of -m TEXT, -f FILE, -s, -l and -n says what is published")
+            throw ValidationError("give one of -m TEXT, -f FILE, -s, -l and -n as the payload")
         }
         guard (0...2).contains(qos) else { throw ValidationError("-q \(qos): 0, 1 or 2") }
         guard (1...1_000_000_000).contains(count) else { throw ValidationError("--repeat \(count): from 1") }
@@ -131,7 +131,7 @@ struct PubCommand: AsyncParsableCommand {
         do {
             try await client.ping()
         } catch let error as HermesClientError {
-            throw ClientFailure("\(error.message): what was published may not have arrived; -q 1 makes sure")
+            throw ClientFailure("\(error.message): publications may be lost; -q 1 prevents this")
         }
         guard await client.connectionNumber == connection else {
             throw ClientFailure("the connection was lost meanwhile: not all may have arrived; -q 1 makes sure")
@@ -148,7 +148,7 @@ struct PubCommand: AsyncParsableCommand {
                 let since = lostAt ?? ContinuousClock.now
                 lostAt = since
                 if ContinuousClock.now - since > longestAbsence {
-                    throw ClientFailure("\(error.message): what was published may not have arrived; -q 1 makes sure")
+                    throw ClientFailure("\(error.message): publications may be lost; -q 1 prevents this")
                 }
             case .idle, .connecting, .authenticating, .lost, .paused, .stopped: continue
             }

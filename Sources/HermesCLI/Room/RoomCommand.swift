@@ -9,7 +9,7 @@ import HermesClient
 struct RoomCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "room",
-        abstract: "Join a live room: talk, send gifts, watch.",
+        abstract: "Join a live room: chat, send gifts, watch.",
         discussion: """
             Each line of stdin is sent to the room, and the room's events are printed. A line "/gift NAME [COUNT]" gives
             a gift. Rooms are live: nothing is stored.
@@ -55,7 +55,7 @@ struct RoomCommand: AsyncParsableCommand {
         guard allowed, (1...64).contains(room.utf8.count) else {
             throw ValidationError("\(room): a room's name is 1 to 64 letters, digits, - _ and .")
         }
-        if watch, gift != nil { throw ValidationError("--watch and --gift: who only watches cannot give") }
+        if watch, gift != nil { throw ValidationError("--watch and --gift: a watching viewer cannot send gifts") }
         if let gift, Gift(gift) == nil { throw ValidationError("--gift \(gift): NAME or NAME:COUNT, COUNT from 1") }
         if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): seconds, 0 or more") }
         if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }

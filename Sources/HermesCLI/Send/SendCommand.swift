@@ -81,7 +81,7 @@ struct SendCommand: AsyncParsableCommand {
                 do {
                     peer = try await client.account(named: to)
                 } catch let error as HermesClientError where error.code == .notFound {
-                    throw ClientFailure("there is nobody called \(to); they have to register first")
+                    throw ClientFailure("there is no account \(to); it has to be registered first")
                 }
                 return try await client.send(.text(text), to: .user(uid: peer.uid), clientID: clientID).messageID
             }

@@ -12,7 +12,7 @@ struct UserDelete: AsyncParsableCommand {
         discussion: """
             Deletes its devices, tokens, inbox, contacts, memberships of groups and MQTT sessions, and ends its
             connections. A group that it owned goes to an administrator, or else to a member. Then its name is free; its
-            messages to others stay. To lock somebody out for a while, use "hermes user disable".
+            messages to others stay. To lock a user out for a while, use "hermes user disable".
 
             Examples:
               hermes user delete ben

@@ -233,7 +233,7 @@ extension ConnectionDriver {
         unreadReplies += 1
         guard unreadReplies > Self.maxUnreadReplies else { return }
         unreadReplies = 0
-        fail(HermesClientError(.connectionLost, "the server does not read what it is sent"))
+        fail(HermesClientError(.connectionLost, "the server does not read its input"))
     }
 
     /// The largest number of unread replies, of some bytes each.

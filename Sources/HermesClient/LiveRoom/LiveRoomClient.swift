@@ -137,7 +137,7 @@ public final class LiveRoomClient: Sendable {
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     private func talker() throws -> LiveRoom_UserInfo {
-        guard let user else { throw HermesClientError(.closed, "a viewer without a name cannot talk: set user") }
+        guard let user else { throw HermesClientError(.closed, "a viewer without a name cannot send: set user") }
         return user.liveRoom
     }
 }

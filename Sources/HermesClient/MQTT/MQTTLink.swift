@@ -162,7 +162,7 @@ struct MQTTLink: ConnectionLink {
         }
         if packet.topic.isEmpty {
             guard let topic = aliases[alias] else {
-                throw MQTTPacketError(.protocolError, "the topic alias \(alias) stands for nothing (3.3.2.3.4)")
+                throw MQTTPacketError(.protocolError, "the topic alias \(alias) is undefined (3.3.2.3.4)")
             }
             return topic
         }

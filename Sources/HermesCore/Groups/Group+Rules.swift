@@ -46,8 +46,8 @@ extension Group {
     package func recipients(ofMessageFrom sender: UserID, now: Timestamp) throws(HermesError) -> [UserID] {
         let member = try check(sender, is: .member)
         if member.role < .administrator {
-            guard !summary.isMuted else { throw HermesError(.forbidden, "only administrators may talk in this group") }
-            guard member.mutedUntil <= now else { throw HermesError(.forbidden, "you may not talk in this group yet") }
+            guard !summary.isMuted else { throw HermesError(.forbidden, "only administrators may send to this group") }
+            guard member.mutedUntil <= now else { throw HermesError(.forbidden, "you may not send to this group yet") }
         }
         var recipients = [sender]
         recipients.reserveCapacity(members.count)
@@ -141,7 +141,7 @@ extension Group {
         let member = try check(user, is: .member)
         if member.role == .owner {
             guard members.count == 1 else {
-                throw HermesError(.forbidden, "make somebody else the owner first, or dissolve the group")
+                throw HermesError(.forbidden, "make another member the owner first, or dissolve the group")
             }
             return dissolved(by: user)
         }

@@ -82,7 +82,7 @@ package final class GroupService: Sendable {
             try check(count: changes.removed.count)
             try check(count: changes.roles.count)
             for change in changes.roles where change.mutedUntil.rawValue < 0 {
-                throw HermesError(.invalidArgument, "the end of a muting lies before 1970")
+                throw HermesError(.invalidArgument, "the end of a muting is before 1970")
             }
         case .leave, .dissolve:
             break

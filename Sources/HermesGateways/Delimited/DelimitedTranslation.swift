@@ -210,7 +210,7 @@ enum DelimitedTranslation {
             kicked.message = "the client was silent for too long; send a ping more often"
         case .slowReader:
             kicked.reason = .limit
-            kicked.message = "the client did not read what was sent"
+            kicked.message = "the client did not read its messages"
         case .memory:
             kicked.reason = .limit
             kicked.message = CloseReason.memoryText

@@ -36,7 +36,7 @@ enum IMPBTranslation {
         case .notAuthenticated: HermesError(.notAuthenticated, "not logged in in time")
         case .tokenExpired: HermesError(.invalidToken, "the token has expired; log in with a new one")
         case .idle: HermesError(.notAuthenticated, "the client was silent for too long; send a ping every 180 s")
-        case .slowReader: HermesError(.rateLimited, "the client did not read what was sent")
+        case .slowReader: HermesError(.rateLimited, "the client did not read its messages")
         case .memory: HermesError(.overloaded, CloseReason.memoryText)
         case .rateLimited: HermesError(.rateLimited, CloseReason.rateText)
         case .session(.replaced): HermesError(.replaced, "the same device logged in again")

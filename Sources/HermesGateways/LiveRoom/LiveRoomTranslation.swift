@@ -70,7 +70,7 @@ enum LiveRoomTranslation {
         switch reason {
         case .session(let end): kick(for: end)
         case .shuttingDown: kick(for: SessionEnd.shuttingDown)
-        case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token came in time")
+        case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token arrived in time")
         case .tokenExpired: LiveRoomKick(.invalidToken, "the token has expired")
         case .memory: LiveRoomKick(.overloaded, CloseReason.memoryText)
         case .rateLimited: LiveRoomKick(.rateLimited, CloseReason.rateText)

@@ -104,7 +104,7 @@ final class MQTTInbox {
     func sent(_ packet: Hermes_V1_Packet) {
         guard case .event(let event) = packet.body else { return }
         let id = window.nextPacketID
-        guard window.send(exactlyOnce: false) == id else { return assertionFailure("another identifier than told") }
+        guard window.send(exactlyOnce: false) == id else { return assertionFailure("unexpected packet identifier") }
         if case .expired(let gone) = event.event {
             seqs.append(max(event.seq, gone.toSeq))
         } else {

@@ -31,7 +31,7 @@ extension PushSettings {
     )
     private static let apnsKeyID = identifier(
         "push.apns.keyID",
-        "The key's id, ten characters; empty: taken from the file's name behind links, AuthKey_<id>.p8."
+        "The key's id, ten characters; empty: from the file's name AuthKey_<id>.p8, links resolved."
     )
     private static let apnsTeam = identifier("push.apns.teamID", "The developer team's id, ten characters.")
     private static let apnsTopic = identifier("push.apns.topic", "The app's bundle id, for devices that give none.")

@@ -72,7 +72,7 @@ extension MQTTProperty {
             buffer.writeInteger(UInt8(flag ? 1 : 0))
         case .maximumQoS(let qos):
             guard qos < .exactlyOnce else {
-                throw WireError(.notEncodable, "a maximum QoS of 2 is told by leaving the property out (3.2.2.3.4)")
+                throw WireError(.notEncodable, "for a maximum QoS of 2, omit the property (3.2.2.3.4)")
             }
             buffer.writeInteger(qos.rawValue)
         case .serverKeepAlive(let number), .receiveMaximum(let number), .topicAliasMaximum(let number),

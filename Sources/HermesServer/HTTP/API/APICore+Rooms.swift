@@ -27,7 +27,7 @@ extension APICore {
                 method: .get,
                 path: "/rooms",
                 id: "listRooms",
-                summary: "The rooms with somebody in them.",
+                summary: "The rooms that have members.",
                 scope: .roomsRead,
                 success: .ok,
                 answer: .object([
