@@ -18,7 +18,7 @@ import Glibc
 /// It says "closed" only after the database was closed, and "open" before anything is written again. A record that is
 /// not understood, or does not match the database, counts as not closed.
 struct RunRecord {
-    /// How the last run ended.
+    /// The end of the last run.
     enum Ending: Sendable, Hashable {
         /// The database was closed and is unchanged.
         case closed

@@ -10,7 +10,7 @@ import NIOCore
 /// Seqs are contiguous per user. An entry that was seen is dropped. An entry behind a hole waits a moment for the
 /// missing ones, often this device's own message whose receipt is under way. Then the tracker asks for the hole.
 struct InboxTracker<Entry: Sendable>: Sendable {
-    /// How a session continues the inbox of the one before.
+    /// The way in which a session continues the inbox of the one before.
     enum Resumption: Hashable, Sendable {
         /// The session continues behind the last entry.
         case goesOn

@@ -8,7 +8,7 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     public var interval: Duration
     /// The bounds within which the interval adapts to the network; nil: it is fixed.
     public var adaptation: HeartbeatAdaptation?
-    /// How long to wait for an answer; nil where the protocol has none. Any byte from the server counts as the answer.
+    /// The time to wait for an answer; nil if the protocol has none. Any byte from the server counts as the answer.
     public var answerTimeout: Duration?
     /// The number of unanswered heartbeats in a row after which the connection is given up; at least 1.
     public var tries: Int

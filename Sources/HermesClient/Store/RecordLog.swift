@@ -100,7 +100,7 @@ enum RecordLog {
         return (range, checksum(bytes[range]) == number(bytes[offset + 4..<offset + 8]))
     }
 
-    /// Where the body of the frame at an offset would be.
+    /// Returns the position of the body of the frame at an offset.
     private static func bodyRange(at offset: Int, of bytes: [UInt8]) -> Range<Int>? {
         guard bytes.count - offset > 8 else { return nil }
         let length = Int(number(bytes[offset..<offset + 4]))

@@ -41,7 +41,7 @@ package final class GroupCommitter: Sendable {
         package var maxBatch: Int
         /// The most bytes in one commit; further operations wait for the next.
         package var maxBatchBytes: Int
-        /// How long acknowledgements wait for operations that they can share a commit with.
+        /// The time that acknowledgements wait for operations that they can share a commit with.
         package var acknowledgementDelay: Duration
 
         package init(

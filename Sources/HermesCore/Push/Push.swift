@@ -3,7 +3,7 @@
 
 /// A push from a back end: an inbox entry that is no message and has no sender.
 package struct Push: Sendable, Hashable {
-    /// How soon a sleeping device is woken; a connected device gets every push at once.
+    /// The urgency of waking a sleeping device; a connected device gets every push at once.
     package enum Priority: UInt8, Sendable, Hashable, CaseIterable {
         /// When it suits the device's battery.
         case normal = 0

@@ -106,7 +106,7 @@ package final class PushService: Sendable {
 
     /// The result of taking a claim.
     package enum Claimed: Sendable, Hashable {
-        /// It was done before, with this answer.
+        /// Done before, with this answer.
         case before([UInt8])
         /// Do it now, with this answer: the claim's own, or that of an earlier attempt whose completion is unknown.
         case now([UInt8])

@@ -128,7 +128,7 @@ extension MQTTSession {
         attach(client, since: stamp, connect, isAssigned: isAssigned)
     }
 
-    /// How long the session outlives its connection.
+    /// The time that the session outlives its connection.
     private func sessionExpiry(of connect: MQTTConnect) -> Duration {
         switch connect.version {
         case .v311:

@@ -20,9 +20,9 @@ extension ListenerSettings {
         package static let clientCertificates = Features(rawValue: 1)
         /// The name in a client's certificate may be its user name.
         package static let certificateIdentity = Features(rawValue: 2)
-        /// It uses only TLS, and is enabled if a certificate is given.
+        /// The listener uses only TLS, and is enabled if a certificate is given.
         package static let tlsOnly = Features(rawValue: 4)
-        /// It may be behind a proxy.
+        /// The listener may be behind a proxy.
         package static let proxied = Features(rawValue: 8)
         /// Clients may connect without an account.
         package static let anonymous = Features(rawValue: 16)

@@ -34,7 +34,7 @@ enum PayloadFitting {
         return payload
     }
 
-    /// As much of a text as fits, with an ellipsis at its end; empty if not even that fits.
+    /// Returns as much of a text as fits, with an ellipsis at its end; empty if not even that fits.
     static func prefix(of text: String, bytes: Int) -> String {
         var result = ""
         var count = 3

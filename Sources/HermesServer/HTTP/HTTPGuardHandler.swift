@@ -19,7 +19,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// How long a refused peer has to read the answer.
+    /// The time for a refused peer to read the answer.
     private static let farewell = TimeAmount.milliseconds(500)
 
     private let gate: HTTPGate
