@@ -390,7 +390,7 @@ extension DelimitedLink {
         }
     }
 
-    /// One of the link's own packets was answered.
+    /// Handles the answer to one of the link's own packets.
     private mutating func answered(
         _ result: Hermes_V1_Result,
         id: UInt64,

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a client sends heartbeats, and when it gives a server up.
+/// The times at which a client sends heartbeats, and the time after which the connection counts as lost.
 public struct HeartbeatPolicy: Hashable, Sendable {
     /// The time between two heartbeats. With an adaptation: the first guess, and the longest interval in the
     /// foreground.

@@ -4,9 +4,9 @@
 extension TopicRules {
     /// An error in a rule file, and its place.
     package struct SyntaxError: Error, Sendable, Hashable, CustomStringConvertible {
-        /// From 1.
+        /// The line's number, from 1.
         package let line: Int
-        /// For people.
+        /// The reason, human-readable.
         package let reason: String
 
         package init(line: Int, reason: String) {

@@ -22,7 +22,7 @@ package final class TopicShard {
     var cache: RouteCache
     /// The mail for this shard; nil until ``connect(to:)``.
     var inbox: ShardMailbox?
-    /// One for each shard, its own included; empty until ``connect(to:)``.
+    /// The mailbox of each shard, its own included; empty until ``connect(to:)``.
     var mailboxes: [ShardMailbox] = []
     private var spare: Delivery?
     private var isDelivering = false

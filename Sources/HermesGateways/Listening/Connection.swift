@@ -52,7 +52,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var bucket: TokenBucket
     /// Charged units that are not settled with account and address yet.
     var unsettled = 0
-    /// Since when the connection is throttled again and again, and when it last was.
+    /// The beginning of the present series of throttling, and the last time of it.
     var throttledSince: Duration?
     var lastThrottledAt: Duration?
     /// The end of the reading pause.

@@ -10,15 +10,15 @@ import NIOHTTP1
 package struct HTTPExchange: Sendable {
     /// The limits of time and size.
     package struct Limits: Sendable, Hashable {
-        /// For the head of a request, counted from the connection or its first byte.
+        /// The time for the head of a request, counted from the connection or its first byte.
         package var head = Duration.seconds(5)
-        /// For the rest of a request, counted from its head.
+        /// The time for the rest of a request, counted from its head.
         package var body = Duration.seconds(20)
-        /// Between two requests.
+        /// The time between two requests.
         package var idle = Duration.seconds(30)
-        /// For the peer to take part of an answer.
+        /// The time for the peer to take part of an answer.
         package var answer = Duration.seconds(60)
-        /// For a request's body. More than any path accepts, so that each path can refuse with its own message.
+        /// The longest body. More than any path accepts, so that each path can refuse with its own message.
         package var bodyBytes = 2 << 20
 
         package init() {}
