@@ -115,7 +115,7 @@ actor Chat {
         func set(_ session: Session) { self.session = session }
     }
 
-    // MARK: What arrives
+    // MARK: Events
 
     private func printStates() async -> End {
         var wasLive = false
@@ -214,7 +214,7 @@ actor Chat {
         return account.nickName.printable
     }
 
-    // MARK: What is typed
+    // MARK: Input
 
     private func input() async throws -> End {
         let input = try StandardInput()

@@ -5,7 +5,7 @@ import DequeModule
 import HermesWire
 import NIOCore
 
-// MARK: - What the app asks for
+// MARK: - The app's requests
 extension ConnectionDriver {
     /// Starts connecting and waits until the client is logged in.
     ///

@@ -105,7 +105,7 @@ package final class PushHandOff: DeliveryObserver {
     /// The number of devices and users that wait for a check.
     package var waiting: Int { state.withLock { $0.schedule.count } }
 
-    // MARK: What comes in
+    // MARK: Input
 
     package func committed(_ entries: [UserID: [InboxEntry]]) {
         let devices = sender == nil ? [:] : tokens.devices(of: entries.keys)

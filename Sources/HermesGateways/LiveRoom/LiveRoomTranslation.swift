@@ -86,7 +86,7 @@ enum LiveRoomTranslation {
         try LiveRoomFrame.write(message, type: .kicked, into: &buffer)
     }
 
-    // MARK: What is said in rooms
+    // MARK: Room messages
 
     /// The publication of a frame's body to a room.
     static func publication(

@@ -34,7 +34,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         topic = session.room.topic
     }
 
-    // MARK: What the room says
+    // MARK: Room events
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         let frame = delivery.encoded(.liveRoom, by: LiveRoomTranslation.frame(of:))
@@ -42,7 +42,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         connection.write(delivery.publication.dropClass, frame: frame)
     }
 
-    // MARK: What the connection says
+    // MARK: Connection events
 
     package func opened() {
         // Where an account is needed, by the listener or by the rules, the deadline holds until one is bound.

@@ -63,7 +63,7 @@ final class MQTTInbox {
         packets.closed()
     }
 
-    // MARK: Who asks for it
+    // MARK: Subscriptions to the inbox
 
     /// Whether publications to this topic are requests to the server, which reach nobody else.
     static func isForServer(_ topic: TopicName) -> Bool { [Topic.up, Topic.upJSON].contains(topic.rawValue) }
@@ -141,7 +141,7 @@ final class MQTTInbox {
     }
 }
 
-// MARK: - What is too long for a client
+// MARK: - Entries that are too long for a client
 
 extension MQTTInbox {
     /// The replacements for a packet that is too long for the client, the most detailed first; none for ephemeral

@@ -170,7 +170,7 @@ extension MQTTSession {
         }
     }
 
-    // MARK: Where to
+    // MARK: Targets
 
     private func knownTarget(_ frame: MQTTPublishFrame, _ head: MQTTPublishHead) -> MQTTPublishTarget? {
         guard let target = lastTarget, target.rules == gateway.access.generation,

@@ -201,7 +201,7 @@ package final class WebPushSender: PushSender {
         return token.text
     }
 
-    // MARK: Where to connect
+    // MARK: Connections
 
     private func url(of subscription: WebPushSubscription) -> String {
         guard !configuration.endpoint.isEmpty, let parts = URLComponents(string: subscription.endpoint) else {

@@ -88,7 +88,7 @@ package struct HTTPExchange: Sendable {
     /// Whether the connection ends with the owed answers.
     var endsAfterAnswers: Bool { isLast || reading == .over }
 
-    // MARK: What came
+    // MARK: Input
 
     mutating func bytesArrived(now: Duration) {
         guard reading == .nothing else { return }
@@ -137,7 +137,7 @@ package struct HTTPExchange: Sendable {
         }
     }
 
-    // MARK: What is written
+    // MARK: Output
 
     /// The peer takes output.
     mutating func answerMoved(now: Duration) { answerDeadline = now + limits.answer }
@@ -179,7 +179,7 @@ package struct HTTPExchange: Sendable {
         }
     }
 
-    // MARK: What is no request
+    // MARK: Malformed requests
 
     private static func tooLate(_ text: String) -> LastWord { LastWord(status: .requestTimeout, text: text) }
 

@@ -67,7 +67,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         schedule()
     }
 
-    // MARK: What comes
+    // MARK: Inbound
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         // Data behind the head of a WebSocket may be of any type.
@@ -127,7 +127,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    // MARK: What goes
+    // MARK: Outbound
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard !hasSaidLastWord else {

@@ -194,7 +194,7 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    // MARK: What a session's connection does
+    // MARK: A session's connection
 
     /// Adds subscriptions, replacing those with the same filter. They are in force when `completion` is called with
     /// success.

@@ -210,7 +210,7 @@ extension APICore {
         return APIAnswer(answer)
     }
 
-    // MARK: What is not stored
+    // MARK: Pushes that are not stored
 
     private func push(_ call: APICall, toRoom name: String) async throws -> APIAnswer {
         guard let room = RoomName(name) else { throw APIProblem(.unprocessableContent, .invalidArgument, Self.badRoom) }

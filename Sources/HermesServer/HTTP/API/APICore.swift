@@ -34,7 +34,7 @@ struct APICore: Sendable {
             + topicRoutes + statisticsRoutes
     }
 
-    // MARK: What several resources need
+    // MARK: Shared parts
 
     /// The account in a request.
     /// - Throws: ``APIProblem`` 404.
