@@ -94,7 +94,7 @@ package struct DeviceOpening: Sendable, Hashable {
     ///   - count: the number of the account's devices.
     package func check(known: DeviceProof?, count: Int) throws(HermesError) {
         guard let known else {
-            // A stranger who claims one device after the other leaves room for those that prove who they are.
+            // Devices by mere claim leave room for devices that prove their identity.
             let limit = proof == .claim ? maxDevices - maxDevices / 4 : maxDevices
             guard count < limit else {
                 throw HermesError(

@@ -23,7 +23,7 @@ final class HTTPGate: Sendable {
     let metrics: HTTPMetrics
     let counter: ConnectionCounter
     let uptime: @Sendable () -> Duration
-    /// Told by the API.
+    /// Kept by the API.
     let knownKeys = KnownKeys()
     private let health: HealthState
     private let strangers = AddressRateLimit(rate: 100, burst: 200)

@@ -197,10 +197,10 @@ final class HTTPListener: Sendable {
         }
     }
 
-    /// Closes a connection that nobody serves any more: one that is not consumed ends the process.
+    /// Closes a connection that is no longer served. Consumes it, because NIO ends the process otherwise.
     private func drop(_ exchange: Exchange) {
         exchange.channel.close(promise: nil)
-        // A task of its own because the event loop cannot wait; it ends at once, since the channel is closed.
+        // An unstructured task because the event loop cannot wait; it ends at once, since the channel is closed.
         Task { try? await exchange.executeThenClose { _, _ in } }
     }
 

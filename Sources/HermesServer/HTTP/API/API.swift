@@ -52,7 +52,7 @@ struct API: Sendable {
 
     /// Registers every route, and the answers to unknown ones.
     ///
-    /// - Parameter known: is told which keys are good.
+    /// - Parameter known: gets the accepted and refused keys.
     func register(on router: Router<BasicRequestContext>, telling known: KnownKeys) {
         for (path, routes) in Dictionary(grouping: routes, by: \.path) {
             for route in routes {
