@@ -89,7 +89,7 @@ struct MessageBenchOptions: ParsableArguments {
             MessageRun(dialect: dialect, window: window, textBytes: bytes)
         }
         options.progress("logging \(accounts.count) connections in")
-        // The receiver of each pair before its sender.
+        // Each pair's receiver first.
         let channels = try await transport.connect(0..<accounts.count) { index in
             let (sender, receiver) = (accounts[index / 2 * 2], accounts[index / 2 * 2 + 1])
             return index.isMultiple(of: 2)
@@ -113,7 +113,7 @@ struct MessageBenchOptions: ParsableArguments {
         }
         _ = try await run.wait(seconds: 15) { $0.isDrained }
         let result = try await run.on { $0.result }
-        // Gives the last acknowledgements time to leave.
+        // Give the last acknowledgements time to be sent.
         try await Task.sleep(for: .milliseconds(120))
         for channel in channels { channel.close(promise: nil) }
         var report = BenchReport(dialect.rawValue)

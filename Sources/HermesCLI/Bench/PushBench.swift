@@ -89,7 +89,7 @@ struct PushBench: AsyncParsableCommand {
                 _ = try await run.wait(seconds: 60, every: .milliseconds(5)) { $0.received >= wanted }
             }
         }
-        // Whatever comes twice would come soon.
+        // A duplicate would arrive soon.
         try await Task.sleep(for: .seconds(options.warmup))
         let (received, doubles, latencies) = try await run.on { ($0.received, $0.doubles, $0.latencies) }
         for channel in channels { channel.close(promise: nil) }

@@ -280,7 +280,7 @@ final class RoomBenchHandler: ChannelInboundHandler {
         }
         run.joined(context)
         let channel = context.channel
-        // Spread, so that a thousand viewers do not beat in one moment.
+        // Spread, so that a thousand viewers do not send heartbeats at once.
         let delay = TimeAmount.milliseconds(.random(in: 0..<8000))
         heartbeat = context.eventLoop.scheduleRepeatedTask(initialDelay: delay, delay: .seconds(8)) { _ in
             var buffer = ByteBuffer()

@@ -101,7 +101,7 @@ actor Chat {
         while let end = try await group.next() {
             switch end {
             case .interrupted: throw CancellationError()
-            // They end with a first try whose token the server did not want.
+            // The states end when the server refuses the token of the first try.
             case .states: statesEnded = true
             case .loggedIn: if let session = await box.session { return session }
             case .input, .limit, .stopped, .time: continue

@@ -246,7 +246,7 @@ struct MQTTURL: Hashable {
         case "mqtts": usesTLS = true
         default: return nil
         }
-        // The topic may hold what URLs otherwise give a meaning to, such as #.
+        // The topic may contain characters that are special in URLs, such as #.
         let rest = text[scheme.upperBound...]
         guard let slash = rest.firstIndex(of: "/") else { return nil }
         topic = String(rest[rest.index(after: slash)...])

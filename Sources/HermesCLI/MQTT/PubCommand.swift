@@ -127,7 +127,7 @@ struct PubCommand: AsyncParsableCommand {
     private func publishUnacknowledged(_ message: MQTTMessage, _ client: MQTTClient) async throws {
         let connection = await client.connectionNumber
         try await publish(message, client)
-        // Its answer comes behind all that was sent before.
+        // Its answer follows everything sent before.
         do {
             try await client.ping()
         } catch let error as HermesClientError {

@@ -134,8 +134,8 @@ struct SubCommand: AsyncParsableCommand {
                 }
                 group.addTask {
                     try await subscribe(client, run)
-                    // Messages from before the answer wait in the client. Leaving without reading the answer could be
-                    // too early for the server to read the acknowledgements behind it.
+                    // Messages that precede the answer wait in the client. Exiting before the answer could be
+                    // too early for the server to read their acknowledgements.
                     if endOnceSubscribed { return .success }
                     return try await receive(client, printer, run, progress)
                 }
@@ -219,7 +219,7 @@ struct SubCommand: AsyncParsableCommand {
 /// Matches topics with filters, for -T.
 enum MQTTFilter {
     static func matches(_ filter: String, _ topic: String) -> Bool {
-        // Wildcards in the first level do not match topics of the server's own [MQTT-4.7.2-1].
+        // Wildcards in the first level do not match the server's own topics [MQTT-4.7.2-1].
         if topic.hasPrefix("$"), filter.hasPrefix("+") || filter.hasPrefix("#") { return false }
         let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
         let wanted = filter.split(separator: "/", omittingEmptySubsequences: false)

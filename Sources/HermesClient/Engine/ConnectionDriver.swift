@@ -199,7 +199,7 @@ extension ConnectionDriver {
         case .success(let channel):
             self.channel = channel
             lastError = nil
-            // Not at once: closing may complete in the middle of what closes.
+            // Later, because the close may complete in the middle of the call that closes.
             channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
             perform(machine.connected(now: eventLoop.now))
         case .failure(let error):

@@ -93,7 +93,7 @@ public struct LearnedHeartbeat: Hashable, Sendable {
     mutating func succeeded(within bounds: HeartbeatAdaptation, date: Int64) {
         failures = 0
         guard !isStable else {
-            // A clock that was put back must not hold the search up.
+            // A clock that was put back must not delay the search.
             changedAt = min(changedAt, date)
             guard date - changedAt >= HeartbeatAdaptation.quietSeconds, interval < bounds.longest else { return }
             return change(to: interval + HeartbeatAdaptation.nudge, isStable: false, within: bounds, date: date)

@@ -177,7 +177,7 @@ struct MQTTLink: ConnectionLink {
         let advice = redirection(packet.reason, packet.properties)
         var mayReturn = reason == .sessionTakenOver ? strayLogins.blame() : reason.mayRetry || advice != nil
         if packet.reason == .packetTooLarge {
-            // Without the packet the next connection may live.
+            // Without the packet the next connection may succeed.
             let actions = outbound.refusedForLength()
             mayReturn = mayReturn || !actions.isEmpty
             perform(actions, &effects)

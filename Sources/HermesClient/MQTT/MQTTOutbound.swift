@@ -18,7 +18,7 @@ struct MQTTOutgoing: Hashable, Sendable {
     init(_ message: MQTTMessage, version: MQTTVersion) throws(WireError) {
         qos = message.qos.wire
         frame = try MQTTPacket.publish(message.wire(version)).frame(version: version)
-        // Behind the topic and its length.
+        // The identifier follows the topic and its length.
         packetIDIndex = qos == .atMostOnce ? nil : frame.body.readerIndex + 2 + message.topic.utf8.count
     }
 
@@ -204,7 +204,7 @@ struct MQTTOutbound: Sendable {
         guard entry.outgoing.qos == .exactlyOnce, entry.isSent else { throw Self.unexpected(.pubrec, packetID) }
         guard !reason.isFailure else { return finish(packetID, reason, properties) }
         inflight[packetID]?.released = reason
-        // The message is the server's now; only the number is kept.
+        // The server has the message now; only the identifier is kept.
         inflight[packetID]?.outgoing.frame.body = ByteBuffer()
         return [.release(packetID: packetID, .success)]
     }

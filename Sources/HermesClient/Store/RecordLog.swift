@@ -53,7 +53,7 @@ enum RecordLog {
     /// - Returns: nil if the file is not such a log.
     static func read(_ bytes: [UInt8]) -> Contents? {
         guard bytes.count >= header.count else {
-            // Torn while it was begun.
+            // The file was torn while it was created.
             return header.starts(with: bytes) ? Contents(end: 0) : nil
         }
         guard bytes.starts(with: header) else { return nil }

@@ -69,7 +69,7 @@ package final class APIKeyService: Sendable {
             noted[key.id] = uptime
             return true
         }
-        // Where it cannot be noted, the request is answered all the same.
+        // If the use cannot be recorded, the request is still answered.
         if isDue { try? await store.used(key, at: time.now()) }
         return key
     }

@@ -26,7 +26,7 @@ extension AccountService {
         avatarURL: String?
     ) async throws(HermesError) -> Account {
         if let nickName, settings.registration == .closed {
-            // The same name in other letters stays allowed.
+            // The same name in other letters is still allowed.
             guard try await store.find(.id(user))?.account.nickName == NickName(nickName) else {
                 throw HermesError(.forbidden, "names are the operator's to give here (accounts.registration: closed)")
             }

@@ -98,7 +98,7 @@ extension AccountService {
             throttle.withLock { $0.takeBack(charge) }
             return account
         } catch {
-            // Counted, so that nobody can probe names at full speed.
+            // Counted, so that names cannot be probed at full speed.
             if error.code != .nameTaken { throttle.withLock { $0.takeBack(charge) } }
             throw error
         }

@@ -245,7 +245,7 @@ package final class TopicShard {
                 delivery = Delivery(publication)
             }
             Self.forEachEntry(of: route) { $0.deliver(delivery) }
-            // It keeps the bytes of this publication until the next; that is one for each loop.
+            // It keeps the bytes of this publication until the next one: one publication per loop.
             if isKnownUniquelyReferenced(&delivery) { spare = delivery }
         case .run(let run):
             let run = DeliveryRun(run)

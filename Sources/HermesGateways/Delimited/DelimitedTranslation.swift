@@ -157,7 +157,7 @@ enum DelimitedTranslation {
         case .group(let group):
             event.group = self.event(group)
         case .push(let push):
-            // Without a kind the entry counts, and shows nothing.
+            // Without a kind the entry counts but has nothing to show.
             if push.isFor(principal.device) { event.push = self.push(push) }
         case .expired(let seq):
             event.expired.toSeq = seq

@@ -92,7 +92,7 @@ enum IMPBTranslation {
         case .message(let message) where !message.isRecalled:
             return .message(base(message, seq: entry.seq, reader: reader))
         case .message(let message):
-            // The content is gone, but not the fact that there was a message.
+            // The content is gone; the message stays as an entry.
             notification = recalled(
                 message.conversation,
                 message.id,

@@ -12,7 +12,7 @@ extension Connection {
 
     /// Reports the held memory to the loop, if it has changed.
     func measureMemory() {
-        // An ending connection's memory counts as freed: nobody else has to pay for it.
+        // An ending connection's memory counts as freed, so that no other connection pays for it.
         let bytes =
             phase != .open
             ? 0 : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ unansweredBytes

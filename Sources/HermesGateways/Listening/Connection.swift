@@ -238,7 +238,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         case .open where lifeDue > loop.coarseNow:
             end(.slowReader)
         case .open where pauses.contains(.held) || isAuthenticated && (isInputBacklogged || isThrottled):
-            // Our own delay is not the peer's fault.
+            // The server's own delay is not the peer's fault.
             loop.schedule(self, due: loop.coarseNow &+ 2)
         case .open: end(isAuthenticated ? .idle : .notAuthenticated)
         }
@@ -270,7 +270,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         // Waiting frames are complete: the peer understands the farewell without them.
         if case .memory = reason { queue.removeAll() }
         events?.farewell(reason)
-        // Writing to a peer that is gone closes the channel at once: then nothing is left to end.
+        // Writing to a disconnected peer closes the channel at once: then nothing is left to do.
         guard phase == .open else { return }
         phase = .ending
         measureMemory()

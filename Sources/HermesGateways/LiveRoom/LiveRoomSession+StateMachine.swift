@@ -119,7 +119,7 @@ extension LiveRoomSession {
             room = target
             return .move(nil, to: target)
         }
-        // Already there: nobody leaves.
+        // Already in this room: no leave to announce.
         guard target != room else { return .move(nil, to: target) }
         let departure = LiveRoomDeparture(room: room, announcement: joinBody)
         joinBody = nil

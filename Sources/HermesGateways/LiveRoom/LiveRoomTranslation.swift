@@ -123,7 +123,7 @@ enum LiveRoomTranslation {
                 into: &bytes
             )
         } catch {
-            // Above 4 GiB; no protocol lets one in.
+            // Above 4 GiB, which no protocol accepts.
             return bytes
         }
         bytes.writeImmutableBuffer(publication.payload)

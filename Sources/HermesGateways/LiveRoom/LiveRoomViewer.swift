@@ -161,7 +161,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private func depart(_ departure: LiveRoomDeparture?) {
         if let subscription { topics.unsubscribe(subscription) }
         subscription = nil
-        // Where everybody goes, announcing each to all would cost the square of the room.
+        // When the server stops, announcing each leave to all would cost the square of the room's size.
         guard let departure, let announcement = departure.announcement, !isServerStopping else { return }
         let publication = LiveRoomTranslation.publication(
             of: announcement,

@@ -18,7 +18,7 @@ extension MQTTSession {
         version = connect.version
         phase = .connecting
         connection.charge(.login)
-        // Tokens have 43 characters, those of others more.
+        // Tokens of Hermes have 43 characters, foreign ones more.
         if let password = connect.password, password.readableBytes < 43 { connection.charge(.password) }
         for case .maximumPacketSize(let bytes) in connect.properties.list { maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }

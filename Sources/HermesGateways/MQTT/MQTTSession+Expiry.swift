@@ -51,7 +51,7 @@ extension MQTTSession {
                 client.inbox?.packets?.fail(packet.id, error)
             case .success(let identity):
                 client.renew(identity)
-                // It may say other topics than the one before.
+                // The new token may allow other topics than the old one.
                 lastTarget = nil
                 refilter(client)
                 client.inbox?.packets?.succeed(packet.id)

@@ -48,7 +48,7 @@ extension MQTTSession {
         let packets = DelimitedSession(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
         packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
-        // Now there is a way to warn: soon, behind SUBACK.
+        // Warnings can be sent from now on: soon, after SUBACK.
         if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }
 
@@ -78,7 +78,7 @@ extension MQTTSession {
 
     /// Sends a packet of the native protocol, or a replacement if it is too long for the client.
     private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedSession.Carriage {
-        // Nothing more is written: what becomes of the packet is the business of the next connection.
+        // Nothing more is written: the next connection delivers the packet.
         guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }
         let payload = inbox.payload(of: packet)
         if let payload, writesDown(payload, packet, kind, inbox) { return .carried }

@@ -32,7 +32,7 @@ extension MQTTSession {
         var new = (count: 0, bytes: 0)
         takeTurns(packet.subscriptions.count, of: client)
         for wanted in packet.subscriptions {
-            // More than a session may have are the same ones again and again.
+            // More filters than a session may have can only be repetitions.
             guard granted.count < gateway.settings.maxSubscriptionsPerSession else {
                 reasons.append(.quotaExceeded)
                 continue
@@ -243,7 +243,7 @@ extension MQTTSession {
             drop(gone, of: client)
             write(.unsuback(unsuback))
         case .failure(let error) where version == .v311:
-            // 3.1.1 cannot say no: the client has to ask again over another connection.
+            // 3.1.1 has no refusal: the client has to ask again over another connection.
             parting = (.unspecifiedError, error.message)
             connection.end(.finished)
         case .failure:

@@ -38,7 +38,7 @@ extension FurtherListener {
     }
 
     private static func protocolKey(_ name: String) -> Setting<ProtocolName> {
-        // A name without this setting is none, so there is always a value.
+        // A name without this setting is no listener, so there is always a value.
         .choice("listeners.\(name).protocol", default: .mqtt, "The protocol to serve; it makes this name a listener.")
     }
 

@@ -129,7 +129,7 @@ extension MQTTSettings {
             maxQueuedMessages: try values.value(of: Self.queuedMessages),
             maxQueuedBytes: try values.value(of: Self.queuedBytes),
             sharedRedistribution: try values.value(of: Self.sharedRedistribution),
-            // Less than a second would be no limit.
+            // A value below one second would mean no limit.
             maxKeepAlive: UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up))),
             maxClientIDBytes: try values.value(of: Self.clientID),
             maximumQoS: try values.value(of: Self.maximumQoS),

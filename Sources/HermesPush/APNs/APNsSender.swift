@@ -148,7 +148,7 @@ package final class APNsSender: PushSender {
         case (400, "BadDeviceToken"):
             return .tokenGone(since: nil)
         case (429, "TooManyRequests"):
-            // Too many to this one device.
+            // Too many notifications to this one device.
             return .retry(after: answer.retryAfter, isService: false, reason: reason)
         case (403, _):
             // The key, the team or the clock is wrong; it works again once an operator has fixed it.
@@ -197,7 +197,7 @@ package final class APNsSender: PushSender {
                         "body": .string(notification.body),
                     ]),
                     "badge": notification.badge.map { .integer($0) },
-                    // So that an extension of the app can fetch the message and show the whole.
+                    // Lets an extension of the app fetch the message and show it in full.
                     "mutable-content": 1,
                     "sound": notification.hasSound ? "default" : nil,
                     "thread-id": notification.reference.conversation.map { .string($0) },

@@ -93,7 +93,7 @@ package struct HTTPExchange: Sendable {
     mutating func bytesArrived(now: Duration) {
         guard reading == .nothing else { return }
         reading = .head
-        // The first head has its time from the connection on.
+        // The time for the first head starts with the connection.
         readDeadline = min(max(readDeadline, now), now + limits.head)
     }
 

@@ -152,7 +152,7 @@ final class AddressRateLimit: Sendable {
             var bucket = buckets[address] ?? TokenBucket(burst: burst, now: now)
             let isAllowed = bucket.hasToken(rate: rate, burst: burst, now: now)
             if isAllowed { bucket.take() }
-            // With too many addresses, all begin anew.
+            // With too many addresses, all counts are reset.
             if buckets.count >= Self.maxAddresses, buckets[address] == nil { buckets.removeAll(keepingCapacity: true) }
             buckets[address] = bucket
             return isAllowed

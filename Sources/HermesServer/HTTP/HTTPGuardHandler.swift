@@ -70,7 +70,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: Inbound
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // Data behind the head of a WebSocket may be of any type.
+        // Data after the head of a WebSocket may be of any type.
         if isHandedOver { return context.fireChannelRead(data) }
         guard exchange.isReading else { return }
         do throws(HTTPExchange.LastWord) {
@@ -108,7 +108,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch error {
         case let error as HTTPParserError:
             if exchange.isReading, !isHandedOver { end(with: HTTPExchange.lastWord(on: error), context) }
-        // Data behind a complete request.
+        // Data after a complete request.
         case is ByteToMessageDecoderError: break
         // A reset, a failed handshake: nothing more can be said.
         default: context.close(promise: nil)

@@ -190,7 +190,7 @@ final class HTTPListener: Sendable {
             switch result {
             case .success(.http(let exchange)):
                 if case .terminated = requested.yield(exchange) { drop(exchange) }
-            // The gateway lets it go when the server stops.
+            // The gateway closes it when the server stops.
             case .success(.webSocket): forget(id)
             case .failure: channel.close(promise: nil)
             }

@@ -171,7 +171,7 @@ package struct JSONParser {
     private mutating func unicodeEscape() throws(Failure) -> Unicode.Scalar {
         let unit = try hexadecimal()
         if let scalar = Unicode.Scalar(unit) { return scalar }
-        // The upper half of a pair; alone it is no character.
+        // The upper half of a surrogate pair, which alone is no character.
         guard (0xD800..<0xDC00).contains(unit), takes(UInt8(ascii: "\\")), takes(UInt8(ascii: "u")) else {
             throw failure("half a surrogate pair")
         }

@@ -6,7 +6,7 @@ package import NIOCore
 extension MQTTProperty {
     /// Reads one property, identifier first.
     init(from body: inout ByteBuffer) throws(MQTTPacketError) {
-        // Identifiers are variable byte integers, but all that exist take one byte (2.2.2.2).
+        // Identifiers are variable byte integers, but all defined ones take one byte (2.2.2.2).
         let number = try body.readMQTTVariableByteInteger("a property's identifier")
         guard let identifier = UInt8(exactly: number).flatMap(Identifier.init(rawValue:)) else {
             throw .malformed("there is no property \(number) (2.2.2.2)")

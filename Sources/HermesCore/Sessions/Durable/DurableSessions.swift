@@ -150,7 +150,7 @@ package final class DurableSessions: Sendable {
         let received = publisher.flatMap { publisher in
             packetID.flatMap { publisher.isStored ? ReceivedPacket(session: publisher, packetID: $0) : nil }
         }
-        // Where there is no room it is delivered and not retained.
+        // Without room it is delivered and not retained.
         let retains = retains && retained.begin(publication)
         guard !chosen.targets.isEmpty || received != nil || retains else {
             hand(publication, to: chosen.live)

@@ -352,7 +352,7 @@ struct DurableState {
             seat.session = .none
             let actions = open(record.key, applicant, in: seat)
             guard let waiting else { return actions }
-            // It came later: it takes over from the other.
+            // The waiting attachment is newer: it takes over.
             return actions + attach(record.key, waiting)
         case (.opening(let applicant), .some(let error)):
             seat.phase = .vacant
@@ -429,7 +429,7 @@ struct DurableState {
                 guard let index = records.index(forKey: target.session) else { continue }
                 if target.share != nil { records.values[index].load.chosen.subtract(1, ordering: .relaxed) }
                 guard seq > 0 else {
-                    // By a shared subscription another member gets it.
+                    // Another member of the shared subscription gets it.
                     if target.share == nil { dropped += 1 }
                     continue
                 }
@@ -437,7 +437,7 @@ struct DurableState {
                     records.values[index].mayHoldShared = true
                     if records.values[index].attachment == nil { absentSharing.insert(target.session) }
                 }
-                // Not above it: queued before this connection opened the session; it knows that it is there.
+                // At or below the head: queued before this connection opened the session, which knows of it.
                 guard seq > records.values[index].head else { continue }
                 records.values[index].head = seq
                 records.values[index].load.queued.add(1, ordering: .relaxed)
