@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks of the sources that the compiler does not make: layers, file sizes, headers, forbidden patterns."""
+"""Checks the sources for what the compiler does not check: layers, file sizes, headers, forbidden patterns."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 600
 
-# What each target may import of ours: only from the layers above its own (docs/architecture.md).
+# The targets of ours that each target may import (docs/architecture.md).
 LAYERS = {
     "HermesWire": set(),
     "HermesCore": set(),
@@ -31,7 +31,7 @@ FORBIDDEN_MODULES = {
 HEADER = ("// Hermes", "// SPDX-License-Identifier: Apache-2.0")
 FOLDERS_WITHOUT_MEANING = {"Utils", "Helpers", "Common", "Misc"}
 
-# Each needs its reason beside it: a comment on the same line or in the three lines before.
+# Each needs its reason in a comment on the same line or in the three lines before.
 NEEDS_REASON = [
     (re.compile(r"\btry!"), "try!"),
     (re.compile(r"\bas!"), "as!"),
@@ -45,7 +45,7 @@ NEEDS_REASON = [
 ]
 IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|private|fileprivate)\s+)?import\s+"
                     r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
-# SwiftProtobuf's JSON decoder lets enum numbers pass that its encoder writes past the end of a buffer.
+# SwiftProtobuf's JSON decoder accepts enum numbers that its encoder writes past the end of a buffer.
 PROTOBUF_JSON = re.compile(r"\bjson(?:UTF8Bytes|UTF8Data|String):")
 PROTOBUF_JSON_FILE = "Sources/HermesWire/Framing/Message+JSON.swift"
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Speaks QSIOP and LiveRoom with the standard library alone: the two protocols that need no protobuf for a ping."""
+"""Tests QSIOP and LiveRoom with the standard library only: the two protocols whose ping needs no protobuf."""
 
 import os
 import socket
@@ -38,7 +38,7 @@ def liveroom() -> None:
         one.sendall(join)
         assert read(one, len(join)) == join
         said = struct.pack("<IH", len(text), 2) + text
-        # The second connection is a member once it hears itself come in; a text before that would pass it by.
+        # The second connection is a member once it receives its own join; it would miss an earlier text.
         two.sendall(join)
         assert read(two, len(join)) == join
         one.sendall(said)

@@ -5,7 +5,7 @@ import FuzzSupport
 import HermesWire
 import NIOCore
 
-/// The entry that libFuzzer calls.
+/// The entry point for libFuzzer.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDelimited(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: start, count: count)
@@ -14,7 +14,7 @@ public func fuzzDelimited(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
         invariant(frame.body.readableBytes > 0, "an empty frame was not skipped")
         fuzz(frame.body, as: Hermes_V1_Packet.self)
     }
-    // The body alone as well, so that the parser is reached by every input.
+    // Also the body alone, so that every input reaches the parser.
     fuzz(ByteBuffer(bytes: input), as: Hermes_V1_Packet.self)
     return 0
 }

@@ -5,7 +5,7 @@ import FuzzSupport
 import HermesWire
 import SwiftProtobuf
 
-/// The entry that libFuzzer calls.
+/// The entry point for libFuzzer.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzIMPB(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: start, count: count)

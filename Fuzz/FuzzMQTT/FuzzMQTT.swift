@@ -5,7 +5,7 @@ import FuzzSupport
 import HermesWire
 import NIOCore
 
-/// The entry that libFuzzer calls.
+/// The entry point for libFuzzer.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzMQTT(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: start, count: count)
@@ -13,7 +13,7 @@ public func fuzzMQTT(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
     fuzz(input, with: MQTTFrameDecoder.self, limit: 1_024, isExact: false) { frame in
         for version in MQTTVersion.allCases { check(frame, version) }
     }
-    // What a broker reads is the same packets, however many it takes at once.
+    // A broker reads the same packets, however many it reads at once.
     let expected = frames(input, with: MQTTFrameDecoder(maxFrameBytes: 1_024), pieceBytes: input.count) { [$0] }
     for pieceBytes in [1, 13, 100, max(1, input.count)] {
         let found = frames(input, with: MQTTInputDecoder(maxFrameBytes: 1_024), pieceBytes: pieceBytes, of: take)
@@ -44,7 +44,7 @@ private func frames<Decoder: FrameDecoder>(
     return (frames, nil)
 }
 
-/// The packets by themselves, each looked at.
+/// Returns the input as packets, after checking them.
 private func take(_ input: MQTTInput) -> [MQTTFrame] {
     var bytes = ByteBuffer()
     guard (try? input.write(into: &bytes)) != nil, bytes.readableBytes == input.encodedBytes else {
@@ -104,14 +104,14 @@ private func check(_ frame: MQTTPublishFrame, _ version: MQTTVersion) {
     invariant(publish.properties.isEmpty == (head.propertyBytes == 0), "properties that are not there")
 }
 
-/// What can be read can be written, and reads as the same.
+/// Writes a parsed packet and checks that it reads as the same.
 private func check(_ frame: MQTTFrame, _ version: MQTTVersion) {
     guard let packet = try? MQTTPacket(frame, version: version) else { return }
     do {
         var version = version
         if case .connect(let connect) = packet { version = connect.version }
         let written = try packet.frame(version: version)
-        // But for the length of no properties, which an AUTH may leave out.
+        // Except that an AUTH may leave out the length of empty properties.
         invariant(written.body.readableBytes <= frame.body.readableBytes + 1, "more is written than was read")
         try invariant(MQTTPacket(written, version: version) == packet, "writing changes a \(packet.type)")
     } catch {

@@ -9,8 +9,8 @@ import Logging
 import NIOCore
 import NIOPosix
 
-/// A broker over a store in memory with small limits, and a client that listens to everything. One for all inputs: what
-/// one leaves behind has to stay within the limits.
+/// A broker over a memory store with small limits, and an observer that subscribes to everything. One for all inputs:
+/// the leftovers of each have to stay within the limits.
 final class Broker {
     static let maxSessions = 8
     static let maxRetained = 64
@@ -62,7 +62,7 @@ final class Broker {
         )
     }
 
-    /// A new connection on one of the loops.
+    /// Opens a connection on one of the loops.
     func connect(onLoop index: Int) -> Peer {
         let loop = environment.loops.all[index]
         let (gateway, listener) = (gateway, listener)
@@ -79,7 +79,7 @@ final class Broker {
         }
     }
 
-    /// Waits until the loops have done what they were given, and the store with them.
+    /// Waits until the loops and the store have done their work.
     func settle(_ peer: Peer) {
         for _ in 0..<3 {
             for loop in environment.loops.all { wait(loop.eventLoop.submit {}) }
@@ -91,7 +91,7 @@ final class Broker {
         do { try future.wait() } catch { broken("a loop does not answer: \(error)") }
     }
 
-    /// The limits hold, nothing is left of connections that are gone, and others are served.
+    /// Checks that the limits hold, that closed connections leave nothing, and that others are served.
     func check() {
         let durable = environment.messenger.durable
         invariant(durable.statistics.sessions <= Self.maxSessions, "more sessions than there may be")
@@ -101,7 +101,7 @@ final class Broker {
         let observer = observer ?? makeObserver()
         observer.send(packet: .pingreq, version: .v5)
         guard observer.receive(until: .pingresp) else { broken("the other client is not answered") }
-        // The observer and its two filters alone, once the loops have told each other of the end of the other connection.
+        // Only the observer and its two filters remain, once the loops know that the other connection ended.
         let deadline = NIODeadline.now() + .seconds(5)
         while listener.openCount > 1 || wildcardCounts.contains(where: { $0 > 2 }) {
             invariant(

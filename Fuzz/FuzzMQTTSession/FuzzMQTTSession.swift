@@ -7,10 +7,10 @@ import HermesGateways
 import HermesWire
 import NIOCore
 
-/// The entry that libFuzzer calls.
+/// The entry point for libFuzzer.
 ///
-/// The first byte says how the connection begins: bit 0, with a good CONNECT before what follows; bit 1, of version 5;
-/// bit 2, for a session that lasts; bit 3, in small pieces. The rest is what the client sends.
+/// The first byte controls the connection: bit 0: a valid CONNECT comes first; bit 1: of version 5;
+/// bit 2: of a kept session; bit 3: in small pieces. The rest is the client's output.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzMQTTSession(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: start, count: count)
@@ -40,7 +40,7 @@ public func fuzzMQTTSession(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
     return 0
 }
 
-/// What the server sends can be read in the version of the client, whichever that was.
+/// Checks that the server's packets can be read in the client's version.
 private func checkOutput(_ bytes: ByteBuffer) {
     var readable = Set(MQTTVersion.allCases)
     var buffer = bytes
@@ -55,7 +55,7 @@ private func checkOutput(_ bytes: ByteBuffer) {
     }
 }
 
-/// The wire and the core agree about what is a topic, and the trees about what matches.
+/// Checks that the wire and the core agree about valid topics, and the trees about matches.
 private func checkTopics(_ bytes: UnsafeRawBufferPointer) {
     let lines = bytes.prefix(256).split(separator: 0x0A, maxSplits: 3, omittingEmptySubsequences: false)
     let texts = lines.compactMap { String(validating: $0, as: UTF8.self) }

@@ -6,10 +6,10 @@ import FuzzSupport
 import HermesWire
 import NIOCore
 
-/// The client's end of a connection: a socket that is written and read without a loop.
+/// The client's end of a connection: a socket without an event loop.
 final class Peer {
     private let socket: CInt
-    /// All that came and was not taken by ``receive(until:)``.
+    /// The received bytes that ``receive(until:)`` has not taken.
     private(set) var received = ByteBuffer()
     private var hasEnded = false
     private var chunk = [UInt8](repeating: 0, count: 65_536)
@@ -28,7 +28,7 @@ final class Peer {
         accept(ends[1])
     }
 
-    /// Reads what is there, and waits for at least so many bytes in all.
+    /// Reads the available bytes, and waits for at least so many in all.
     func receive(atLeast count: Int) {
         while !hasEnded {
             guard received.readableBytes < count || isReady(POLLIN, within: 0) else { return }
@@ -37,7 +37,7 @@ final class Peer {
         }
     }
 
-    /// Takes packets until one of a type has come.
+    /// Takes packets until one of a type arrives.
     ///
     /// - Returns: false if the server closes.
     func receive(until type: MQTTPacketType) -> Bool {
@@ -75,7 +75,7 @@ final class Peer {
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if errno == EAGAIN || errno == EINTR {
-                // It may wait until its own output is read.
+                // The server may wait until its own output is read.
                 guard isReady(POLLIN | POLLOUT, within: 5_000) else { broken("the server neither reads nor writes") }
                 if isReady(POLLIN, within: 0) { read() }
             } else {
@@ -85,7 +85,7 @@ final class Peer {
         return true
     }
 
-    /// Says that nothing follows, reads to the end, and closes.
+    /// Shuts down the output, reads to the end, and closes.
     func close() {
         shutdown(socket, CInt(SHUT_WR))
         while !hasEnded {
@@ -98,7 +98,7 @@ final class Peer {
     private func isReady(_ events: CInt, within milliseconds: CInt) -> Bool {
         var entry = pollfd(fd: socket, events: Int16(events), revents: 0)
         var ready: CInt
-        // libFuzzer's timer interrupts.
+        // libFuzzer's timer interrupts system calls.
         repeat { ready = poll(&entry, 1, milliseconds) } while ready < 0 && errno == EINTR
         return ready > 0
     }

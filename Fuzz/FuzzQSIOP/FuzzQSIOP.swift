@@ -5,7 +5,7 @@ import FuzzSupport
 import HermesWire
 import NIOCore
 
-/// The entry that libFuzzer calls.
+/// The entry point for libFuzzer.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzQSIOP(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: start, count: count)
@@ -22,7 +22,7 @@ public func fuzzQSIOP(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
             invariant(properties[pair.key] != nil, "a key that is not found")
         }
         let written = QSIOPFrame(frame.operation, properties)
-        // A colon and a line feed at most are added to each line.
+        // Each line grows by at most a colon and a line feed.
         invariant(
             written.body.readableBytes <= frame.body.readableBytes + properties.pairs.count + 1,
             "more is written than was read"
@@ -32,7 +32,7 @@ public func fuzzQSIOP(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
         var copied = QSIOPProperties()
         for pair in properties.pairs { copied.append(pair.key, pair.value) }
         invariant(copied == properties, "what was read would be replaced when written")
-        // The other way: any text is a harmless value and a harmless key.
+        // The other direction: any text is a harmless value and a harmless key.
         let text = String(decoding: input, as: UTF8.self)
         let harmless = QSIOPFrame(.push, [text: text])
         invariant((try? harmless.properties())?.pairs.count == 1, "a value pretended to be a line")

@@ -4,20 +4,20 @@
 package import HermesWire
 import NIOCore
 
-/// What came out of a decoder.
+/// The output of a decoder.
 private struct Outcome<Frame: WireFrame>: Equatable {
     var frames: [Frame] = []
     var error: WireError?
     var consumedBytes = 0
 }
 
-/// Drives a decoder with the bytes in one piece and in random pieces, and stops the process if that makes a difference.
+/// Feeds a decoder the bytes in one piece and in random pieces, and stops the process if the outputs differ.
 ///
 /// - Parameters:
-///   - input: what a stranger sends.
+///   - input: the bytes of an untrusted peer.
 ///   - limit: the longest body that the decoder accepts, in bytes.
-///   - isExact: whether a frame is written exactly as it came.
-///   - check: looks at each frame.
+///   - isExact: whether writing a frame gives the bytes it was read from.
+///   - check: checks each frame.
 package func fuzz<Decoder: FrameDecoder>(
     _ input: UnsafeRawBufferPointer,
     with type: Decoder.Type,
@@ -57,7 +57,7 @@ package func fuzz<Decoder: FrameDecoder>(
     }
 }
 
-/// Feeds a decoder until the bytes or its patience end.
+/// Feeds a decoder until the bytes end or it refuses them.
 private func decode<Decoder: FrameDecoder>(
     _ input: UnsafeRawBufferPointer,
     with decoder: Decoder,
@@ -81,7 +81,7 @@ private func decode<Decoder: FrameDecoder>(
     return outcome
 }
 
-/// Random numbers that depend on the input alone, so that a finding can be repeated.
+/// Random numbers that depend only on the input, so that a finding is reproducible.
 private struct SplitMix64 {
     private var state: UInt64
 
@@ -90,7 +90,7 @@ private struct SplitMix64 {
         state = seed.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
-    /// The next piece's length in bytes: mostly short, often 1.
+    /// The length of the next piece, in bytes: mostly short, often 1.
     mutating func pieceBytes() -> Int {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state

@@ -5,7 +5,7 @@ import HermesWire
 package import NIOCore
 package import SwiftProtobuf
 
-/// Parses bytes as a message; if they are one, writing and parsing it again has to give the same.
+/// Parses bytes as a message; checks that writing and parsing it again gives the same.
 ///
 /// - Returns: the message, if the bytes are one.
 @discardableResult
@@ -22,17 +22,17 @@ package func fuzz<Body: SwiftProtobuf.Message>(_ bytes: ByteBuffer, as type: Bod
     return message
 }
 
-/// Parses JSON as a message; if it is one, it can be written as bytes and as JSON.
+/// Parses JSON as a message; checks that it can be written as bytes and as JSON.
 package func fuzz<Body: SwiftProtobuf.Message>(json: ByteBuffer, as type: Body.Type) {
     guard let message = try? Body(wireJSON: json) else { return }
     invariant(message.hasEncodableEnums, "a \(Body.protoMessageName) holds an enum that cannot be written")
     writeAsJSON(message)
-    // Required fields may be missing, and nesting may be deeper than bytes may have it.
+    // Required fields may be missing, and nesting may be deeper than the binary form allows.
     guard let written = try? message.wireBuffer() else { return }
     fuzz(written, as: type)
 }
 
-/// Writes a message as JSON, and what was read from that as bytes: nothing may be written past a buffer's end.
+/// Writes a message as JSON, reads it and writes it as bytes: no write may pass a buffer's end.
 private func writeAsJSON<Body: SwiftProtobuf.Message>(_ message: Body) {
     // Some values have no JSON form, a NaN in a Struct among them.
     guard let json = try? message.jsonString(), let again = try? Body(wireJSON: ByteBuffer(string: json)) else {

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Checks with Eclipse Paho C: paho SCENARIO VERSION URL TOPIC [AUTHORITY]; VERSION is 4 (3.1.1) or 5.
- * Ends with 0, or with 1 and a line on standard error.
+ * Exits with 0, or with 1 and a line on standard error.
  */
 #include <MQTTClient.h>
 #include <stdarg.h>

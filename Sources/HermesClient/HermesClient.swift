@@ -48,9 +48,9 @@ public final class HermesClient: Sendable {
         public var outboxLimits: OutboxLimits
         /// The number of taken entries that the ``store`` keeps, for ``HermesClient/recentEvents``.
         public var maxRecentEvents: Int
-        /// How long to wait for the answer to a login before the connection is given up.
+        /// The time to wait for the answer to a login before the client closes the connection.
         public var loginTimeout: Duration
-        /// How often the client reports statistics of deliveries and connections, per kind of network; nil: never.
+        /// The interval between reports of deliveries and connections, per kind of network; nil: no reports.
         public var statisticsInterval: Duration?
         /// The longest frame accepted from the server, in bytes.
         public var maxFrameBytes: Int

@@ -43,7 +43,7 @@ package final class ReloadableSender: PushSender {
         self.file = file
         self.setting = setting
         self.make = make
-        // Before the sender reads it: a file that changes in between is taken for a new one next time.
+        // Before the sender reads it, so that a file that changes in between counts as new the next time.
         let key = try Self.key(file, setting)
         state = Mutex((key, try await make()))
     }

@@ -30,7 +30,7 @@ package final class Damage: Sendable {
             return known.insert(row).inserted
         }
         guard isNew else { return }
-        logger.error("a damaged row is left out", metadata: ["row": "\(row)"])
+        logger.error("a damaged row is skipped", metadata: ["row": "\(row)"])
         tell()
     }
 
@@ -47,6 +47,6 @@ package final class Damage: Sendable {
     /// The error for an operation that needs such a row.
     static let refusal = HermesError(
         .internalError,
-        "What this needs is damaged in the server's database; nothing was stored. The operator finds it in the log."
+        "Data that this needs is damaged in the server's database; nothing was stored. The log has the details."
     )
 }

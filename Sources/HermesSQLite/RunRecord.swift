@@ -18,7 +18,7 @@ import Glibc
 /// It says "closed" only after the database was closed, and "open" before anything is written again. A record that is
 /// not understood, or does not match the database, counts as not closed.
 struct RunRecord {
-    /// How the last run ended.
+    /// The end of the last run.
     enum Ending: Sendable, Hashable {
         /// The database was closed and is unchanged.
         case closed
@@ -133,7 +133,7 @@ struct RunRecord {
         defer { close(descriptor) }
         guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { return errno == 0 ? EIO : errno }
         guard fsync(descriptor) == 0 else { return errno }
-        // The name, too, where it is new.
+        // Sync the directory too, because the name may be new.
         let directory = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_CLOEXEC)
         guard directory >= 0 else { return 0 }
         defer { close(directory) }

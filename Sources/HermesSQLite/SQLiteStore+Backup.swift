@@ -26,10 +26,10 @@ extension SQLiteStore {
             throw failure(error)
         }
         do {
-            // Fails if somebody else made the file meanwhile; a half-written backup never bears the name.
+            // Fails if the file was created meanwhile; an incomplete backup never has the final name.
             try FileManager.default.moveItem(atPath: path + ".partial", toPath: path)
         } catch {
-            throw HermesError(.invalidArgument, "The backup cannot be given its name.", cause: error)
+            throw HermesError(.invalidArgument, "The backup file cannot be renamed.", cause: error)
         }
     }
 

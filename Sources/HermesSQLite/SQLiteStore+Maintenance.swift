@@ -45,10 +45,10 @@ extension SQLiteStore {
     /// - Returns: false if a reader still needs the log.
     private func emptyLog() async throws -> Bool {
         do {
-            // Most of it beside the writer, on a connection of its own; the rest holds up commits.
+            // Most of it runs beside the writer, on a connection of its own; the rest delays commits.
             try await checkpointer.writeWithoutTransaction { db in _ = try db.checkpoint(.passive) }
             try await pool.writeWithoutTransaction { db in
-                // Readers are waited for a moment only, because commits wait as well.
+                // Waits only briefly for readers, because commits wait as well.
                 try db.execute(sql: "PRAGMA busy_timeout = 20")
                 defer { try? db.execute(sql: "PRAGMA busy_timeout = \(Int(Self.busyTimeout * 1000))") }
                 _ = try db.checkpoint(.truncate)
@@ -68,7 +68,7 @@ extension SQLiteStore {
                 mode: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0
             )
         }
-        // Files of older versions cannot: a backup of them can.
+        // Files of older versions cannot; their backups can.
         guard pages.mode == 2 else { return }
         let excess = Self.excessPages(free: pages.free, all: pages.all)
         for start in stride(from: 0, to: min(excess, Self.vacuumSlice * Self.vacuumSlices), by: Self.vacuumSlice) {

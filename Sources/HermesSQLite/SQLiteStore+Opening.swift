@@ -61,15 +61,15 @@ extension SQLiteStore {
             try inspect(path, isWhole: isCheckNeeded, logger)
         }
         do {
-            // Until what an unclean end asks for is committed, the record keeps the boot of then: a start that is cut off
-            // does not make the next one forget it.
+            // Until the repairs of an unclean end are committed, the record keeps the old boot: an interrupted start
+            // does not hide the unclean end from the next start.
             switch last {
             case .closed: try record.markOpen(bootID: bootID)
             case .unclosed(let bootID): try record.markOpen(bootID: bootID)
             case .replaced: try record.markOpen(bootID: nil)
             }
             let pool = try DatabasePool(path: path, configuration: configuration)
-            // Before anybody hears of a new epoch it is on the disk, whatever the durability.
+            // A new epoch is on the disk before any client sees it, whatever the durability.
             try pool.writeWithoutTransaction { db in
                 for pragma in tuning(.full) { try db.execute(sql: pragma) }
             }
@@ -79,14 +79,14 @@ extension SQLiteStore {
             }
             if mark.isNew {
                 logger.warning(
-                    "the last commits before a power cut, or behind a backup, may be lost: clients are told to look anew"
+                    "commits before a power cut, or after a backup, may be lost: clients are told to fetch again"
                 )
             }
             try pool.writeWithoutTransaction { db in
                 for pragma in tuning(durability) { try db.execute(sql: pragma) }
             }
             try pool.write { db in
-                // From here on the writer's caches know how many there are: none.
+                // From here on the writer's caches know that there are none.
                 try BatchWriter.settle(db)
                 try SessionWriter.settle(db)
             }
@@ -150,7 +150,7 @@ extension SQLiteStore {
         configuration.prepareDatabase { db in
             // For files that are created now: pages that become free can be given back (SQLiteStore+Maintenance).
             if !db.configuration.readonly { try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL") }
-            // What is deleted is overwritten, on the pages that become free, too: privacy.
+            // Deleted content is overwritten, on freed pages too, for privacy.
             try db.execute(sql: "PRAGMA secure_delete = ON")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
         }
@@ -212,7 +212,7 @@ extension SQLiteStore {
             throw openError(error, path: path)
         }
         if found.isEmpty, found.applicationID == 0 {
-            // Left by a start that was killed before it wrote anything; but it might have been truncated, too.
+            // Either a start was killed before it wrote anything, or the file was truncated.
             guard fileSize(path) > 0 || fileSize(path + "-wal") > 0 else {
                 throw StoreOpenError(
                     reason: .damaged,
@@ -261,7 +261,7 @@ extension SQLiteStore {
             "the last run did not close the database: checking it",
             metadata: ["MiB": "\(bytes >> 20)"]
         )
-        // SQLite says nothing meanwhile: the time is what can be told.
+        // SQLite reports no progress, so the log shows the time.
         let timer = DispatchSource.makeTimerSource(queue: .global())
         timer.schedule(deadline: .now() + .seconds(checkReportSeconds), repeating: .seconds(checkReportSeconds))
         timer.setEventHandler {

@@ -72,7 +72,7 @@ package final class SQLiteStore: Sendable {
     /// Calls in flight end first; later ones fail with `.storageUnavailable`. Then the directory is free for other
     /// processes. Repeated calls do nothing.
     package func close() throws(HermesError) {
-        // SQLite's checkpoint does not bear a connection that is closed.
+        // SQLite's checkpoint fails on a closed connection.
         guard isOpen.exchange(false, ordering: .acquiringAndReleasing) else { return }
         do {
             // Fails harmlessly while a reader works: the log stays, and the next start uses it.

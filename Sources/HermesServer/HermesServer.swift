@@ -24,10 +24,10 @@ public enum HermesServer {
         let logger = Logger(label: "hermes") { _ in
             LineLogHandler(level: settings.logLevel, format: settings.logFormat)
         }
-        // Whoever reads our output may go away; writing then fails, and does not end the process.
+        // The reader of the output may disappear; writing then fails instead of ending the process.
         signal(SIGPIPE, SIG_IGN)
         raiseDescriptorLimit(settings, logger)
-        let early = EarlySignals { name in logger.notice("stopped while it started", metadata: ["signal": "\(name)"]) }
+        let early = EarlySignals { name in logger.notice("stopped during the start", metadata: ["signal": "\(name)"]) }
         let server = try await ServerAssembly.start(settings, logger: logger)
         try await server.run(handlesSignals: true) { addresses in
             early.ready()

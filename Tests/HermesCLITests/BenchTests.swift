@@ -125,7 +125,7 @@ import Testing
     }
 }
 
-/// What `hermes bench mqtt` sends and counts.
+/// The publications and counts of `hermes bench mqtt`.
 @Suite struct MQTTBenchTests {
     @Test func `loss, lateness and duplicates are told apart`() {
         var stream = MQTTBenchStream()

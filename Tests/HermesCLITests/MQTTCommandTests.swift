@@ -176,7 +176,7 @@ import Testing
     }
 }
 
-/// What `hermes sub -F` prints.
+/// The output of `hermes sub -F`.
 @Suite struct MQTTFormatTests {
     private static let date = Date(timeIntervalSince1970: 1_767_225_600.25)
 

@@ -11,7 +11,7 @@ import Testing
 
 @testable import HermesCLI
 
-/// What is printed, and what becomes of what cannot be.
+/// The output, and the handling of output that fails.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct OutputTests {
     /// A pipe whose reading end is read and closed by hand.

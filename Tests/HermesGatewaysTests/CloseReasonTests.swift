@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// What each protocol says at the end of a connection, for every end there is.
+/// The last message of each protocol, for every reason of an end.
 @Suite struct CloseReasonTests {
     @Test("LiveRoom and QSIOP tell why, where there is somebody to tell") func farewells() {
         let told: [(CloseReason, HermesError.Code)] = [

@@ -8,7 +8,7 @@ import HermesPush
 import NIOCore
 import NIOPosix
 
-/// What the tests of the senders share: notifications, keys in files, tokens taken apart.
+/// Fixtures of the sender tests: notifications, key files, parsed tokens.
 enum PushFixtures {
     static let now = Timestamp(rawValue: 1_800_000_000_000)
     static let apnsToken = PushToken(stored: .apns, text: String(repeating: "a1", count: 32), appID: "")

@@ -13,7 +13,7 @@ import Testing
 /// `HERMES_POWERCUT_SEED` which.
 @Suite("Power cuts", .serialized)
 struct PowerCutTests {
-    /// What every commit moves forward.
+    /// The numbers that every commit advances.
     private struct Progress: Hashable, CustomStringConvertible {
         var head: UInt64 = 0
         var sessionHead: UInt64 = 0
@@ -22,7 +22,7 @@ struct PowerCutTests {
         var description: String { "\(head) messages, \(sessionHead) publications, \(accounts) accounts" }
     }
 
-    /// What had been told to be committed when so much was recorded.
+    /// The acknowledged commits at this point of the record.
     private struct Mark {
         let position: Int
         let progress: Progress

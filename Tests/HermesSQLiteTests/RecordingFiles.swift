@@ -188,7 +188,7 @@ enum RecordingFiles {
     }
 }
 
-/// What the disk holds of some files: what was synced, and what may or may not have got there.
+/// The disk's state of some files: synced writes, and writes that may or may not have reached it.
 struct DiskImage {
     private struct Contents {
         var synced: [UInt8] = []
@@ -214,7 +214,7 @@ struct DiskImage {
         }
     }
 
-    /// What the power cut leaves: of what was not synced some is there and some is not, in any order, and of a write
+    /// The remains of a power cut: some unsynced writes are there and some are not, in any order, and of a write
     /// perhaps only some sectors.
     func afterCut(using random: inout some RandomNumberGenerator) -> [String: [UInt8]] {
         var left: [String: [UInt8]] = [:]

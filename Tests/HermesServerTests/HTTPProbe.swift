@@ -9,7 +9,7 @@ import NIOSSL
 enum HTTPProbe {
     struct NoAnswer: Error {}
 
-    /// What came back.
+    /// The answer.
     struct Answer: Sendable {
         let status: Int
         /// With names in lower case.

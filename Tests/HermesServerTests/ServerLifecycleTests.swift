@@ -18,7 +18,7 @@ import Testing
         try await HTTPProbe.get(path, port: server.port("http"))
     }
 
-    /// What keeps a server with these settings from starting.
+    /// Returns the error that keeps a server with these settings from starting.
     private func failure(_ settings: ServerSettings) async throws -> ServerFailure {
         do {
             let assembly = try await ServerAssembly.start(settings, logger: logger)

@@ -25,7 +25,7 @@ struct ChatApp: App {
     }
 }
 
-/// Joins the logic to SwiftUI, and decides nothing.
+/// Connects the logic to SwiftUI; makes no decisions of its own.
 @MainActor @Observable
 final class ChatModel {
     private(set) var state = ChatState()
@@ -48,7 +48,7 @@ final class ChatModel {
         }
     }
 
-    /// Runs what may fail, and shows why it did.
+    /// Runs an action and shows its error.
     func perform(_ action: @escaping @MainActor (ChatSession) async throws -> Void) {
         guard let session else { return }
         Task {

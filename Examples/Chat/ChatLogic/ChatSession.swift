@@ -11,7 +11,7 @@ public import HermesClient
 /// ```
 @MainActor
 public final class ChatSession {
-    /// What the screen shows now.
+    /// The state of the screen.
     public private(set) var state = ChatState() {
         didSet { if state != oldValue { changed(state) } }
     }
@@ -19,12 +19,12 @@ public final class ChatSession {
     private let client: HermesClient
     private let changed: @MainActor (ChatState) -> Void
 
-    /// Creates a session that is not connected yet.
+    /// Creates a session, without a connection.
     ///
     /// - Parameters:
-    ///   - configuration: of the client; with a store that is a file, what was written survives the end of the app.
+    ///   - configuration: the configuration of the client; with a file store, unsent messages survive the end of the app.
     ///   - changed: gets the new state after each change.
-    /// - Throws: what the store throws if it cannot be read.
+    /// - Throws: the store's error if it cannot be read.
     public init(
         _ configuration: HermesClient.Configuration,
         changed: @escaping @MainActor (ChatState) -> Void = { _ in }
@@ -36,12 +36,12 @@ public final class ChatSession {
     /// Logs in and runs until the account is signed out.
     ///
     /// - Parameter loggedIn: gets the session once, to keep its token for the next launch.
-    /// - Throws: HermesClientError if the login is refused, or why the session ended.
+    /// - Throws: HermesClientError: the refusal of the login, or the reason why the session ended.
     public func run(_ credential: Credential, loggedIn: @MainActor (Session) -> Void) async throws {
-        // What is known without a network comes first.
+        // Messages that are known without a network come first.
         for event in client.recentEvents { state.apply(event) }
         for entry in await client.outbox.entries { state.apply(entry) }
-        // Not structured: nothing waits for them, they follow the client for as long as it runs.
+        // Unstructured: nothing waits for these tasks. They run as long as the client does.
         let following = [
             Task { for await change in client.states { state.apply(change) } },
             Task { for await entry in client.outbox.changes { state.apply(entry) } },
@@ -51,7 +51,7 @@ public final class ChatSession {
         state.nickName = session.nickName
         loggedIn(session)
         for await event in client.events {
-            // On the screen before the next is asked for, which tells the server that this one is taken.
+            // Show this entry before asking for the next: asking acknowledges this one to the server.
             state.apply(event)
             if case .message(let message) = event, message.conversation == state.open, !message.isOwn {
                 markRead(message.conversation)
@@ -62,7 +62,7 @@ public final class ChatSession {
         for task in following { await task.value }
     }
 
-    /// Shows the conversation with an account, and reads what the server keeps of it.
+    /// Shows the conversation with an account, and reads its history from the server.
     ///
     /// - Throws: HermesClientError if there is no such account, or no connection in time.
     public func open(nickName: String) async throws {
@@ -77,39 +77,39 @@ public final class ChatSession {
         if let conversation { markRead(conversation) }
     }
 
-    /// Reads what is before the first line; nothing happens where the server keeps no history.
+    /// Reads the messages before the first line; does nothing if the server keeps no history.
     public func loadHistory(of conversation: Conversation) async {
         let first = state[conversation]?.lines.first?.seq
         guard let history = try? await client.history(of: conversation, beforeSeq: first ?? 0) else { return }
         state.apply(history, of: conversation)
     }
 
-    /// Sends a text to the conversation that is open; now, or when there is a network, or in the next run of the app.
+    /// Sends a text to the open conversation: now, once there is a network, or in the next run of the app.
     ///
-    /// - Throws: HermesClientError if it cannot be kept.
+    /// - Throws: HermesClientError if the text cannot be stored.
     public func send(_ text: String) async throws {
         guard let conversation = state.open, !text.isEmpty else { return }
         try await client.outbox.send(text, to: conversation)
     }
 
-    /// Tries to send a line that failed once more.
+    /// Sends a failed line again.
     public func retry(_ line: Transcript.Line) async throws { try await client.outbox.retry(clientID: line.id) }
 
-    /// Gives a line that failed up.
+    /// Discards a failed line.
     public func discard(_ line: Transcript.Line) async throws { try await client.outbox.discard(clientID: line.id) }
 
-    /// Lets the server push to this device where there is no connection.
+    /// Lets the server push to this device while it is not connected.
     public func register(_ token: PushToken) async throws { try await client.registerPushToken(token) }
 
     /// Ends the session on this device; ``run(_:loggedIn:)`` then returns.
     public func signOut() async throws { try await client.logOut(removesDevice: true) }
 
-    /// Closes the connection; what waits to be sent stays in the store.
+    /// Closes the connection; unsent messages stay in the store.
     public func close() async { await client.close() }
 
     private func markRead(_ conversation: Conversation) {
         guard let seq = state[conversation]?.lastSeq else { return }
-        // Not waited for: the next mark says the same and more.
+        // Not awaited: the next mark covers this one.
         Task { [client] in try? await client.markRead(conversation, upToSeq: seq) }
     }
 }

@@ -3,46 +3,46 @@
 
 public import HermesClient
 
-/// Everything the app shows, as one value. Pure: ``ChatSession`` feeds it, a screen draws it.
+/// Everything that the app shows, as one value. Pure: ``ChatSession`` feeds it, a screen draws it.
 public struct ChatState: Hashable, Sendable {
-    /// What stands above the list.
+    /// A banner above the list.
     public enum Banner: Hashable, Sendable {
-        /// Nothing: all is well.
+        /// No banner.
         case none
         case connecting
-        /// No connection, because of this; it comes back by itself.
+        /// No connection, for this reason; the client reconnects.
         case offline(String)
-        /// For good: one has to log in again.
+        /// The session ended; the user has to log in again.
         case signedOut(String?)
     }
 
-    /// The account's own name; empty before the first login.
+    /// The account's name; empty before the first login.
     public internal(set) var nickName = ""
-    /// Whether there is a connection.
+    /// The banner, which shows the state of the connection.
     public private(set) var banner = Banner.none
-    /// The conversations, the one that something happened in last at the top.
+    /// The conversations, the most recently active first.
     public private(set) var transcripts: [Transcript] = []
-    /// The one on the screen: what comes there is read.
+    /// The conversation on the screen; its new messages count as read.
     public private(set) var open: Conversation?
-    /// What a back end pushed, newest first.
+    /// The pushes of back ends, newest first.
     public private(set) var pushes: [Push] = []
-    /// How many entries of the inbox were lost for good; 0: none.
+    /// The number of inbox entries that were lost for good.
     public private(set) var lost: UInt64 = 0
 
     private static let maxPushes = 20
 
-    /// Nothing to show.
+    /// Creates an empty state.
     public init() {}
 
-    /// The conversation, if it is known.
+    /// Returns the conversation; nil if it is unknown.
     public subscript(conversation: Conversation) -> Transcript? {
         transcripts.first { $0.conversation == conversation }
     }
 
-    /// Of all conversations, for the app's badge.
+    /// The number of unread messages in all conversations, for the app's badge.
     public var unread: Int { transcripts.reduce(0) { $0 + $1.unread } }
 
-    /// Something came.
+    /// Takes an event of the inbox.
     mutating func apply(_ event: InboxEvent) {
         switch event {
         case .message(let message):
@@ -62,13 +62,13 @@ public struct ChatState: Hashable, Sendable {
         }
     }
 
-    /// Something became of an own message.
+    /// Takes a change of an own message.
     mutating func apply(_ entry: OutboxEntry) {
         let isNew = self[entry.conversation]?.lines.contains { $0.id == entry.clientID } != true
         change(entry.conversation, title: nil, rises: isNew) { $0.apply(entry) }
     }
 
-    /// The connection changed.
+    /// Takes a change of the connection.
     mutating func apply(_ state: ConnectionState) {
         switch state {
         case .idle, .live: banner = .none
@@ -78,14 +78,14 @@ public struct ChatState: Hashable, Sendable {
         }
     }
 
-    /// Older messages were read from the server.
+    /// Adds older messages that were read from the server.
     mutating func apply(_ history: History, of conversation: Conversation) {
         change(conversation, title: nil, rises: false) { transcript in
             for message in history.messages { transcript.add(message) }
         }
     }
 
-    /// The screen shows a conversation (nil: none).
+    /// Opens a conversation on the screen (nil: none).
     mutating func show(_ conversation: Conversation?, title: String? = nil) {
         open = conversation
         guard let conversation else { return }
@@ -114,7 +114,7 @@ public struct ChatState: Hashable, Sendable {
         transcripts.insert(transcript, at: 0)
     }
 
-    /// Until a name is known.
+    /// The title until the name is known.
     private static func name(of conversation: Conversation) -> String {
         switch conversation {
         case .user(let uid): "User \(uid)"

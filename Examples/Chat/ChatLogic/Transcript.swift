@@ -3,48 +3,48 @@
 
 public import HermesClient
 
-/// A conversation as a screen shows it. Pure: what happens goes in, lines come out.
+/// A conversation as a screen shows it. Pure: events go in, lines come out.
 public struct Transcript: Hashable, Sendable, Identifiable {
     /// One message.
     public struct Line: Hashable, Sendable, Identifiable {
-        /// What stands beside a message.
+        /// The mark beside a message.
         public enum Mark: Hashable, Sendable {
-            /// It came from somebody else, or from another device of one's own.
+            /// Received from another account, or sent by another device of the user.
             case received
-            /// It waits for the network: a clock.
+            /// Waiting for the network: a clock.
             case waiting
             /// The server has it: a tick.
             case sent
-            /// The server refused it, because of this: a button to try again.
+            /// The server refused it, for this reason: a button to try again.
             case failed(String)
         }
 
-        /// The client id of one's own message on this device, else the message id.
+        /// The client id of a message that this device sent, otherwise the message id.
         public let id: String
         /// The message id; nil until the server has it.
         public internal(set) var messageID: String?
-        /// Its place in the conversation; nil until the server has it.
+        /// The place in the conversation; nil until the server has it.
         public internal(set) var seq: UInt64?
-        /// Who wrote it; empty: oneself.
+        /// The author's name; empty: the user.
         public let author: String
-        /// What it says, or what kind of thing it is.
+        /// The text, or the kind of content.
         public internal(set) var text: String
-        /// What stands beside it.
+        /// The mark beside the message.
         public internal(set) var mark: Mark
     }
 
-    /// Which conversation.
+    /// The conversation.
     public let conversation: Conversation
-    /// The name of the other, or of the group.
+    /// The name of the other user or of the group.
     public internal(set) var title: String
-    /// Oldest first; what is not sent yet stands at the end, in the order of writing.
+    /// The lines, oldest first; unsent ones are at the end, in the order of writing.
     public private(set) var lines: [Line] = []
-    /// How many lines came since it was last looked at.
+    /// The number of unread lines.
     public internal(set) var unread = 0
 
-    /// The conversation names it.
+    /// The id, which is the conversation.
     public var id: Conversation { conversation }
-    /// Up to where it was seen, for ``HermesClient/HermesClient/markRead(_:upToSeq:)``.
+    /// The last seq that was seen, for ``HermesClient/HermesClient/markRead(_:upToSeq:)``.
     public var lastSeq: UInt64? { lines.last { $0.seq != nil }?.seq }
 
     init(_ conversation: Conversation, title: String) {
@@ -52,12 +52,12 @@ public struct Transcript: Hashable, Sendable, Identifiable {
         self.title = title
     }
 
-    /// A message came, from the inbox or from the history.
+    /// Adds a message from the inbox or from the history.
     ///
-    /// - Returns: whether it was not there before.
+    /// - Returns: true if the message is new.
     @discardableResult
     mutating func add(_ message: Message) -> Bool {
-        // An own message that was sent from here is there already.
+        // A message that this device sent is already there.
         guard !lines.contains(where: { $0.messageID == message.id }) else { return false }
         let line = Line(
             id: message.id,
@@ -72,7 +72,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
         return true
     }
 
-    /// Something became of an own message.
+    /// Takes a change of an own message.
     mutating func apply(_ entry: OutboxEntry) {
         let known = lines.firstIndex { $0.id == entry.clientID }
         if case .discarded = entry.status {
@@ -91,7 +91,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
             line.seq = receipt.conversationSeq
         case .discarded: break
         }
-        // A line without a place stays where it was, or goes to the end.
+        // A line without a place keeps its position, or goes to the end.
         let place = line.seq.map { seq in lines.firstIndex { ($0.seq ?? .max) > seq } ?? lines.endIndex }
         lines.insert(line, at: place ?? known ?? lines.endIndex)
     }

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Delimited: hermes.v1 as a client of the native protocol speaks it."""
+"""Delimited: hermes.v1 from a client of the native protocol."""
 
 from google.protobuf.internal.encoder import _VarintBytes
 

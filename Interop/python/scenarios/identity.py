@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""One person over IMPB, Delimited and QSIOP at once."""
+"""One account over IMPB, Delimited and QSIOP at once."""
 
 from clients.impb import CHAT, sender_of, text_of
 from clients.qsiop import PUSH

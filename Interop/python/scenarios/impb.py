@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""IMPB as an old phone app speaks it."""
+"""IMPB from an old phone app."""
 
 from clients import impb
 from clients.impb import pb, sender_of, text_of

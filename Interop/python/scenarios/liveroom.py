@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""LiveRoom as a stream viewer speaks it."""
+"""LiveRoom from a stream viewer."""
 
 import time
 

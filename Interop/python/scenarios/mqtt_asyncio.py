@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""gmqtt (a stack of its own) and aiomqtt, as applications on asyncio use them."""
+"""gmqtt (an independent implementation) and aiomqtt, as in asyncio applications."""
 
 import asyncio
 import logging

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""What both versions of MQTT promise, with Eclipse Paho: qualities of service, retained messages, wills, sessions."""
+"""Both versions of MQTT, with Eclipse Paho: qualities of service, retained messages, wills, sessions."""
 
 from clients.paho_client import V5, V31, V311, Cast
 from support.checks import equal, require

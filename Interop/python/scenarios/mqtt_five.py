@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""What MQTT 5.0 adds, with Eclipse Paho: properties, reason codes, shared subscriptions, flow control."""
+"""The additions of MQTT 5.0, with Eclipse Paho: properties, reason codes, shared subscriptions, flow control."""
 
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties

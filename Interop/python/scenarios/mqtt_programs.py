@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that are not Python: mosquitto_pub, _sub and _rr, Eclipse Paho C, mqtt.js; each as Debian packages it."""
+"""Programs in other languages: mosquitto_pub, _sub and _rr, Eclipse Paho C, mqtt.js; all from Debian packages."""
 
 import hashlib
 import json

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP port, and what a restart and a shutdown look like from outside."""
+"""The HTTP port, and a restart and a shutdown as seen by clients."""
 
 import urllib.error
 import urllib.request

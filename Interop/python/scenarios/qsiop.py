@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""QSIOP as a small device speaks it."""
+"""QSIOP from a small device."""
 
 from clients import qsiop
 from clients.link import Closed

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that are configured otherwise: small limits, each against one who oversteps it while another goes on, and history."""
+"""Servers with other settings: small limits, each against a client that exceeds it beside another, and history."""
 
 import time
 

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The clients themselves, against the vectors: what they write is byte for byte what was published."""
+"""The clients themselves, against the vectors: they write the published bytes."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Delimited over WebSocket: what is checked over TCP, in another carrier, and what concerns the carrier alone."""
+"""Delimited over WebSocket: the checks of TCP again, and those of WebSocket alone."""
 
 from clients import web
 from clients.delimited import Packet, encode

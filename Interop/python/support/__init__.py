@@ -1,3 +1,3 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""What all interop programs need: an environment, a server process, checks."""
+"""The common parts of all interop programs: an environment, a server process, checks."""

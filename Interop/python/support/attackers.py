@@ -1,7 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Attackers of every kind. Each is a coroutine in a process of its own that goes on until its time is over, from a few
-addresses or from many, and returns what it did. What the server does to them is never an error here."""
+"""Attackers of every kind. Each is a coroutine in a process of its own that runs until its time is over, from a few
+addresses or from many, and returns its counts. The server's reaction is never an error here."""
 
 import asyncio
 import itertools

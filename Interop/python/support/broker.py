@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""What the MQTT checks talk to: `hermes serve`, or Debian's mosquitto, to check the checks themselves."""
+"""The broker of the MQTT checks: `hermes serve`, or Debian's mosquitto, to check the checks themselves."""
 
 import dataclasses
 import os

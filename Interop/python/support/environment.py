@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a Python environment with Google's protobuf and the generated messages, outside the repository.
 
-`enter()` (or `enter_with(…)`) is called first by the programs that need more than Python itself: it prepares the
-environment once and runs the program again inside it.
+`enter()` (or `enter_with(…)`) comes first in the programs that need more than Python: it prepares the environment once
+and runs the program again inside it.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Peers that mean harm or are broken. Each runs in a process of its own until told to stop."""
+"""Malicious or broken peers. Each runs in a process of its own until told to stop."""
 
 import os
 import random

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTP/2 server over TLS made of PyPI's `h2`, which notes requests and answers what a function says."""
+"""An HTTP/2 server over TLS made of PyPI's `h2`, which records requests and answers by a function."""
 
 import dataclasses
 import datetime

@@ -1,7 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
 """MQTT clients that are too many, too fast, too slow or too large. Each attack is a coroutine in a process of its own;
-it ends by itself and returns what it did. `seconds` is how long those last that could go on for ever."""
+it ends by itself and returns its counts. `seconds` limits the attacks that would not end."""
 
 import asyncio
 import itertools

@@ -19,7 +19,7 @@ PATIENCE = 60
 
 
 class Patient(World):
-    """Under attack things may take long; whether too long is measured."""
+    """Under attack, answers may be slow; the caller measures them."""
 
     def _open(self, kind, listener: str, **more):
         return super()._open(kind, listener, timeout=PATIENCE, **more)

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""What a check gets: accounts and connections to one server, from an address of its own, closed afterwards."""
+"""The world of a check: accounts and connections to one server, from an address of its own, closed afterwards."""
 
 import dataclasses
 import itertools

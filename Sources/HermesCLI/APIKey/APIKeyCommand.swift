@@ -10,8 +10,8 @@ struct APIKeyCommand: AsyncParsableCommand {
         commandName: "apikey",
         abstract: "Manage the keys of the HTTP API.",
         discussion: """
-            Works on the data directory, whether a server runs on it or not. A key is shown once, when it is made; the
-            server keeps its hash alone. A key that is revoked does nothing from then on.
+            Works with or without a running server. A key is shown once, when it is created; the server stores only its
+            hash. A revoked key stops working at once.
 
             Examples:
               hermes apikey create shop --scopes push,users:read
@@ -25,7 +25,7 @@ struct APIKeyCommand: AsyncParsableCommand {
 struct APIKeyCreate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
-        abstract: "Make a key and print it.",
+        abstract: "Create a key and print it.",
         discussion: """
             Scopes: push, users:read, users:write, tokens:write, messages:read, messages:write, rooms:read, rooms:write,
             topics:read, topics:write, stats:read; or all.
@@ -34,10 +34,10 @@ struct APIKeyCreate: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: "What the key is called; no two keys are called the same.")
+    @Argument(help: "The key's name; must be unique.")
     var name: String
 
-    @Option(help: ArgumentHelp("What it may do, separated by commas.", valueName: "scopes"))
+    @Option(help: ArgumentHelp("Its scopes, separated by commas.", valueName: "scopes"))
     var scopes: String = "push"
 
     @OptionGroup var data: DataOptions
@@ -70,11 +70,11 @@ struct APIKeyList: AsyncParsableCommand {
 struct APIKeyRevoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke",
-        abstract: "Take a key back, at once and for ever.",
+        abstract: "Revoke a key at once.",
         discussion: "Example: hermes apikey revoke shop"
     )
 
-    @Argument(help: "What the key is called.")
+    @Argument(help: "The key's name.")
     var name: String
 
     @OptionGroup var data: DataOptions

@@ -12,9 +12,9 @@ struct BenchCommand: AsyncParsableCommand {
         commandName: "bench",
         abstract: "Measure a running server.",
         discussion: """
-            Everything runs on one event loop of this process; on a small machine, pin the two apart (taskset). With
-            --pid the server's own CPU time and memory are measured as well, which says more than the rate where client
-            and server share the cores.
+            Everything runs on one event loop of this process; on a small machine, pin client and server to different
+            cores (taskset). With --pid the server's CPU time and memory are measured too, which says more than the rate
+            if both share the cores.
 
             Examples:
               hermes bench room --viewers 1000 --pid "$(pgrep -f 'hermes serve')"

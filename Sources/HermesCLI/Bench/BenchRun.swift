@@ -53,7 +53,7 @@ struct BenchInbox {
         }
         let consumed = buffer.withUnsafeReadableBytes(scan)
         buffer.moveReaderIndex(forwardBy: consumed)
-        // A copy of the little that is left, so that the big buffer can go.
+        // Copy the remaining bytes, so that the large buffer is freed.
         rest = buffer.readableBytes > 0 ? ByteBuffer(bytes: buffer.readableBytesView) : ByteBuffer()
     }
 }

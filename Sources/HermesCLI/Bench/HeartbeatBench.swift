@@ -9,9 +9,9 @@ import Synchronization
 struct HeartbeatBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "heartbeat",
-        abstract: "Keep one connection with nothing but heartbeats, fixed or adapted to the network.",
+        abstract: "Keep one connection with only heartbeats, at a fixed or an adaptive interval.",
         discussion: """
-            Tells how often the connection died and, with --longest, which interval the client has found.
+            Reports how often the connection died and, with --longest, the interval that the client found.
 
             Examples:
               hermes bench heartbeat --interval 120 --seconds 600 --accounts bench.accounts

@@ -8,10 +8,10 @@ import HermesClient
 struct HoldBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold",
-        abstract: "Keep connections of the SDK that do nothing but beat, for this process to be measured.",
+        abstract: "Keep idle connections of the SDK, to measure this process.",
         discussion: """
-            Says on stderr when all are logged in. Interop/idle compares the memory and the bytes on the wire with those of
-            other clients.
+            Reports on stderr when all are logged in. Interop/idle compares the memory and the bytes on the wire with
+            those of other clients.
 
             Examples:
               hermes bench hold --protocol delimited --connections 100 --seconds 600 --accounts bench.accounts
@@ -49,7 +49,7 @@ struct HoldBench: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How many connections.", valueName: "n"))
     var connections = 1
 
-    @Option(help: ArgumentHelp("Beat this often; by default as the SDK does in that protocol.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("The heartbeat interval; by default the SDK's in that protocol.", valueName: "seconds"))
     var heartbeat: Double?
 
     @Option(help: ArgumentHelp("The server's Delimited port, to register accounts.", valueName: "port"))

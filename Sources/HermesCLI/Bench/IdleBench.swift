@@ -9,11 +9,11 @@ import NIOCore
 struct IdleBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "idle",
-        abstract: "Logged-in connections that only beat: memory of each, CPU for all.",
+        abstract: "Idle logged-in connections: memory of each, CPU for all.",
         discussion: """
-            Each connection is a device of its own, so each needs an account: registering 10,000 takes the server some
-            minutes once; --accounts keeps them. The server has to allow so many connections from one address, and both
-            processes so many open files:
+            Each connection is a device of its own, so each needs an account. Registering 10,000 takes the server some
+            minutes once; --accounts keeps them. The server must allow this many connections from one address, and both
+            processes need this many open files:
 
               ulimit -n 25000
               hermes serve --limits.connectionsPerAddress 20000
@@ -27,7 +27,7 @@ struct IdleBench: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How many connections.", valueName: "n"))
     var connections = 1000
 
-    @Option(help: ArgumentHelp("Each connection beats this often.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("The heartbeat interval of each connection.", valueName: "seconds"))
     var heartbeat: Double = 120
 
     @Option(help: ArgumentHelp("The protocol: delimited or impb.", valueName: "protocol"))

@@ -10,20 +10,20 @@ import NIOCore
 struct MQTTBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mqtt",
-        abstract: "Any MQTT broker: rate, latency, loss, duplicates, order; what a delivery costs it.",
+        abstract: "Any MQTT broker: rate, latency, loss, duplicates, order, and the cost of a delivery.",
         discussion: """
             Shapes:
               fanout   -P publishers, one topic, -S subscribers (a chat room)
               fanin    -P publishers on a topic each, -S subscribers by a wildcard
               pair     -P pairs, a topic each
-              conn     -C connections that only beat
+              conn     -C idle connections with heartbeats
               churn    -C slots: connect, subscribe, publish, receive, disconnect, again
-              offline  -S sessions go away, -P publishers send -M messages each, the sessions come back
+              offline  -S sessions disconnect, -P publishers send -M messages each, the sessions return
 
-            A closed loop unless -r is given: a publisher has at most -w messages that not all have got, or that are
-            not acknowledged. With -r messages are due at fixed moments and their latency counts from then. Every
-            payload is checked: a loss, a message that comes twice (other than at QoS 1), out of order or to somebody
-            else ends the benchmark with exit code 1.
+            A closed loop unless -r is given: a publisher has at most -w messages that are undelivered or
+            unacknowledged. With -r messages are due at fixed times, from which their latency counts. Every payload is
+            checked: a message that is lost, duplicate (other than at QoS 1), out of order or sent to the wrong client
+            ends the benchmark with exit code 1.
 
             Examples:
               hermes bench mqtt fanout -S 1000 --pid 4711

@@ -122,7 +122,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
             guard let publisher else { return }
             if body.count > 2, body[2] >= 0x80 { run.fail("a message was refused: reason \(body[2])") }
             guard publisher.answered(type, packetID, run.plan.qos) else {
-                return run.fail("an answer of type \(type) came for a packet that awaits none")
+                return run.fail("unexpected answer of type \(type)")
             }
             guard type != 5 else { return }
             run.counts.acknowledged += 1
@@ -223,14 +223,14 @@ final class MQTTBenchHandler: ChannelInboundHandler {
         else { return run.fail("a payload is not one that was published") }
         let index = Int(stamp.number >> 32)
         if case .churn(let own) = role {
-            guard stamp.number == UInt64(own) else { return run.fail("a message came to whom it was not for") }
+            guard stamp.number == UInt64(own) else { return run.fail("a message reached the wrong receiver") }
             run.counts.cycles += 1
             run.record(now > startedAt ? now - startedAt : 1)
             return leave(context)
         }
         let stream = run.plan.shape == .pair ? 0 : index
         guard index < run.publishers.count, stream < streams.count else {
-            return run.fail("a message came to whom it was not for")
+            return run.fail("a message reached the wrong receiver")
         }
         let publisher = run.publishers[index]
         switch streams[stream].arrived(stamp.number & 0xFFFF_FFFF) {

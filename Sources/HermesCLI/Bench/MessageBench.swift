@@ -37,9 +37,9 @@ struct IMPBBench: AsyncParsableCommand {
 struct MessageBenchOptions: ParsableArguments {
     static func discussion(_ name: String) -> String {
         """
-        In each pair one sends and one receives. A sender has --window messages on their way; the next goes out when a
-        receipt comes, which says that the message is committed. Receivers check order, loss and duplicates, by the
-        messages' numbers and by the inbox seqs; both acknowledge what they got.
+        In each pair one account sends and one receives. A sender has --window messages under way; a receipt, which
+        confirms the commit, releases the next. Receivers check order, loss and duplicates by the messages' numbers and
+        by the inbox seqs; both sides acknowledge what they get.
 
         Examples:
           hermes bench \(name) --pairs 20 --window 32 --accounts bench.accounts --pid 4711
@@ -89,7 +89,7 @@ struct MessageBenchOptions: ParsableArguments {
             MessageRun(dialect: dialect, window: window, textBytes: bytes)
         }
         options.progress("logging \(accounts.count) connections in")
-        // The receiver of each pair before its sender.
+        // Each pair's receiver first.
         let channels = try await transport.connect(0..<accounts.count) { index in
             let (sender, receiver) = (accounts[index / 2 * 2], accounts[index / 2 * 2 + 1])
             return index.isMultiple(of: 2)
@@ -101,7 +101,7 @@ struct MessageBenchOptions: ParsableArguments {
         if !failure.isEmpty {
             throw ClientFailure("a login failed: \(failure); accounts of another server? remove the --accounts file")
         }
-        // What still waits for these accounts from an earlier run comes now, and is not counted.
+        // Entries left from an earlier run arrive now and are not counted.
         try await Task.sleep(for: .milliseconds(300))
         try await run.on { $0.start() }
         options.progress("warming up for \(options.warmup) s, measuring for \(options.seconds) s")
@@ -113,7 +113,7 @@ struct MessageBenchOptions: ParsableArguments {
         }
         _ = try await run.wait(seconds: 15) { $0.isDrained }
         let result = try await run.on { $0.result }
-        // Gives the last acknowledgements time to leave.
+        // Give the last acknowledgements time to be sent.
         try await Task.sleep(for: .milliseconds(120))
         for channel in channels { channel.close(promise: nil) }
         var report = BenchReport(dialect.rawValue)

@@ -11,11 +11,11 @@ import NIOCore
 struct PushBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
-        abstract: "One call of the HTTP API pushes to many connected users: how soon they have it, and whether once.",
+        abstract: "Push to many connected users with one call of the HTTP API: latency, and duplicates.",
         discussion: """
-            Each connection is an account of its own, over Delimited; registering many takes the server some minutes once,
-            --accounts keeps them. The API key comes from --key-file or HERMES_API_KEY. The server has to allow so many
-            connections from one address:
+            Each connection is an account of its own, over Delimited. Registering many takes the server some minutes
+            once; --accounts keeps them. The API key comes from --key-file or HERMES_API_KEY. The server must allow this
+            many connections from one address:
 
               ulimit -n 25000
               hermes serve --limits.connectionsPerAddress 20000
@@ -89,7 +89,7 @@ struct PushBench: AsyncParsableCommand {
                 _ = try await run.wait(seconds: 60, every: .milliseconds(5)) { $0.received >= wanted }
             }
         }
-        // Whatever comes twice would come soon.
+        // A duplicate would arrive soon.
         try await Task.sleep(for: .seconds(options.warmup))
         let (received, doubles, latencies) = try await run.on { ($0.received, $0.doubles, $0.latencies) }
         for channel in channels { channel.close(promise: nil) }

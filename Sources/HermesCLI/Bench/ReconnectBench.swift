@@ -11,13 +11,13 @@ struct ReconnectBench: AsyncParsableCommand {
         commandName: "reconnect",
         abstract: "SDK clients come back after a restart of the server: spread over the window, with nothing lost.",
         discussion: """
-            All clients log in by token and stay. Then the server is to be restarted, by --restart-command or by hand. While
+            All clients log in by token and stay. Then the server is restarted, by --restart-command or by hand. While
             it is away, one client's outbox takes a message to each of the others. The command fails unless all clients
-            come back, no second sees more than --limit times the even rate of logins, and each message arrives once. Of fewer
-            than some hundred clients chance alone brings more than that together.
+            come back, no second sees more than --limit times the even rate of logins, and each message arrives once.
+            With fewer than some hundred clients, chance alone can exceed the limit.
 
-            Each client needs an account; --accounts keeps them for the next time. The server has to keep its data, to
-            allow so many connections from one address, and both processes so many open files:
+            Each client needs an account; --accounts keeps them for the next time. The server must keep its data and
+            allow this many connections from one address; both processes need this many open files:
 
               ulimit -n 25000
               hermes serve --limits.connectionsPerAddress 20000
@@ -107,7 +107,7 @@ struct ReconnectBench: AsyncParsableCommand {
             throw ClientFailure("the busiest second saw more than \(limit) times the even rate")
         }
         guard record.duplicates == 0, record.gaps == 0, record.arrived == fleet.count - 1 else {
-            throw ClientFailure("messages were lost or came twice")
+            throw ClientFailure("messages were lost or duplicated")
         }
     }
 

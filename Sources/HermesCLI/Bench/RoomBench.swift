@@ -13,8 +13,8 @@ struct RoomBench: AsyncParsableCommand {
         commandName: "room",
         abstract: "Fan-out of a LiveRoom: one sender, many viewers.",
         discussion: """
-            A closed loop: at most --window texts are on their way at once; the next goes out when all viewers got the
-            oldest. Every text is checked for order and loss at every viewer.
+            A closed loop: at most --window texts are under way; the next is sent when all viewers have the oldest.
+            Every viewer checks every text for order and loss.
 
             Examples:
               hermes bench room --viewers 1000 --pid 4711
@@ -69,7 +69,7 @@ struct RoomBench: AsyncParsableCommand {
             try await Task.sleep(for: .seconds(options.seconds))
             try await run.on { $0.endMeasuring() }
         }
-        // What is on its way arrives.
+        // Waits for the messages under way.
         _ = try await run.wait(seconds: 5) { $0.isDrained }
         let result = try await run.on { $0.result }
         for channel in channels { channel.close(promise: nil) }
@@ -109,7 +109,7 @@ struct RoomBench: AsyncParsableCommand {
             try await Task.sleep(for: .milliseconds(50))
             if try await run.on({ $0.isComplete }) { return }
         }
-        throw ClientFailure("after 30 s, not all viewers get what is said in the room")
+        throw ClientFailure("after 30 s, not all viewers receive the room's texts")
     }
 }
 
@@ -280,7 +280,7 @@ final class RoomBenchHandler: ChannelInboundHandler {
         }
         run.joined(context)
         let channel = context.channel
-        // Spread, so that a thousand viewers do not beat in one moment.
+        // Spread, so that a thousand viewers do not send heartbeats at once.
         let delay = TimeAmount.milliseconds(.random(in: 0..<8000))
         heartbeat = context.eventLoop.scheduleRepeatedTask(initialDelay: delay, delay: .seconds(8)) { _ in
             var buffer = ByteBuffer()

@@ -33,7 +33,7 @@ struct ServerProbe: Sendable {
         let tasks = "/proc/\(pid)/task"
         var threads: [String: UInt64] = [:]
         for task in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
-            // One that ended since the folder was read has no file any more.
+            // A process that ended meanwhile has no file.
             guard
                 let text = try? String(contentsOfFile: "\(tasks)/\(task)/schedstat", encoding: .utf8),
                 let first = text.split(separator: " ").first,
@@ -47,7 +47,7 @@ struct ServerProbe: Sendable {
 
     private func cpuTicks() -> UInt64? {
         guard let text = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8) else { return nil }
-        // The command in parentheses may hold spaces; utime and stime are the 12th and 13th field behind it.
+        // The command in parentheses may contain spaces; utime and stime are the 12th and 13th field after it.
         guard let end = text.lastIndex(of: ")") else { return nil }
         let fields = text[text.index(after: end)...].split(separator: " ")
         guard fields.count > 12, let user = UInt64(fields[11]), let system = UInt64(fields[12]) else { return nil }

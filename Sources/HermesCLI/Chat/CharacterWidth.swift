@@ -10,7 +10,7 @@ extension Character {
         let scalars = unicodeScalars
         guard let first = scalars.first else { return 0 }
         if scalars.count == 1 { return first.columns }
-        // Text presentation (U+FE0E) takes an emoji its colours, and its width unless it is wide by itself.
+        // Text presentation (U+FE0E) makes an emoji narrow, unless its character is wide.
         if scalars.contains("\u{FE0E}") { return first.isWide ? 2 : 1 }
         if scalars.contains("\u{FE0F}") { return 2 }
         if first.isRegionalIndicator || first.properties.isEmojiPresentation { return 2 }
@@ -27,7 +27,7 @@ extension Unicode.Scalar {
     fileprivate var isRegionalIndicator: Bool { (0x1F1E6...0x1F1FF).contains(value) }
 
     fileprivate var columns: Int {
-        // Most are.
+        // The common case: printable ASCII.
         if (0x20..<0x7F).contains(value) { return 1 }
         switch properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .control: return 0
@@ -35,7 +35,7 @@ extension Unicode.Scalar {
         case .format: return value == 0xAD ? 1 : 0
         default: break
         }
-        // Hangul vowels and final consonants stand within a syllable.
+        // Hangul vowels and final consonants combine into a syllable.
         if (0x1160...0x11FF).contains(value) || (0xD7B0...0xD7FF).contains(value) { return 0 }
         if isWide { return 2 }
         return properties.isEmojiPresentation && !isRegionalIndicator ? 2 : 1

@@ -64,7 +64,7 @@ actor Chat {
             if let firstPeer { try await setPeer(firstPeer) }
             group.addTask { try await self.printEvents() }
             group.addTask {
-                // Not `run()`: what is not printed does not count as taken when the group ends.
+                // Not `run()`: an unprinted message does not count as taken when the group ends.
                 try await self.client.stopped()
                 return .stopped
             }
@@ -101,7 +101,7 @@ actor Chat {
         while let end = try await group.next() {
             switch end {
             case .interrupted: throw CancellationError()
-            // They end with a first try whose token the server did not want.
+            // The states end when the server refuses the token of the first try.
             case .states: statesEnded = true
             case .loggedIn: if let session = await box.session { return session }
             case .input, .limit, .stopped, .time: continue
@@ -115,7 +115,7 @@ actor Chat {
         func set(_ session: Session) { self.session = session }
     }
 
-    // MARK: What arrives
+    // MARK: Events
 
     private func printStates() async -> End {
         var wasLive = false
@@ -148,11 +148,11 @@ actor Chat {
                     return .limit
                 }
             case .recalled(_, _, let uid):
-                await console.status("\(await name(of: uid)) took a message back")
+                await console.status("\(await name(of: uid)) recalled a message")
             case .push(let push):
                 try await console.print("[\(push.title.printable)] \(push.body.printable)")
             case .gap(let from, let to):
-                await console.status("\(to &- from &+ 1) message(s) had expired before this device came")
+                await console.status("\(to &- from &+ 1)message(s) had expired before this device connected")
             case .topicGap(let topic, let from, let to):
                 await console.status("\(to &- from &+ 1) push(es) to \(topic.printable) did not arrive")
             case .inboxReset:
@@ -168,7 +168,7 @@ actor Chat {
             }
             progress.printed()
         }
-        // The client has stopped; `run` tells why.
+        // The client has stopped; `run` reports why.
         return .states
     }
 
@@ -214,7 +214,7 @@ actor Chat {
         return account.nickName.printable
     }
 
-    // MARK: What is typed
+    // MARK: Input
 
     private func input() async throws -> End {
         let input = try StandardInput()
@@ -304,7 +304,7 @@ actor Chat {
 
     private func say(_ text: String) async throws {
         try await orReport {
-            guard let peer else { throw ClientFailure("to whom? say /to NAME first, or start with --to NAME") }
+            guard let peer else { throw ClientFailure("no receiver: enter /to NAME first, or start with --to NAME") }
             if console.isInteractive { try await console.print("\(Self.clock(Self.now)) \(name): \(text.printable)") }
             try await client.send(text, to: .user(uid: peer.uid))
         }
@@ -318,7 +318,7 @@ actor Chat {
             peer = account
             names[account.uid] = account.nickName.printable
         } catch let error as HermesClientError where error.code == .notFound {
-            throw ClientFailure("there is nobody called \(name.printable); they have to register first")
+            throw ClientFailure("there is no account \(name.printable); it has to be registered first")
         }
         await drawPrompt()
     }
@@ -333,7 +333,7 @@ actor Chat {
     }
 
     private func showPeer() async throws {
-        guard let peer else { throw ClientFailure("you talk to nobody yet: /to NAME") }
+        guard let peer else { throw ClientFailure("no conversation yet: enter /to NAME") }
         let account = try await client.account(uid: peer.uid)
         try await console.print("\(account.nickName.printable) is \(account.isOnline ? "there" : "away")")
     }

@@ -9,12 +9,12 @@ import HermesClient
 struct ChatCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "chat",
-        abstract: "Chat with somebody, in a terminal or over a pipe.",
+        abstract: "Chat with another user, in a terminal or over a pipe.",
         discussion: """
-            What you type is sent when you press Enter; what arrives appears above the line you type. Lines that begin
-            with / are commands; /help lists them. The login is kept in ~/.config/hermes, readable by you alone, so that
-            the next start needs no password. The connection comes back by itself; nothing is lost or shown twice. What
-            cannot be printed, or what the reader of a pipe has not read when it ends, comes again next time.
+            Your input is sent when you press Enter; incoming messages appear above the input line. Lines that begin
+            with / are commands; /help lists them. The login is kept in ~/.config/hermes, readable only by you, so that
+            the next start needs no password. The client reconnects by itself; nothing is lost or shown twice. Messages
+            that could not be printed, or that the reader of a pipe did not read, come again next time.
 
             On a pipe, each line of stdin is sent in order, and the program ends once all are committed.
 
@@ -30,7 +30,7 @@ struct ChatCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("Your name.", valueName: "name"))
     var name: String
 
-    @Option(help: ArgumentHelp("Whom to talk to.", valueName: "peer"))
+    @Option(help: ArgumentHelp("The account to talk to.", valueName: "peer"))
     var to: String?
 
     @Option(help: ArgumentHelp("At the end of stdin, stay for incoming messages this long.", valueName: "seconds"))

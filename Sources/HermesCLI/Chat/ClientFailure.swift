@@ -63,7 +63,7 @@ func reportingFailures(
 enum StandardError {
     static func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
 
-    /// Writes a line. Its text may be somebody else's, a server's for example: the terminal does not act upon it.
+    /// Writes a line, without control characters: its text may come from a server.
     static func tell(_ text: String, as speaker: String = "hermes") { write(line(text, as: speaker)) }
 
     static func line(_ text: String, as speaker: String) -> String { "\(speaker): \(text.printable)\n" }

@@ -51,7 +51,7 @@ struct LoginOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The device to log in as; each device gets every message once.",
-            discussion: "Default: one that is chosen on the first start and kept.",
+            discussion: "Default: chosen on the first start and kept.",
             valueName: "id"
         )
     )

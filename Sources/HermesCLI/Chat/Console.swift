@@ -34,7 +34,7 @@ actor Console {
         try await output.drain()
     }
 
-    /// Prints a line of the program, without waiting for its reader. It may quote a server.
+    /// Prints a line of the program, without waiting for its reader and without control characters.
     func status(_ line: String) {
         erase()
         try? errors.write(Array(((isInteractive ? "-- " : "hermes: ") + line.printable + "\n").utf8))

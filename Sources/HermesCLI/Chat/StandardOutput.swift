@@ -74,7 +74,7 @@ struct OutputFailure: Error, Hashable, CustomStringConvertible {
     var isClosed: Bool { number == EPIPE }
 
     var description: String {
-        "cannot print: \(String(cString: strerror(number))); what was not printed comes again next time"
+        "cannot print: \(String(cString: strerror(number))); unprinted messages come again next time"
     }
 }
 

@@ -10,7 +10,8 @@ struct CheckConfig: ParsableCommand {
         commandName: "check-config",
         abstract: "Check a configuration without starting anything.",
         discussion: """
-            Looks at the same places as hermes serve. Exit code 0: the server would take it; 78: it would not, and why.
+            Reads the same sources as hermes serve. Exit code 0: the configuration is valid; 78: it is not, with the
+            reasons.
 
             Examples:
               hermes check-config --config hermes.yaml
@@ -22,7 +23,7 @@ struct CheckConfig: ParsableCommand {
     @Option(name: .long, help: ArgumentHelp("A configuration file.", valueName: "file"))
     var config: String?
 
-    @Flag(name: .long, help: "Print what is in force, and where each value comes from.")
+    @Flag(name: .long, help: "Print the values in force and their sources.")
     var show = false
 
     @Flag(name: .long, help: "Print a file with every setting and its default, and check nothing.")

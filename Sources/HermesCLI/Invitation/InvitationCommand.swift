@@ -10,8 +10,8 @@ struct InvitationCommand: AsyncParsableCommand {
         commandName: "invitation",
         abstract: "Manage the invitations to register.",
         discussion: """
-            Needed where accounts.registration is "invitation". Works on the data directory, whether a server runs on it or
-            not. A code is shown once, when it is made; the server keeps its hash alone.
+            Required if accounts.registration is "invitation". Works with or without a running server. A code is shown
+            once, when it is created; the server stores only its hash.
 
             Examples:
               hermes invitation create summer-course --uses 30 --days 14
@@ -25,17 +25,17 @@ struct InvitationCommand: AsyncParsableCommand {
 struct InvitationCreate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create",
-        abstract: "Make an invitation and print its code.",
+        abstract: "Create an invitation and print its code.",
         discussion: "Example: hermes invitation create ann --days 7"
     )
 
-    @Argument(help: "What the invitation is called; no two are called the same.")
+    @Argument(help: "The invitation's name; must be unique.")
     var name: String
 
-    @Option(help: "How many accounts it is good for.")
+    @Option(help: "The number of accounts that it is valid for.")
     var uses: Int = 1
 
-    @Option(help: "How many days it is good for; 0: until it is used up or revoked.")
+    @Option(help: "The number of days that it is valid; 0: until it is used up or revoked.")
     var days: Int = 30
 
     @OptionGroup var data: DataOptions
@@ -69,11 +69,11 @@ struct InvitationList: AsyncParsableCommand {
 struct InvitationRevoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke",
-        abstract: "Take an invitation back; accounts that were made with it stay.",
+        abstract: "Revoke an invitation; accounts created with it stay.",
         discussion: "Example: hermes invitation revoke summer-course"
     )
 
-    @Argument(help: "What the invitation is called.")
+    @Argument(help: "The invitation's name.")
     var name: String
 
     @OptionGroup var data: DataOptions

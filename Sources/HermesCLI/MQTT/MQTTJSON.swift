@@ -74,7 +74,7 @@ enum MQTTJSON {
 
 /// Times as text, in local time.
 enum MQTTTime {
-    /// As 2026-05-07T08:09:10+0200, with microseconds if wanted.
+    /// Formats as 2026-05-07T08:09:10+0200, with microseconds if wanted.
     static func iso(_ date: Date, fraction: Bool = false) -> String {
         let micros = fraction ? String(format: ".%06d", nanoseconds(date) / 1000) : ""
         return strftime("%Y-%m-%dT%H:%M:%S", date) + micros + strftime("%z", date)

@@ -33,7 +33,7 @@ struct MQTTOptions: ParsableArguments {
         name: [.customShort("P"), .customLong("pw")],
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The password or token. Default: HERMES_PASSWORD. Others see it here.",
+            "The password or token. Default: HERMES_PASSWORD. Visible to other users here.",
             valueName: "password"
         )
     )
@@ -47,13 +47,13 @@ struct MQTTOptions: ParsableArguments {
 
     @Option(
         name: [.customShort("I"), .long],
-        help: ArgumentHelp("Begin the client id so; the process's number follows.", valueName: "text")
+        help: ArgumentHelp("The prefix of the client id; the process id follows.", valueName: "text")
     )
     var idPrefix: String?
 
     @Option(
         name: [.customShort("V"), .long],
-        help: ArgumentHelp("mqttv5 or mqttv311; 5 and 311 do, too.", valueName: "version")
+        help: ArgumentHelp("mqttv5 or mqttv311 (also 5 or 311).", valueName: "version")
     )
     var protocolVersion = "mqttv5"
 
@@ -62,7 +62,7 @@ struct MQTTOptions: ParsableArguments {
 
     @Flag(
         name: [.customShort("c"), .long],
-        help: "Keep the session: the server stores what comes meanwhile. Needs -i."
+        help: "Keep the session: the server stores messages meanwhile. Needs -i."
     )
     var disableCleanSession = false
 
@@ -70,7 +70,7 @@ struct MQTTOptions: ParsableArguments {
         name: [.customShort("x"), .long],
         parsing: .unconditional,
         help: ArgumentHelp(
-            "How long the server keeps the session; -1: for ever, the default with -c.",
+            "How long the server keeps the session; -1: forever, the default with -c.",
             valueName: "seconds"
         )
     )
@@ -86,16 +86,16 @@ struct MQTTOptions: ParsableArguments {
     )
     var property: [MQTTPropertyArgument] = []
 
-    @Option(help: ArgumentHelp("What the server publishes if the connection breaks: where to.", valueName: "topic"))
+    @Option(help: ArgumentHelp("The topic of the will, published if the connection breaks.", valueName: "topic"))
     var willTopic: String?
 
     @Option(parsing: .unconditional, help: ArgumentHelp("And what.", valueName: "text"))
     var willPayload: String?
 
-    @Option(help: ArgumentHelp("And how surely: 0, 1 or 2.", valueName: "qos"))
+    @Option(help: ArgumentHelp("The will's QoS: 0, 1 or 2.", valueName: "qos"))
     var willQos = 0
 
-    @Flag(help: "And that it is kept for later subscribers.")
+    @Flag(help: "Retain the will for later subscribers.")
     var willRetain = false
 
     @Flag(help: "Encrypt the connection, trusting the system's certificates.")
@@ -203,7 +203,7 @@ struct MQTTOptions: ParsableArguments {
         if configuration.password == nil, configuration.userName != nil {
             configuration.password = ProcessInfo.processInfo.environment["HERMES_PASSWORD"]
         }
-        // 0: none; the interval is then too long for CONNECT to tell.
+        // 0: none; the interval is then too long for CONNECT's field.
         configuration.heartbeat.interval = keepalive == 0 ? .seconds(86_400 * 365) : .seconds(keepalive)
         configuration.reconnect = .interactive
         if let willTopic {
@@ -246,7 +246,7 @@ struct MQTTURL: Hashable {
         case "mqtts": usesTLS = true
         default: return nil
         }
-        // The topic may hold what URLs otherwise give a meaning to, such as #.
+        // The topic may contain characters that are special in URLs, such as #.
         let rest = text[scheme.upperBound...]
         guard let slash = rest.firstIndex(of: "/") else { return nil }
         topic = String(rest[rest.index(after: slash)...])

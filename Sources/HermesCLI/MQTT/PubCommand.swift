@@ -12,9 +12,9 @@ struct PubCommand: AsyncParsableCommand {
         commandName: "pub",
         abstract: "Publish over MQTT, to any broker.",
         discussion: """
-            The options are those of mosquitto_pub. What is published comes from one of -m, -f, -s, -l and -n. With
-            -q 1 and -q 2 the command ends once the server has taken everything over; with -q 0 once it has read
-            everything, and with an error where that is not certain.
+            The options are those of mosquitto_pub. One of -m, -f, -s, -l and -n gives the message. With -q 1 and -q 2
+            the command ends once the server has acknowledged everything; with -q 0 once it has read everything, or with
+            an error if that is not certain.
 
             Examples:
               hermes pub -t home/kitchen/temperature -m 21.5
@@ -52,21 +52,21 @@ struct PubCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("n"), .customLong("null-message")], help: "Publish an empty message.")
     var empty = false
 
-    @Option(name: [.short, .long], help: ArgumentHelp("How surely: 0, 1 or 2.", valueName: "qos"))
+    @Option(name: [.short, .long], help: ArgumentHelp("The QoS: 0, 1 or 2.", valueName: "qos"))
     var qos = 0
 
-    @Flag(name: [.short, .long], help: "The server keeps the message for later subscribers.")
+    @Flag(name: [.short, .long], help: "Retain the message for later subscribers.")
     var retain = false
 
-    @Option(name: .customLong("repeat"), help: ArgumentHelp("Publish so many times.", valueName: "n"))
+    @Option(name: .customLong("repeat"), help: ArgumentHelp("Publish this many times.", valueName: "n"))
     var count = 1
 
-    @Option(help: ArgumentHelp("Between two of those.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("The delay between two of them.", valueName: "seconds"))
     var repeatDelay = 0.0
 
     @Option(
         name: [.customShort("M"), .long],
-        help: ArgumentHelp("At most so many messages are unacknowledged at once.", valueName: "n")
+        help: ArgumentHelp("The most unacknowledged messages at once.", valueName: "n")
     )
     var maxInflight = 100
 
@@ -76,7 +76,7 @@ struct PubCommand: AsyncParsableCommand {
         guard topic ?? options.urlTopic != nil else { throw ValidationError("-t: where to publish?") }
         let sources = [message != nil, file != nil, wholeInput, lines, empty].count { $0 }
         guard sources == 1 else {
-            throw ValidationError("one of -m TEXT, -f FILE, -s, -l and -n says what is published")
+            throw ValidationError("give one of -m TEXT, -f FILE, -s, -l and -n as the payload")
         }
         guard (0...2).contains(qos) else { throw ValidationError("-q \(qos): 0, 1 or 2") }
         guard (1...1_000_000_000).contains(count) else { throw ValidationError("--repeat \(count): from 1") }
@@ -95,7 +95,7 @@ struct PubCommand: AsyncParsableCommand {
         let prepared = message
         try await run.with(options.configuration()) { client in
             guard prepared.qos == .atMostOnce else { return try await publish(prepared, client) }
-            // Nothing acknowledges what is published, so that nothing else tells that the server is gone.
+            // Nothing acknowledges these publications, so a lost server must be noticed in another way.
             try await withThrowingTaskGroup(of: Void.self) { group in
                 defer { group.cancelAll() }
                 group.addTask { try await publishUnacknowledged(prepared, client) }
@@ -127,11 +127,11 @@ struct PubCommand: AsyncParsableCommand {
     private func publishUnacknowledged(_ message: MQTTMessage, _ client: MQTTClient) async throws {
         let connection = await client.connectionNumber
         try await publish(message, client)
-        // Its answer comes behind all that was sent before.
+        // Its answer follows everything sent before.
         do {
             try await client.ping()
         } catch let error as HermesClientError {
-            throw ClientFailure("\(error.message): what was published may not have arrived; -q 1 makes sure")
+            throw ClientFailure("\(error.message): publications may be lost; -q 1 prevents this")
         }
         guard await client.connectionNumber == connection else {
             throw ClientFailure("the connection was lost meanwhile: not all may have arrived; -q 1 makes sure")
@@ -148,12 +148,12 @@ struct PubCommand: AsyncParsableCommand {
                 let since = lostAt ?? ContinuousClock.now
                 lostAt = since
                 if ContinuousClock.now - since > longestAbsence {
-                    throw ClientFailure("\(error.message): what was published may not have arrived; -q 1 makes sure")
+                    throw ClientFailure("\(error.message): publications may be lost; -q 1 prevents this")
                 }
             case .idle, .connecting, .authenticating, .lost, .paused, .stopped: continue
             }
         }
-        // The client has stopped: whoever publishes is told why.
+        // The client has stopped: `publish` throws the reason.
         try await Task.sleep(for: .seconds(86_400))
     }
 

@@ -9,9 +9,9 @@ import HermesClient
 struct SubCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sub",
-        abstract: "Subscribe over MQTT, to any broker, and print what comes.",
+        abstract: "Subscribe over MQTT, to any broker, and print messages.",
         discussion: """
-            The options are those of mosquitto_sub. Payloads are printed as they are, each with an end of line.
+            The options are those of mosquitto_sub. Payloads are printed unchanged, each followed by a line end.
 
             Examples:
               hermes sub -t 'home/#' -v
@@ -34,7 +34,7 @@ struct SubCommand: AsyncParsableCommand {
         helpNames: .long
     )
 
-    @Option(name: [.short, .long], help: ArgumentHelp("What to subscribe to; may be repeated.", valueName: "filter"))
+    @Option(name: [.short, .long], help: ArgumentHelp("The topic filter; may be repeated.", valueName: "filter"))
     var topic: [String] = []
 
     @Option(
@@ -45,7 +45,7 @@ struct SubCommand: AsyncParsableCommand {
 
     @Option(
         name: [.customShort("T"), .long],
-        help: ArgumentHelp("Do not print what matches this; may be repeated.", valueName: "filter")
+        help: ArgumentHelp("Do not print topics that match this; may be repeated.", valueName: "filter")
     )
     var filterOut: [String] = []
 
@@ -68,16 +68,16 @@ struct SubCommand: AsyncParsableCommand {
     @Flag(name: .customShort("R"), help: "Do not print retained messages.")
     var noRetained = false
 
-    @Flag(help: "Print retained messages alone, and end with the first other one.")
+    @Flag(help: "Print only retained messages, and end at the first other one.")
     var retainedOnly = false
 
-    @Flag(help: "Remove the retained messages that come from the server.")
+    @Flag(help: "Remove the retained messages that the server sends.")
     var removeRetained = false
 
-    @Flag(help: "Messages keep the retain flag that they were published with (MQTT 5.0).")
+    @Flag(help: "Keep the publisher's retain flag (MQTT 5.0).")
     var retainAsPublished = false
 
-    @Option(name: .customShort("C"), help: ArgumentHelp("End after so many messages.", valueName: "n"))
+    @Option(name: .customShort("C"), help: ArgumentHelp("End after this many messages.", valueName: "n"))
     var count: Int?
 
     @Option(
@@ -134,8 +134,8 @@ struct SubCommand: AsyncParsableCommand {
                 }
                 group.addTask {
                     try await subscribe(client, run)
-                    // What came before the answer waits in the client. Who left without it might leave too early for
-                    // the server to read the acknowledgements behind it.
+                    // Messages that precede the answer wait in the client. Exiting before the answer could be
+                    // too early for the server to read their acknowledgements.
                     if endOnceSubscribed { return .success }
                     return try await receive(client, printer, run, progress)
                 }
@@ -143,7 +143,7 @@ struct SubCommand: AsyncParsableCommand {
                     guard let end else { continue }
                     let dropped = await client.droppedMessages
                     if dropped > 0 {
-                        run.say("\(dropped) messages of QoS 0 were dropped: they came faster than printed")
+                        run.say("\(dropped)messages of QoS 0 were dropped: they arrived faster than they were printed")
                     }
                     if end == .success { return }
                     throw end
@@ -219,7 +219,7 @@ struct SubCommand: AsyncParsableCommand {
 /// Matches topics with filters, for -T.
 enum MQTTFilter {
     static func matches(_ filter: String, _ topic: String) -> Bool {
-        // Wildcards in the first level do not match topics of the server's own [MQTT-4.7.2-1].
+        // Wildcards in the first level do not match the server's own topics [MQTT-4.7.2-1].
         if topic.hasPrefix("$"), filter.hasPrefix("+") || filter.hasPrefix("#") { return false }
         let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
         let wanted = filter.split(separator: "/", omittingEmptySubsequences: false)

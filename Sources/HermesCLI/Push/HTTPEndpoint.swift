@@ -48,7 +48,7 @@ struct HTTPEndpoint {
                 group.addTask { try await exchange(body, headers) }
                 group.addTask {
                     try await Task.sleep(for: .seconds(30))
-                    throw ClientFailure("\(host):\(port) gives no answer; check --server", exitCode: ExitCode(69))
+                    throw ClientFailure("\(host):\(port) does not answer; check --server", exitCode: ExitCode(69))
                 }
                 guard let answer = try await group.next() else { throw ClientFailure("no answer") }
                 return answer

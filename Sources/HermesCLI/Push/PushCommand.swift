@@ -10,8 +10,8 @@ struct PushCommand: AsyncParsableCommand {
         commandName: "push",
         abstract: "Push to users, a device, a topic, a room or everyone, as a back end does.",
         discussion: """
-            Prints the push's id. The API key comes from --key-file or HERMES_API_KEY; make one with
-            "hermes apikey create NAME --scopes push".
+            Prints the push's id. The API key comes from --key-file or HERMES_API_KEY; create one with "hermes apikey
+            create NAME --scopes push".
 
             Examples:
               hermes push --to ann --title "Parcel" --body "It is at your door"
@@ -32,13 +32,13 @@ struct PushCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The subscribers of this topic.", valueName: "topic"))
     var topic: String?
 
-    @Option(help: ArgumentHelp("Who is in this room now.", valueName: "room"))
+    @Option(help: ArgumentHelp("Everybody in this room now.", valueName: "room"))
     var room: String?
 
     @Flag(help: "Every account.")
     var everyone = false
 
-    @Option(help: "What it is about.")
+    @Option(help: "The title.")
     var title: String?
 
     @Option(help: "What it says.")
@@ -47,22 +47,22 @@ struct PushCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The application's own JSON object.", valueName: "json"))
     var data: String?
 
-    @Option(help: ArgumentHelp("It takes the place of one with the same key that is not delivered.", valueName: "key"))
+    @Option(help: ArgumentHelp("Replaces an undelivered push with the same key.", valueName: "key"))
     var collapse: String?
 
-    @Option(help: ArgumentHelp("Not delivered any more after this long: 90s, 10m, 1h, 2d.", valueName: "time"))
+    @Option(help: ArgumentHelp("Do not deliver after this time: 90s, 10m, 1h, 2d.", valueName: "time"))
     var ttl: String?
 
-    @Option(help: ArgumentHelp("normal or high: how soon a device that sleeps is woken.", valueName: "priority"))
+    @Option(help: ArgumentHelp("normal or high: how soon a sleeping device is woken.", valueName: "priority"))
     var priority: String?
 
-    @Flag(help: "With --topic: keep it for those who subscribe later.")
+    @Flag(help: "With --topic: retain it for later subscribers.")
     var retain = false
 
     @Flag(help: "With --topic: the payload is hermes.v1.Push as protobuf instead of JSON.")
     var protobuf = false
 
-    @Option(help: ArgumentHelp("Makes pushing again safe: the same key and content is pushed once.", valueName: "key"))
+    @Option(help: ArgumentHelp("Makes pushing again safe: the same key is pushed only once.", valueName: "key"))
     var idempotencyKey: String?
 
     @Option(help: ArgumentHelp("The server's HTTP port.", valueName: "url"))
@@ -73,16 +73,16 @@ struct PushCommand: AsyncParsableCommand {
     func validate() throws {
         let targets = [!to.isEmpty, topic != nil, room != nil, everyone].filter { $0 }.count
         guard targets == 1 else {
-            throw ValidationError("say whom it is for: one of --to, --topic, --room and --everyone")
+            throw ValidationError("the recipients are missing: give one of --to, --topic, --room and --everyone")
         }
         guard title != nil || body != nil || data != nil else {
-            throw ValidationError("say something: --title, --body or --data")
+            throw ValidationError("the push is empty: give --title, --body or --data")
         }
         guard device == nil || to.count == 1 else {
             throw ValidationError("--device: names a device of one user; give --to once")
         }
         guard topic != nil || !retain && !protobuf else {
-            throw ValidationError("--retain and --protobuf go with --topic alone")
+            throw ValidationError("--retain and --protobuf need --topic")
         }
         if let ttl, Self.seconds(ttl) == nil {
             throw ValidationError("--ttl \(ttl): a number and s, m, h or d, as 10m")

@@ -24,7 +24,7 @@ struct QSIOPCommand: AsyncParsableCommand {
 struct QSIOPPing: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ping",
-        abstract: "Measure how long the server takes to answer.",
+        abstract: "Measure the server's response time.",
         discussion: """
             Example:
               hermes qsiop ping --count 5
@@ -88,7 +88,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
 
     func validate() throws {
         if uid == nil, user == nil {
-            throw ValidationError("who is it? give --user NAME, or --uid UID and --token TOKEN")
+            throw ValidationError("the account is missing: give --user NAME, or --uid UID and --token TOKEN")
         }
         if uid != nil, user != nil { throw ValidationError("--uid and --user: give one of them") }
     }
@@ -137,7 +137,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
 struct QSIOPReport: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",
-        abstract: "Report whom the device belongs to, and say what the server answers.",
+        abstract: "Report the device's account, and print the server's answer.",
         discussion: """
             Examples:
               hermes qsiop report --user ann
@@ -160,7 +160,7 @@ struct QSIOPReport: AsyncParsableCommand {
 struct QSIOPListen: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "listen",
-        abstract: "Print what is pushed to the device, and acknowledge it, until Ctrl-C.",
+        abstract: "Print the device's pushes, and acknowledge them, until Ctrl-C.",
         discussion: """
             Examples:
               hermes qsiop listen --user ann

@@ -9,10 +9,10 @@ import HermesClient
 struct RoomCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "room",
-        abstract: "Join a live room: talk, send gifts, watch.",
+        abstract: "Join a live room: chat, send gifts, watch.",
         discussion: """
-            Each line of stdin is said in the room; what happens there is printed. A line "/gift NAME [COUNT]" gives
-            something. Rooms are live: nothing is stored, who is there gets it.
+            Each line of stdin is sent to the room, and the room's events are printed. A line "/gift NAME [COUNT]" gives
+            a gift. Rooms are live: nothing is stored.
 
             Examples:
               hermes room lobby --name ann                 talk in the lobby; Ctrl-D leaves
@@ -29,10 +29,10 @@ struct RoomCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("How you appear to the others.", valueName: "name"))
     var name: String?
 
-    @Flag(help: "Only watch: join without a word, say nothing.")
+    @Flag(help: "Only watch: join silently.")
     var watch = false
 
-    @Option(help: ArgumentHelp("Give something, then leave.", valueName: "name[:count]"))
+    @Option(help: ArgumentHelp("Give a gift, then leave.", valueName: "name[:count]"))
     var gift: String?
 
     @Option(help: ArgumentHelp("At the end of stdin, stay this long.", valueName: "seconds"))
@@ -55,7 +55,7 @@ struct RoomCommand: AsyncParsableCommand {
         guard allowed, (1...64).contains(room.utf8.count) else {
             throw ValidationError("\(room): a room's name is 1 to 64 letters, digits, - _ and .")
         }
-        if watch, gift != nil { throw ValidationError("--watch and --gift: who only watches gives nothing") }
+        if watch, gift != nil { throw ValidationError("--watch and --gift: a watching viewer cannot send gifts") }
         if let gift, Gift(gift) == nil { throw ValidationError("--gift \(gift): NAME or NAME:COUNT, COUNT from 1") }
         if let wait, !(0...1e9).contains(wait) { throw ValidationError("--wait \(wait): seconds, 0 or more") }
         if let count, count < 1 { throw ValidationError("--count \(count): a number from 1") }

@@ -12,8 +12,8 @@ struct SendCommand: AsyncParsableCommand {
         abstract: "Send a message and end once it is committed.",
         discussion: """
             Prints the message's id. The password comes from HERMES_PASSWORD, --password-file or the terminal; the login
-            is kept, so that the next start needs none. Messages that arrive for this device are taken and dropped: other
-            devices of the account get them as always.
+            is kept, so that the next start needs none. Messages to this device are acknowledged and dropped; other
+            devices of the account still get them.
 
             Examples:
               hermes send --from ann --to bob "The build is done"
@@ -27,13 +27,13 @@ struct SendCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Who gets it.", valueName: "name"))
     var to: String
 
-    @Option(help: ArgumentHelp("Makes sending again safe: the same id is sent once.", valueName: "id"))
+    @Option(help: ArgumentHelp("Makes sending again safe: the same id is sent only once.", valueName: "id"))
     var clientID: String?
 
     @Option(help: ArgumentHelp("Give up after this many seconds.", valueName: "seconds"))
     var timeout: Double = 30
 
-    @Argument(help: ArgumentHelp("What to say; - reads stdin to its end.", valueName: "text"))
+    @Argument(help: ArgumentHelp("The text; - reads stdin to its end.", valueName: "text"))
     var text: String
 
     @OptionGroup(title: "Login") var login: LoginOptions
@@ -81,7 +81,7 @@ struct SendCommand: AsyncParsableCommand {
                 do {
                     peer = try await client.account(named: to)
                 } catch let error as HermesClientError where error.code == .notFound {
-                    throw ClientFailure("there is nobody called \(to); they have to register first")
+                    throw ClientFailure("there is no account \(to); it has to be registered first")
                 }
                 return try await client.send(.text(text), to: .user(uid: peer.uid), clientID: clientID).messageID
             }

@@ -14,7 +14,7 @@ enum Allocator {
     /// does not move (mallopt(3)).
     static func returnLargeBlocks() {
         #if canImport(Glibc)
-        // Not in the Glibc module, and not in every C library: looked up. The numbers are malloc.h's.
+        // Looked up at run time, because the Glibc module and some C libraries lack it. The numbers are malloc.h's.
         guard let symbol = dlsym(nil, "mallopt") else { return }
         let mallopt = unsafeBitCast(symbol, to: (@convention(c) (CInt, CInt) -> CInt).self)
         let (trimThreshold, mmapThreshold): (CInt, CInt) = (-1, -3)

@@ -9,8 +9,8 @@ struct User: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Manage accounts and their devices.",
         discussion: """
-            Works on the data directory, whether a server runs on it or not. Passwords are asked for, or read from standard
-            input or a file; never from the command line, where others could see them.
+            Works with or without a running server. Passwords come from a prompt, standard input or a file; never from
+            the command line, where others could see them.
 
             Examples:
               hermes user add anna
@@ -46,7 +46,7 @@ struct PasswordOptions: ParsableArguments {
 struct UserAdd: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add",
-        abstract: "Create an account, also where registration is closed.",
+        abstract: "Create an account, whatever accounts.registration says.",
         discussion: "Example: hermes user add anna"
     )
 
@@ -109,7 +109,7 @@ struct UserPassword: AsyncParsableCommand {
 struct UserDisable: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "disable",
-        abstract: "Lock an account out; nothing of it is deleted.",
+        abstract: "Disable an account; nothing is deleted.",
         discussion: "Example: hermes user disable ben"
     )
 
@@ -127,7 +127,7 @@ struct UserDisable: AsyncParsableCommand {
 struct UserEnable: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "enable",
-        abstract: "Let a disabled account in again.",
+        abstract: "Enable a disabled account.",
         discussion: "Example: hermes user enable ben"
     )
 
@@ -147,7 +147,7 @@ struct UserDevices: AsyncParsableCommand {
         commandName: "devices",
         abstract: "List the devices of an account, or remove one.",
         discussion: """
-            What waits for an account waits until each of its devices has it, so remove the ones that will not come back.
+            Entries wait until each device of the account has them, so remove devices that will not come back.
 
             Examples:
               hermes user devices anna

@@ -8,11 +8,11 @@ import HermesServer
 struct UserDelete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",
-        abstract: "Delete an account and all it has; there is no way back.",
+        abstract: "Delete an account and all its data. This cannot be undone.",
         discussion: """
-            Deletes its devices, tokens, inbox, contacts, memberships of groups and MQTT sessions, and ends its connections. A
-            group it owned goes to an administrator, or else to a member. Its name is free then; what others have of its
-            messages stays. To lock somebody out for a while, use "hermes user disable".
+            Deletes its devices, tokens, inbox, contacts, memberships of groups and MQTT sessions, and ends its
+            connections. A group that it owned goes to an administrator, or else to a member. Then its name is free; its
+            messages to others stay. To lock a user out for a while, use "hermes user disable".
 
             Examples:
               hermes user delete ben
@@ -23,7 +23,7 @@ struct UserDelete: AsyncParsableCommand {
     @Argument(help: "The name.")
     var name: String
 
-    @Flag(name: .long, help: "Do not ask; needed where there is no terminal to ask on.")
+    @Flag(name: .long, help: "Do not ask; required without a terminal.")
     var yes = false
 
     @OptionGroup var data: DataOptions
@@ -38,7 +38,7 @@ struct UserDelete: AsyncParsableCommand {
         guard isatty(STDIN_FILENO) == 1 else {
             throw Report.failure("there is no terminal to ask on; say --yes to delete \(name)")
         }
-        let prompt = "Delete \(name) and all it has? Type the name to go on: "
+        let prompt = "Delete \(name) and all its data? Type the name to continue: "
         try? FileHandle.standardError.write(contentsOf: Data(prompt.utf8))
         return readLine() == name
     }

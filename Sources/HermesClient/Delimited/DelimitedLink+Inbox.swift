@@ -22,7 +22,7 @@ extension DelimitedLink {
         case .goesOn: return
         case .newInbox: carried = nil
         case .rewound(let head):
-            // Waiting events up to the new head keep their place.
+            // Waiting events up to the new head keep their places.
             carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
             keepRewound?(Cursor(epoch: session.epoch, seq: head))
             inbox.counts.lost &+= before - head

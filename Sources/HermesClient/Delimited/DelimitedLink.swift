@@ -136,7 +136,7 @@ struct DelimitedLink: ConnectionLink {
         if owner != nil, new != credential { isOwnerCertain = false }
         credential = new
         requested = new
-        // The ticket belongs to the account before.
+        // The ticket belongs to the previous account.
         ticket = []
     }
 
@@ -277,7 +277,7 @@ struct DelimitedLink: ConnectionLink {
             .group, .presence, .room, .device, .signal, .statistics, .ping, .account, .logOut, .history:
             throw HermesClientError(.protocolViolation, "the server sent what only clients send")
         case nil:
-            // A body of a newer version: not for us.
+            // A body of a newer version: ignore it.
             return
         }
     }
@@ -385,12 +385,12 @@ extension DelimitedLink {
             watched.formUnion(request.watchUids)
             watched.subtract(request.unwatchUids)
         default:
-            // Nothing of the others outlives its connection.
+            // The others leave no state beyond the connection.
             break
         }
     }
 
-    /// One of the link's own packets was answered.
+    /// Handles the answer to one of the link's own packets.
     private mutating func answered(
         _ result: Hermes_V1_Result,
         id: UInt64,
@@ -422,7 +422,7 @@ extension DelimitedLink {
             )
             drain(&effects)
         default:
-            // 0: a failure of what wanted no answer.
+            // 0: the failure of a request that wanted no answer.
             return
         }
     }
@@ -551,7 +551,7 @@ extension DelimitedLink {
     }
 
     private mutating func keepTicket(_ advice: Hermes_V1_ReconnectAdvice) {
-        // A longer one is none.
+        // A longer ticket is invalid.
         if advice.ticket.count <= 64 { ticket = Array(advice.ticket) }
     }
 }

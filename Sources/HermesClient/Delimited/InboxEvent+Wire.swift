@@ -49,7 +49,7 @@ extension InboxEvent {
             self = .call(withUID: call.withUid, sessionID: call.sessionID, kind: kind)
         case .expired(let expired):
             self = .gap(from: event.seq, to: max(event.seq, expired.toSeq))
-        // The server has none for a client that says no limit, as this one.
+        // The server sends no replacements to a client without a limit, such as this one.
         case .oversized, nil:
             self = .unknown
         }

@@ -71,7 +71,7 @@ public struct ContactChange: Hashable, Sendable {
     public var kind: Kind
     /// The account that made the change.
     public var uid: UInt32
-    /// That account's name.
+    /// The account's name.
     public var nickName: String
     /// The text that came with the request or the answer.
     public var message: String

@@ -10,7 +10,7 @@ import NIOCore
 /// Seqs are contiguous per user. An entry that was seen is dropped. An entry behind a hole waits a moment for the
 /// missing ones, often this device's own message whose receipt is under way. Then the tracker asks for the hole.
 struct InboxTracker<Entry: Sendable>: Sendable {
-    /// How a session continues the inbox of the one before.
+    /// The way in which a session continues the inbox of the one before.
     enum Resumption: Hashable, Sendable {
         /// The session continues behind the last entry.
         case goesOn
@@ -76,7 +76,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
     /// Creates a tracker that continues an earlier run.
     init(epoch: UInt64 = 0, taken: UInt64 = 0) {
         self.epoch = epoch
-        // Never the greatest number: adding 1 is safe everywhere.
+        // Never the largest number, so that adding 1 is safe everywhere.
         received = min(taken, .max - 1)
         acknowledged = received
     }
@@ -96,7 +96,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         if epoch != self.epoch {
             if self.epoch != 0 { resumption = .newInbox }
             let (counts, isFull) = (counts, isFull)
-            // Not above the head: later entries must not be taken for received ones.
+            // At most the head: later entries must not count as received.
             self = InboxTracker(epoch: epoch, taken: min(serverAcknowledged, head))
             self.counts = counts
             self.isFull = isFull
@@ -247,7 +247,7 @@ struct InboxTracker<Entry: Sendable>: Sendable {
         let all = seqs.upperBound - seqs.lowerBound + 1
         counts.gaps &+= all - known
         counts.lost &+= all
-        // Not repaired by what stands for them.
+        // Expired entries do not repair the gap.
         counts.repaired &-= min(known, counts.repaired)
     }
 

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a user appears to the others in a room.
+/// A user as the others in a room see it.
 public struct RoomUser: Hashable, Sendable {
     /// The application's own ranking.
     public var level: Int32

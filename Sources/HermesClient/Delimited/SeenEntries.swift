@@ -25,7 +25,7 @@ struct SeenEntries: Sendable {
 
     private static func name(of event: InboxEvent) -> String? {
         switch event {
-        // A message to oneself is two entries with one name.
+        // A message to oneself is two entries with one id.
         case .message(let message) where message.id.utf8.count <= maxNameBytes && !message.id.isEmpty:
             (message.isOwn ? "own " : "message ") + message.id
         case .push(let push) where push.id.utf8.count <= maxNameBytes && !push.id.isEmpty:

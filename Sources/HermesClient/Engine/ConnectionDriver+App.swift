@@ -5,7 +5,7 @@ import DequeModule
 import HermesWire
 import NIOCore
 
-// MARK: - What the app asks for
+// MARK: - The app's requests
 extension ConnectionDriver {
     /// Starts connecting and waits until the client is logged in.
     ///
@@ -208,7 +208,7 @@ extension ConnectionDriver {
         if isLive { flush() }
         let learned = conditions.heartbeatStore.learned(of: snapshot.path.label)
         let actions = machine.conditionsChanged(snapshot, learned: learned, now: eventLoop.now)
-        // Not learned now, but known.
+        // Known from earlier, not learned now.
         remembered = machine.learned
         link.networkKnown(snapshot.path, heartbeat: remembered)
         perform(actions)
@@ -286,7 +286,7 @@ extension ConnectionDriver {
     }
 
     func enqueue(_ event: Link.Event) {
-        // An event without a waiter may be behind the one that it repeats.
+        // Without a waiter, the repeated event may still be in the queue.
         if !eventWaiters.isEmpty, skipRepeat(event) { return }
         if let waiter = eventWaiters.popFirst() {
             handedOver = event

@@ -49,11 +49,11 @@ extension ConnectionDriver {
 
     /// An error reached the handler, which closes the channel.
     func errorCaught(_ error: any Error, on channel: any Channel) {
-        // Below the protocol, too, a server can say that something was too long.
+        // A server can also refuse a length below the protocol (WebSocket).
         if let error = error as? HermesClientError, error.isBreach, self.channel === channel, acceptsFrames {
             blame(error)
         }
-        // Not one that another was faster than.
+        // Ignore a connection that lost the race against another.
         if lastError == nil, self.channel == nil || self.channel === channel {
             let broken = HermesClientError(.connectionLost, "the connection broke: \(explain(error))")
             lastError = error as? HermesClientError ?? broken

@@ -145,7 +145,7 @@ extension ConnectionDriver {
             case .answer(let id, let result):
                 requests.remove(id)?.waiter.resume(with: result.mapError { $0 as any Error })
             case .send(let request, let id):
-                // What the link itself sends and cannot be written is told in the log.
+                // If one of the link's own requests cannot be written, the log says so.
                 try? write(request, id: id)
                 boundUnread()
             case .event(let event):
@@ -199,7 +199,7 @@ extension ConnectionDriver {
         case .success(let channel):
             self.channel = channel
             lastError = nil
-            // Not at once: closing may complete in the middle of what closes.
+            // Later, because the close may complete in the middle of the call that closes.
             channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
             perform(machine.connected(now: eventLoop.now))
         case .failure(let error):
@@ -216,7 +216,7 @@ extension ConnectionDriver {
     private func becameLive() {
         liveNetwork = machine.conditions.path
         withLink { link, effects in link.becameLive(now: eventLoop.now, effects: &effects) }
-        // Who waits for one that cannot be written has been told.
+        // If it cannot be written, its waiter has been told.
         for (id, request) in requests.unwritten() { try? write(request, id: id) }
         if let session {
             for waiter in liveWaiters { waiter.1.resume(returning: session) }
@@ -233,7 +233,7 @@ extension ConnectionDriver {
         unreadReplies += 1
         guard unreadReplies > Self.maxUnreadReplies else { return }
         unreadReplies = 0
-        fail(HermesClientError(.connectionLost, "the server does not read what it is sent"))
+        fail(HermesClientError(.connectionLost, "the server does not read its input"))
     }
 
     /// The largest number of unread replies, of some bytes each.
@@ -243,7 +243,7 @@ extension ConnectionDriver {
     func blame(_ error: HermesClientError) {
         guard let (id, entry) = requests.blameLongest(isSure: error.code == .frameTooLong) else { return }
         link.abandoned(id: id)
-        let text = "the server does not take this request of \(entry.writtenBytes) bytes: \(error.message)"
+        let text = "the server refuses this request of \(entry.writtenBytes) bytes: \(error.message)"
         entry.waiter.resume(throwing: HermesClientError(.notEncodable, text))
     }
 
@@ -318,7 +318,7 @@ extension ConnectionDriver {
         let reason = error as? HermesClientError ?? HermesClientError(.protocolViolation, explain(error))
         if lastError == nil { lastError = reason }
         logger.debug("connection failed", metadata: ["reason": "\(reason)"])
-        // What the link has to say about it, before the machine closes the connection.
+        // The link's last frames go out before the machine closes the connection.
         flush()
         perform(machine.failed(reason, now: eventLoop.now))
     }

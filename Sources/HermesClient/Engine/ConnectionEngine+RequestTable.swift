@@ -8,9 +8,9 @@ extension ConnectionEngine {
     struct RequestTable<Request, Waiter> {
         /// The fate of a request whose connection ended before its answer.
         enum Replay: Hashable, Sendable {
-            /// It fails, because the server may have carried it out.
+            /// The request fails, because the server may have carried it out.
             case never
-            /// It is sent again: the server recognizes a repetition, or carrying it out twice does no harm.
+            /// The request is sent again: the server recognizes a repetition, or carrying it out twice does no harm.
             case always
         }
 

@@ -29,7 +29,7 @@ final class ConnectionHandler<Link: ConnectionLink>: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A server that will send nothing more is as good as gone.
+        // A server that closed its output counts as disconnected.
         if case .some(.inputClosed) = event as? ChannelEvent { context.close(promise: nil) }
         context.fireUserInboundEventTriggered(event)
     }

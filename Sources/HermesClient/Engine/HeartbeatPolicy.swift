@@ -1,14 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// When a client sends heartbeats, and when it gives a server up.
+/// The times at which a client sends heartbeats, and the time after which the connection counts as lost.
 public struct HeartbeatPolicy: Hashable, Sendable {
     /// The time between two heartbeats. With an adaptation: the first guess, and the longest interval in the
     /// foreground.
     public var interval: Duration
     /// The bounds within which the interval adapts to the network; nil: it is fixed.
     public var adaptation: HeartbeatAdaptation?
-    /// How long to wait for an answer; nil where the protocol has none. Any byte from the server counts as the answer.
+    /// The time to wait for an answer; nil if the protocol has none. Any byte from the server counts as the answer.
     public var answerTimeout: Duration?
     /// The number of unanswered heartbeats in a row after which the connection is given up; at least 1.
     public var tries: Int

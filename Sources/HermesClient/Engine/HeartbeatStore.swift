@@ -23,7 +23,7 @@ public protocol HeartbeatStore: Sendable {
 
 /// Keeps learned heartbeats in memory, for the 20 most recent networks.
 public final class MemoryHeartbeatStore: HeartbeatStore {
-    /// As many networks as a phone meets in a week.
+    /// The largest number of networks: as many as a phone meets in a week.
     static let maxNetworks = 20
 
     private let networks: NIOLockedValueBox<[String: LearnedHeartbeat]>

@@ -4,7 +4,7 @@
 /// The bounds within which a client searches for the longest heartbeat interval that a network allows.
 ///
 /// Address translators (NAT) between device and server forget a silent connection after 30 s to some tens of minutes.
-/// What the server then sends is lost without notice. Too frequent heartbeats cost battery; too rare ones cost pushes.
+/// Later data of the server is lost without notice. Too frequent heartbeats cost battery; too rare ones cost pushes.
 public struct HeartbeatAdaptation: Hashable, Sendable {
     /// The shortest interval; below the 30 s of the most impatient networks.
     public var shortest: Duration
@@ -93,7 +93,7 @@ public struct LearnedHeartbeat: Hashable, Sendable {
     mutating func succeeded(within bounds: HeartbeatAdaptation, date: Int64) {
         failures = 0
         guard !isStable else {
-            // A clock that was put back must not hold the search up.
+            // A clock that was put back must not delay the search.
             changedAt = min(changedAt, date)
             guard date - changedAt >= HeartbeatAdaptation.quietSeconds, interval < bounds.longest else { return }
             return change(to: interval + HeartbeatAdaptation.nudge, isStable: false, within: bounds, date: date)

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long a client waits before it reconnects.
+/// The waiting times before a client reconnects.
 ///
 /// A restarting server loses all its clients at once; random delays keep them from returning at once.
 public struct ReconnectPolicy: Hashable, Sendable {

@@ -25,7 +25,7 @@ struct StrayLogins: Sendable {
     /// A login is sent.
     mutating func began(now: Int64 = WallClock.milliseconds()) { startedAt = now }
 
-    /// Its answer came.
+    /// Records that the login was answered.
     mutating func answered() { startedAt = nil }
 
     /// The connection is gone.

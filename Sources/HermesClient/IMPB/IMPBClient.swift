@@ -7,7 +7,7 @@ public import NIOCore
 
 /// A client of IMPB, the protocol of the mobile apps: logs in, sends, gets each message once, sets up direct links.
 public final class IMPBClient: Sendable {
-    /// How the client acknowledges messages.
+    /// The way in which the client acknowledges messages.
     public enum Acknowledgement: Hashable, Sendable {
         /// With a frame of its own, once the app has taken the message.
         case explicit
@@ -21,7 +21,7 @@ public final class IMPBClient: Sendable {
         public var server: ServerAddress
         /// The device that the client runs on.
         public var device: DeviceDescription
-        /// How the client acknowledges messages.
+        /// The way in which the client acknowledges messages.
         public var acknowledgement: Acknowledgement
         /// The device's address in the local network, for direct links.
         public var localHost: String

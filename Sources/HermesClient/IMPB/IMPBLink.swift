@@ -122,7 +122,7 @@ struct IMPBLink: ConnectionLink {
         case .notification:
             notified(try IMPB_Notification_msg(wire: frame.body), now: now, effects: &effects)
         default:
-            // Of a newer version: not for us.
+            // A frame of a newer version: ignore it.
             return
         }
     }
@@ -201,7 +201,7 @@ struct IMPBLink: ConnectionLink {
         if notification.type == .kicked {
             let kicked = (try? IMPB_kicked_notification(wire: [UInt8](notification.body))) ?? .init()
             let error = HermesClientError(ending: kicked.code, kicked.reason)
-            // 3000 and above: not now; below: not at all.
+            // 3000 and above: temporary; below: permanent.
             let isTemporary = kicked.code == 0 || kicked.code >= 3000
             let mayReturn = error.code == .replaced ? strayLogins.blame() : isTemporary
             effects.append(.kicked(error, mayReturn: mayReturn, advice: nil))
@@ -289,7 +289,7 @@ struct IMPBLink: ConnectionLink {
         for output in outputs {
             switch output {
             case .deliver(let seq, let event):
-                // The frame may have been another one, behind a hole: a bound need not be exact.
+                // The frame may have been another one, after a hole: a bound need not be exact.
                 effects.append(
                     .event(
                         Event(

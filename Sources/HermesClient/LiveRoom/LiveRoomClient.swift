@@ -13,7 +13,7 @@ public final class LiveRoomClient: Sendable {
     public struct Configuration: Sendable {
         /// The server's LiveRoom port.
         public var server: ServerAddress
-        /// How the others see the viewer; nil: a silent viewer, which may only watch.
+        /// The viewer as the others see it; nil: a silent viewer, which may only watch.
         public var user: RoomUser?
         /// The room, on a port that has several; nil: the port's own.
         public var room: String?
@@ -137,7 +137,7 @@ public final class LiveRoomClient: Sendable {
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     private func talker() throws -> LiveRoom_UserInfo {
-        guard let user else { throw HermesClientError(.closed, "who only watches cannot talk: give a name") }
+        guard let user else { throw HermesClientError(.closed, "a viewer without a name cannot send: set user") }
         return user.liveRoom
     }
 }

@@ -58,7 +58,7 @@ struct LiveRoomLink: ConnectionLink {
     }
 
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws {
-        // Any body does; this one is as long as that of the published clients.
+        // Any body is valid; this one is as long as that of the published clients.
         let body = ByteBuffer(string: "hermes live room heartbeat..")
         try LiveRoomFrame(type: .heartbeat, body: body).write(into: &buffer)
     }

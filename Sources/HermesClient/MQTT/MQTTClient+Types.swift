@@ -47,7 +47,7 @@ extension MQTTClient {
     public struct Will: Hashable, Sendable {
         /// The message.
         public var message: MQTTMessage
-        /// How long the server first waits for the client to return, in whole seconds; MQTT 5.0 only.
+        /// The time that the server first waits for the client to return, in whole seconds; MQTT 5.0 only.
         public var delay: Duration
 
         /// Creates a will.
@@ -122,7 +122,7 @@ extension MQTTClient {
         public var maxPacketBytes: Int?
         /// The keep-alive that the server wants in place of the client's.
         public var serverKeepAlive: Duration?
-        /// How long the server keeps the session after the connection; nil: as the client asked.
+        /// The time that the server keeps the session after the connection; nil: the time that the client asked for.
         public var sessionExpiry: Duration?
         /// The server's user properties.
         public var userProperties: [MQTTMessage.UserProperty]

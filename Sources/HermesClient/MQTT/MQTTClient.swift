@@ -34,7 +34,7 @@ public final class MQTTClient: Sendable {
         /// Whether the first connection discards the server's session of an earlier run. With 3.1.1, true also makes
         /// each session end with its connection (clean session).
         public var cleanStart: Bool
-        /// How long the server keeps the session without a connection, in whole seconds; MQTT 5.0 only. 2^32 - 1
+        /// The time that the server keeps the session without a connection, in whole seconds; MQTT 5.0 only. 2^32 - 1
         /// seconds: forever.
         public var sessionExpiry: Duration
         /// The user name; nil: anonymous, or the name in the client certificate.

@@ -38,7 +38,7 @@ struct MQTTInbound: Sendable {
     mutating func connected(sessionPresent: Bool) {
         connection &+= 1
         guard !sessionPresent else { return }
-        // Packet numbers of the session that was lost mean nothing.
+        // Packet identifiers of the lost session are meaningless.
         atLeastOnce = [:]
         exactlyOnce = [:]
     }

@@ -46,7 +46,7 @@ extension MQTTLink {
     }
 
     mutating func accepted(_ packet: MQTTConnack, effects: inout Effects) throws(MQTTPacketError) {
-        guard !isConnected else { throw MQTTPacketError(.protocolError, "a second CONNACK came [MQTT-3.2.0-2]") }
+        guard !isConnected else { throw MQTTPacketError(.protocolError, "a second CONNACK [MQTT-3.2.0-2]") }
         strayLogins.answered()
         let reason = MQTTClient.ReasonCode(packet.reason)
         guard packet.reason == .success else {

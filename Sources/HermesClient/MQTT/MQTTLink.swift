@@ -135,13 +135,14 @@ struct MQTTLink: ConnectionLink {
                 dropped += 1
                 return
             }
-            // What must not be lost is bounded by the receive maximum; where a server keeps none, by giving it up.
+            // QoS 1 and 2 messages are bounded by the receive maximum; if the server exceeds it, give up the
+            // connection.
             guard !isFull || backlogBytes < 4 * configuration.maxQueuedBytes else {
-                throw MQTTPacketError(.quotaExceeded, "the app does not take the messages: too many wait for it")
+                throw MQTTPacketError(.quotaExceeded, "the app does not read its messages: too many are waiting")
             }
             backlogBytes += bytes
             var message = MQTTMessage(packet, topic: topic)
-            // Of what comes by a shared subscription others have their part.
+            // Other members get a part of a shared subscription.
             if let (seq, epoch) = message.pushNumber,
                 !subscriptions.contains(where: { $0.subscription.filter.hasPrefix("$share/") })
             {
@@ -161,7 +162,7 @@ struct MQTTLink: ConnectionLink {
         }
         if packet.topic.isEmpty {
             guard let topic = aliases[alias] else {
-                throw MQTTPacketError(.protocolError, "the topic alias \(alias) stands for nothing (3.3.2.3.4)")
+                throw MQTTPacketError(.protocolError, "the topic alias \(alias) is undefined (3.3.2.3.4)")
             }
             return topic
         }
@@ -176,7 +177,7 @@ struct MQTTLink: ConnectionLink {
         let advice = redirection(packet.reason, packet.properties)
         var mayReturn = reason == .sessionTakenOver ? strayLogins.blame() : reason.mayRetry || advice != nil
         if packet.reason == .packetTooLarge {
-            // Without the packet the next connection may live.
+            // Without the packet the next connection may succeed.
             let actions = outbound.refusedForLength()
             mayReturn = mayReturn || !actions.isEmpty
             perform(actions, &effects)

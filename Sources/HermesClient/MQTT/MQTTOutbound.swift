@@ -18,7 +18,7 @@ struct MQTTOutgoing: Hashable, Sendable {
     init(_ message: MQTTMessage, version: MQTTVersion) throws(WireError) {
         qos = message.qos.wire
         frame = try MQTTPacket.publish(message.wire(version)).frame(version: version)
-        // Behind the topic and its length.
+        // The identifier follows the topic and its length.
         packetIDIndex = qos == .atMostOnce ? nil : frame.body.readerIndex + 2 + message.topic.utf8.count
     }
 
@@ -177,7 +177,7 @@ struct MQTTOutbound: Sendable {
         else { return [] }
         giveUp(packetID)
         let bytes = entry.outgoing.frame.encodedBytes
-        let error = HermesClientError(.notEncodable, "the message takes \(bytes) bytes, which the server does not take")
+        let error = HermesClientError(.notEncodable, "the message has \(bytes) bytes, which the server does not accept")
         return [.failed(id: entry.id, error)]
     }
 
@@ -204,7 +204,7 @@ struct MQTTOutbound: Sendable {
         guard entry.outgoing.qos == .exactlyOnce, entry.isSent else { throw Self.unexpected(.pubrec, packetID) }
         guard !reason.isFailure else { return finish(packetID, reason, properties) }
         inflight[packetID]?.released = reason
-        // The message is the server's now; only the number is kept.
+        // The server has the message now; only the identifier is kept.
         inflight[packetID]?.outgoing.frame.body = ByteBuffer()
         return [.release(packetID: packetID, .success)]
     }
@@ -273,7 +273,7 @@ struct MQTTOutbound: Sendable {
     private func tooLong(_ entry: Entry) -> HermesClientError? {
         let bytes = entry.outgoing.frame.encodedBytes
         guard entry.released == nil, bytes > maxPacketBytes else { return nil }
-        let message = "the message takes \(bytes) bytes; the server takes \(maxPacketBytes) now, if it has it not yet"
+        let message = "the message has \(bytes) bytes; the server now takes \(maxPacketBytes), but may have it"
         return HermesClientError(.notEncodable, message)
     }
 

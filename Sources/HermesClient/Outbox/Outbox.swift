@@ -98,7 +98,7 @@ public actor Outbox {
         do {
             let record = try entry.item.record()
             expect(send.clientID, true)
-            // The store keeps the order of the calls, and the loop that of the answers.
+            // The store keeps the order of calls, and the loop the order of answers.
             try await store.write([record], durably: true)
         } catch {
             queue.removed(number)
@@ -191,7 +191,7 @@ extension Outbox {
             let number = entry.item.number
             tell(entry.item.entry(.sending))
             let waiter = RequestWaiter<DelimitedLink.Answer> { result in
-                // Not at once: the driver is in the middle of reporting.
+                // Later, because the driver is in the middle of a report.
                 self.onLoop { $0.answered(number, result) }
             }
             let isStarted = driver.assumeIsolated { driver in
@@ -233,7 +233,7 @@ extension Outbox {
             failure = error as? HermesClientError ?? HermesClientError(.connectionLost, explain(error))
         }
         guard driver.assumeIsolated({ (try? $0.requireStarted()) != nil }) else {
-            // The client was closed, or sent away: that says nothing about the message.
+            // The client was closed or kicked, which is no verdict on the message.
             queue.interrupted(number)
             queue.halted()
             return

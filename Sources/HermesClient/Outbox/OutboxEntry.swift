@@ -10,7 +10,7 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     public enum Status: Hashable, Sendable {
         /// Waits for a connection, or for earlier messages of its conversation.
         case queued
-        /// Is being sent.
+        /// On the way to the server.
         case sending
         /// Committed by the server; no longer in the outbox.
         case sent(Receipt)

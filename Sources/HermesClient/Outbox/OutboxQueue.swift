@@ -91,7 +91,7 @@ struct OutboxQueue: Sendable {
         }
         let item = OutboxItem(number: lastNumber &+ 1, uid: uid, send: send, queuedAtMilliseconds: date)
         guard entries.count < limits.maxEntries, bytes + Self.bytes(item) <= limits.maxBytes else {
-            let text = "\(entries.count) messages of \(bytes) bytes wait in the outbox, which is all it may hold"
+            let text = "\(entries.count) messages of \(bytes) bytes fill the outbox"
             throw HermesClientError(.outboxFull, text)
         }
         return (insert(item, .storing), true)

@@ -70,7 +70,7 @@ struct QSIOPLink: ConnectionLink {
                 effects.append(.event(push))
             }
         default:
-            // Of a newer version: not for us.
+            // A frame of a newer version: ignore it.
             return
         }
     }
@@ -78,7 +78,7 @@ struct QSIOPLink: ConnectionLink {
     private mutating func responded(_ frame: QSIOPFrame, effects: inout Effects) throws {
         let properties = try frame.properties()
         let code = UInt32(properties["code"] ?? "") ?? 9001
-        // No request is answered so: the server ends the connection.
+        // No request has this answer: the server is ending the connection.
         if code == HermesClientError.replacedOnServer {
             let error = HermesClientError(ending: code, properties["msg"] ?? "")
             return effects.append(.kicked(error, mayReturn: strayLogins.blame(), advice: nil))

@@ -29,7 +29,7 @@ struct ClockOffset: Sendable {
     ///   - serverTime: the server's clock at the answer.
     mutating func answered(askedAt: Int64, answeredAt: Int64, serverTime: Int64) {
         let roundTrip = answeredAt &- askedAt
-        // Nonsense is left out, and with it what would overflow.
+        // Skip nonsense, and with it values that would overflow.
         guard (0...Self.longest).contains(roundTrip), (0...Self.latest).contains(serverTime),
             (0...Self.latest).contains(askedAt)
         else { return }

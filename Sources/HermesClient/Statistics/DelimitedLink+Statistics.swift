@@ -48,7 +48,7 @@ struct LinkStatistics: Sendable {
         }
     }
 
-    /// How long an entry with this time stamp was on its way.
+    /// Returns the delivery time of an entry with this time stamp.
     func latency(serverTime: Int64, date: Int64) -> Int64? {
         guard let offset = clock.milliseconds, serverTime > 0 else { return nil }
         return max(0, date &+ offset &- serverTime)

@@ -76,7 +76,7 @@ struct DeliveryCounter: Sendable {
     /// The heartbeat learned for the present network; reported with the counts.
     mutating func learned(_ heartbeat: LearnedHeartbeat, date: Int64) {
         let seconds = UInt32(clamping: max(0, heartbeat.interval.components.seconds))
-        // A settled interval is worth a report of its own; anything else goes with the counts there are.
+        // A settled interval deserves a report of its own; other changes wait for the next report.
         guard networks[kind] != nil || heartbeat.isStable else { return }
         if let known = networks[kind], known.heartbeatSeconds == seconds, known.heartbeatStable == heartbeat.isStable {
             return
@@ -155,7 +155,7 @@ struct DeliveryCounter: Sendable {
             network.fromMs = date
             network.toMs = date
         }
-        // A clock that was put back must not make a span that ends before it begins.
+        // If the clock was put back, the span must not end before it begins.
         network.toMs = max(network.toMs, date)
         body(&network)
         networks[label] = network

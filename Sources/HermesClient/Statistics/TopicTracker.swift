@@ -41,7 +41,7 @@ struct TopicTracker: Sendable {
         places[topic] = Place(epoch: epoch, seq: max(last.seq, seq), age: age)
         // No server counts that far: it is not a push number.
         guard last.seq < .max, seq > last.seq + 1 else { return nil }
-        // Not the range's count, which traps where it is no Int: the numbers are the other side's.
+        // Not the range's count, which traps if it is no Int: the numbers come from the server.
         missed &+= seq - 1 - last.seq
         return last.seq + 1...seq - 1
     }

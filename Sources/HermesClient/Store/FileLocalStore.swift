@@ -71,7 +71,7 @@ public final class FileLocalStore: LocalStore {
             waiting.append(Write(changes: changes, isDurable: durably, completion: completion))
             return waiting.count == 1
         }
-        // Those that come before the queue gets to it go to the disk together.
+        // Changes that arrive before the queue runs are written together.
         if isFirst { queue.async { self.writeWaiting() } }
     }
 
@@ -89,11 +89,11 @@ public final class FileLocalStore: LocalStore {
             do {
                 if isDurable { try log.synchronize() }
             } catch {
-                // What its writer is told has failed must not be there at the next start.
+                // A change that was reported as failed must not reappear at the next start.
                 if let before { log.rollBack(to: before) }
                 results = results.map { result in result.flatMap { .failure(error) } }
             }
-            // If that fails, all is still in the old file.
+            // If that fails, the old file still has everything.
             try? log.compactIfWorthwhile()
             return results
         }
@@ -156,12 +156,12 @@ struct LogFile {
         }
         let bytes = table.bytes(after: changes)
         guard bytes <= maxBytes || bytes < table.bytes else {
-            throw HermesClientError(.storeFull, "\(path) may hold \(maxBytes) bytes, and there would be more")
+            throw HermesClientError(.storeFull, "\(path) would exceed its limit of \(maxBytes) bytes")
         }
         do {
             try Self.write(frame, to: descriptor, at: length, path)
         } catch {
-            // What is there of it must not be in the way of what comes next.
+            // Remove the partial frame, so that the next one follows the last complete one.
             isBroken = ftruncate(descriptor, off_t(length)) != 0
             throw error
         }
@@ -273,7 +273,7 @@ struct LogFile {
 
     static func synchronize(_ descriptor: CInt, _ path: String) throws {
         #if canImport(Darwin)
-        // There fsync does not reach the disk's own memory.
+        // On Apple platforms fsync does not flush the disk's own cache.
         if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
         #endif
         guard fsync(descriptor) == 0 else { throw failure("write", path) }

@@ -53,7 +53,7 @@ enum RecordLog {
     /// - Returns: nil if the file is not such a log.
     static func read(_ bytes: [UInt8]) -> Contents? {
         guard bytes.count >= header.count else {
-            // Torn while it was begun.
+            // The file was torn while it was created.
             return header.starts(with: bytes) ? Contents(end: 0) : nil
         }
         guard bytes.starts(with: header) else { return nil }
@@ -100,7 +100,7 @@ enum RecordLog {
         return (range, checksum(bytes[range]) == number(bytes[offset + 4..<offset + 8]))
     }
 
-    /// Where the body of the frame at an offset would be.
+    /// Returns the position of the body of the frame at an offset.
     private static func bodyRange(at offset: Int, of bytes: [UInt8]) -> Range<Int>? {
         guard bytes.count - offset > 8 else { return nil }
         let length = Int(number(bytes[offset..<offset + 4]))

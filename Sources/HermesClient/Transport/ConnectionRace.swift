@@ -33,7 +33,7 @@ struct ConnectionRace: Sendable {
         failures += 1
         if isWon { return [] }
         if failures == count { return [.giveUp] }
-        // Others are still being tried: their timer brings the next one.
+        // Other attempts are still running: their timer starts the next one.
         return failures == started ? next() : []
     }
 

@@ -95,7 +95,7 @@ struct Connector: Sendable {
         }
         let timeout = TimeAmount(address.connectTimeout)
         #if canImport(Network)
-        // TLS stays NIOSSL's there, too: one behaviour and one kind of error everywhere.
+        // TLS is NIOSSL's here too, so that behaviour and errors are the same everywhere.
         if let bootstrap = NIOTSConnectionBootstrap(validatingGroup: eventLoop) {
             return bootstrap.connectTimeout(timeout).channelInitializer(initializer)
                 .connect(host: endpoint.host, port: endpoint.port)

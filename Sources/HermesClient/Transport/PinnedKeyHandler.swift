@@ -24,7 +24,7 @@ final class PinnedKeyHandler: ChannelInboundHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .some(.handshakeCompleted) = event as? TLSUserEvent, !isExpected(context) {
-            let message = "the server's key is none of the pinned ones: another server, or it has a new key"
+            let message = "the server's key is not pinned: this is another server, or it has a new key"
             context.fireErrorCaught(HermesClientError(.badTLS, message))
             context.close(promise: nil)
         }

@@ -53,7 +53,7 @@ final class WebSocketBytes: ChannelDuplexHandler {
             emptyFrames = 0
             context.fireChannelRead(wrapInboundOut(frame.data))
         case .ping:
-            // Where the server does not read, one that is not answered is made up for by a later one (RFC 6455, 5.5.3).
+            // If the server does not read, skip the pong: a later one also answers this ping (RFC 6455, 5.5.3).
             if context.channel.isWritable { write(context, .pong, frame.data) }
         case .connectionClose:
             isOver = true

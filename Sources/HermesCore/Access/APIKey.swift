@@ -38,7 +38,7 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
             }
             scopes.insert(scope)
         }
-        guard !scopes.isEmpty else { throw HermesError(.invalidArgument, "A key needs a scope at least.") }
+        guard !scopes.isEmpty else { throw HermesError(.invalidArgument, "A key needs at least one scope.") }
         return scopes
     }
 

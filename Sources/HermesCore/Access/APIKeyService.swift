@@ -40,10 +40,10 @@ package final class APIKeyService: Sendable {
                 "The name of a key is 1 to \(Self.maxNameCharacters) characters of printable ASCII without blanks."
             )
         }
-        guard !scopes.isEmpty else { throw HermesError(.invalidArgument, "A key needs a scope at least.") }
+        guard !scopes.isEmpty else { throw HermesError(.invalidArgument, "A key needs at least one scope.") }
         let secret = Self.prefix + AccessToken().text
         guard let hash = TokenHash(ofToken: secret) else {
-            throw HermesError(.internalError, "The key could not be made.")
+            throw HermesError(.internalError, "The key could not be created.")
         }
         let key = try await store.create(NewAPIKey(name: name, scopes: scopes, hash: hash), now: time.now())
         return (key, secret)
@@ -69,7 +69,7 @@ package final class APIKeyService: Sendable {
             noted[key.id] = uptime
             return true
         }
-        // Where it cannot be noted, the request is answered all the same.
+        // If the use cannot be recorded, the request is still answered.
         if isDue { try? await store.used(key, at: time.now()) }
         return key
     }

@@ -46,7 +46,7 @@ package final class BoundTopicRules: Sendable {
         }
     }
 
-    /// How many of a filter's topics the client may read.
+    /// Returns the part of a filter's topics that the client may read.
     ///
     /// - Parameter filter: a topic filter, or a shared subscription `$share/<group>/<filter>`.
     /// - Returns: `.none` also for an invalid filter.

@@ -49,7 +49,7 @@ package struct TopicPattern: Sendable, Hashable {
             case "c":
                 pieces += [.text(literal), .clientID]
                 literal = ""
-            case .some, nil: throw Refusal(reason: "after % comes u, c or another % in \"\(text)\"")
+            case .some, nil: throw Refusal(reason: "after % only u, c or % may follow in \"\(text)\"")
             }
         }
         literal += rest

@@ -4,9 +4,9 @@
 extension TopicRules {
     /// An error in a rule file, and its place.
     package struct SyntaxError: Error, Sendable, Hashable, CustomStringConvertible {
-        /// From 1.
+        /// The line's number, from 1.
         package let line: Int
-        /// For people.
+        /// The reason, human-readable.
         package let reason: String
 
         package init(line: Int, reason: String) {
@@ -67,15 +67,15 @@ extension TopicRules {
             subject = .anonymous
             word = try words.next()
         case "user":
-            guard let name = try words.next() else { throw Problem("after user comes a name") }
+            guard let name = try words.next() else { throw Problem("user needs a name") }
             do throws(HermesError) { subject = .user(try NickName(name).key) } catch { throw Problem(error.message) }
             word = try words.next()
         case "client":
-            guard let id = try words.next(), !id.isEmpty else { throw Problem("after client comes a client id") }
+            guard let id = try words.next(), !id.isEmpty else { throw Problem("client needs a client id") }
             subject = .client(id)
             word = try words.next()
         case "key":
-            guard let name = try words.next(), !name.isEmpty else { throw Problem("after key comes the name of a key") }
+            guard let name = try words.next(), !name.isEmpty else { throw Problem("key needs the name of a key") }
             subject = .key(name)
             word = try words.next()
         default: break
@@ -90,7 +90,7 @@ extension TopicRules {
         }
         guard let filter = try words.next() else { throw Problem("the topic filter is missing") }
         if let extra = try words.next() {
-            throw Problem("\"\(shown(extra))\" is too much; put what holds spaces in double quotes")
+            throw Problem("\"\(shown(extra))\" is unexpected; put names and filters with spaces in double quotes")
         }
         do throws(TopicPattern.Refusal) {
             return Rule(isDenial: isDenial, subject: subject, actions: actions, pattern: try TopicPattern(filter))
@@ -125,7 +125,7 @@ extension TopicRules {
             scalars.removeFirst()
             guard let end = scalars.firstIndex(of: "\"") else { throw Problem("the closing double quote is missing") }
             let after = scalars[scalars.index(after: end)...]
-            guard after.first.map(Self.isSpace) ?? true else { throw Problem("after a double quote comes a space") }
+            guard after.first.map(Self.isSpace) ?? true else { throw Problem("a space must follow a double quote") }
             rest = Substring(after)
             return String(scalars[..<end])
         }

@@ -83,7 +83,7 @@ package struct TopicRules: Sendable {
         bound(to: identity).allows(action, topicOrFilter)
     }
 
-    /// How many of a filter's topics a client may read.
+    /// Returns the part of a filter's topics that a client may read.
     package func access(toSubscribe filter: String, for identity: ClientIdentity) -> SubscriptionAccess {
         bound(to: identity).access(toSubscribe: filter)
     }
@@ -107,7 +107,7 @@ package struct TopicRules: Sendable {
     }()
 }
 
-/// How many of a filter's topics may be read.
+/// The part of a filter's topics that may be read.
 package enum SubscriptionAccess: Int, Sendable, Hashable, Comparable {
     /// None: the subscription is refused.
     case none

@@ -15,10 +15,10 @@ extension AccountService {
         try await store.accounts(after: id, limit: min(max(1, limit), 1000))
     }
 
-    /// Changes the profile for its owner. Where registration is closed, names are the operator's to give: topic rules, tokens of
-    /// others and certificates name people, and an account must not become one of them by taking the name.
+    /// Changes the profile at its owner's request. If registration is closed, only the operator assigns names: topic
+    /// rules, foreign tokens and certificates name accounts, and no account may take such a name.
     ///
-    /// - Throws: `.forbidden` for another name where registration is closed; else as
+    /// - Throws: `.forbidden` for another name if registration is closed; otherwise as
     ///   ``changeProfile(of:nickName:avatarURL:)``.
     package func changeOwnProfile(
         of user: UserID,
@@ -26,7 +26,7 @@ extension AccountService {
         avatarURL: String?
     ) async throws(HermesError) -> Account {
         if let nickName, settings.registration == .closed {
-            // The same name in other letters stays allowed.
+            // The same name in other letters is still allowed.
             guard try await store.find(.id(user))?.account.nickName == NickName(nickName) else {
                 throw HermesError(.forbidden, "names are the operator's to give here (accounts.registration: closed)")
             }

@@ -118,7 +118,7 @@ extension AccountService {
         {
             return (standing, hash)
         }
-        // A right token is never delayed: it cannot be guessed, and the address may be shared.
+        // A correct token is never delayed: it cannot be guessed, and the address may be shared.
         _ = try begin(LoginThrottle.Attempt(address: address))
         throw HermesError(.invalidToken, "the token is unknown or revoked; log in with the password")
     }
@@ -150,7 +150,7 @@ extension AccountService {
         if let renewed = verification.renewed {
             var change = AccountChange(password: renewed)
             change.expectedPassword = standing.stored.password
-            // Where it cannot be stored, the old hash does until the next login.
+            // If it cannot be stored, the old hash stays until the next login.
             _ = try? await store.update(standing.stored.account.id, change)
         }
         return standing
@@ -169,7 +169,7 @@ extension AccountService {
         _ turn: PasswordHasher.Turn,
         _ attempt: LoginThrottle.Attempt
     ) async throws(HermesError) -> PasswordHasher.Verification {
-        // Checked before too, so that an attempt that will be refused does not wait.
+        // Checked first, so that an attempt that will be refused does not wait.
         let first = try begin(attempt)
         throttle.withLock { $0.takeBack(first) }
         let charged = ChargeBox()

@@ -30,7 +30,7 @@ extension AccountService {
         var hash: TokenHash?
         switch settings.registration {
         case .closed:
-            throw HermesError(.registrationClosed, "this server does not take registrations")
+            throw HermesError(.registrationClosed, "registration is closed on this server")
         case .invitation:
             hash = try await check(invitation: invitation, address: key)
         case .open:
@@ -38,7 +38,7 @@ extension AccountService {
             if let delay = registrations.withLock({ $0.begin(address: key, now: now) }) {
                 throw HermesError(
                     .rateLimited,
-                    "too many accounts are being made, from your address or in total; try again later",
+                    "too many registrations, from your address or in total; try again later",
                     retryAfter: delay
                 )
             }
@@ -88,7 +88,7 @@ extension AccountService {
     ) async throws(HermesError) -> Account {
         let charge = try begin(LoginThrottle.Attempt(address: address))
         do throws(HermesError) {
-            // Looked up before the hash is computed, which is dear; the store has the last word.
+            // Looked up before the expensive hash; the store decides finally.
             if try await store.find(.nickName(name)) != nil {
                 throw HermesError(.nameTaken, "this nick name is taken; choose another")
             }
@@ -98,7 +98,7 @@ extension AccountService {
             throttle.withLock { $0.takeBack(charge) }
             return account
         } catch {
-            // Counted, so that nobody can try out names at full speed.
+            // Counted, so that names cannot be probed at full speed.
             if error.code != .nameTaken { throttle.withLock { $0.takeBack(charge) } }
             throw error
         }
@@ -106,7 +106,7 @@ extension AccountService {
 
     private func check(invitation: String, address: String?) async throws(HermesError) -> TokenHash {
         guard !invitation.isEmpty else {
-            throw HermesError(.invitationRequired, "this server takes registrations by invitation; ask for a code")
+            throw HermesError(.invitationRequired, "this server requires an invitation to register; ask for a code")
         }
         if let hash = InvitationCode.hash(of: invitation), let known = try await store.invitation(hash),
             known.isValid(at: time.now())

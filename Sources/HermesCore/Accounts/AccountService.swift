@@ -67,7 +67,7 @@ package final class AccountService: Sendable {
         registrations = Mutex(RegistrationLimit(limits: settings.registrationLimits))
     }
 
-    // MARK: Who are you
+    // MARK: Authentication
 
     /// Logs in by name and password, or by token, and opens the device.
     ///

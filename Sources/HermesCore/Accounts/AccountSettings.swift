@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Who may register.
+/// The rule for who may register.
 package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
     case open
     /// Holders of an ``Invitation`` code.
@@ -13,7 +13,7 @@ package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
 
 /// The rules for accounts and logins.
 package struct AccountSettings: Sendable, Hashable {
-    /// Who may register.
+    /// The rule for who may register.
     package var registration: RegistrationRule
     /// The rates of registration without invitations.
     package var registrationLimits: RegistrationLimit.Limits
@@ -29,7 +29,7 @@ package struct AccountSettings: Sendable, Hashable {
     package var maxWaitingHashes: Int
     /// The number of waiting hashes of one account or one address.
     package var maxWaitingHashesOfOne: Int
-    /// How failed logins are delayed.
+    /// The delays after failed logins.
     package var loginLimits: LoginThrottle.Limits
     /// The number of devices of an account; a further one is refused.
     package var maxDevices: Int

@@ -59,7 +59,7 @@ package struct DeviceDescription: Sendable, Hashable {
     }
 }
 
-/// How a login proved that it is a device. A device keeps the strongest proof that it ever showed: a weaker one does
+/// A login's proof that it is a device. A device keeps the strongest proof that it ever showed: a weaker one does
 /// not open it.
 package enum DeviceProof: Int, Sendable, Hashable, Comparable, CaseIterable {
     /// A mere claim.

@@ -38,14 +38,14 @@ package final class InvitationService: Sendable {
             )
         }
         guard (1...Self.maxUses).contains(uses) else {
-            throw HermesError(.invalidArgument, "An invitation is good for 1 to \(Self.maxUses) accounts.")
+            throw HermesError(.invalidArgument, "An invitation is valid for 1 to \(Self.maxUses) accounts.")
         }
         guard (0...Self.maxDays).contains(days) else {
-            throw HermesError(.invalidArgument, "An invitation is good for up to \(Self.maxDays) days; 0 is for ever.")
+            throw HermesError(.invalidArgument, "An invitation is valid for up to \(Self.maxDays) days; 0: forever.")
         }
         let code = InvitationCode()
         guard let hash = InvitationCode.hash(of: code.text) else {
-            throw HermesError(.internalError, "The invitation could not be made.")
+            throw HermesError(.internalError, "The invitation could not be created.")
         }
         let now = time.now()
         let new = NewInvitation(

@@ -201,7 +201,7 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
     func wait(for key: Key, now: Duration) -> Duration? {
         guard let entry = entries[key] else { return nil }
         let excess = level(of: entry, now: now) + 1 - capacity
-        // Rounding must not keep anybody out for a millionth of a failure.
+        // Rounding must not cause a delay for a millionth of a failure.
         return excess <= 1e-6 ? nil : .seconds(excess / perSecond)
     }
 

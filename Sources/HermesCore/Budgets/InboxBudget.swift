@@ -90,12 +90,12 @@ package struct InboxBudget: Hashable, Sendable {
 
     package static let isFull = HermesError(
         .inboxFull,
-        "too much waits for the receiver, or too much of it from you; wait until some of it is read",
+        "the receiver's inbox is full, or your share of it; wait until some entries are read",
         retryAfter: .seconds(60)
     )
     package static let tooMuchUnread = HermesError(
         .tooMuchUnread,
-        "too much of what you sent is not read yet (limits.unreadPerAccount); wait until some of it is",
+        "too many of your messages are unread (limits.unreadPerAccount); wait until some are read",
         retryAfter: .seconds(60)
     )
 }

@@ -62,7 +62,7 @@ package struct ContactPair: Sendable, Hashable {
         case .accepted, .requested, .blocked:
             return nil
         case .incoming:
-            // Both asked: that is a yes.
+            // Both asked, which counts as acceptance.
             own.wants = true
             return .accepted
         case nil:

@@ -53,13 +53,13 @@ package final class ContactService: Sendable {
         if command == .request,
             let wait = allowance.withLock({ $0.take(1, of: principal.user, now: time.uptime()) })
         {
-            throw HermesError(.rateLimited, "you have asked too many people this hour", retryAfter: wait)
+            throw HermesError(.rateLimited, "you have sent too many contact requests this hour", retryAfter: wait)
         }
         let operation = WriteOperation.contact(command, by: principal, peer: peer, message: message)
         try await withCheckedContinuation { continuation in
             committer.submit(operation, .done { continuation.resume(returning: $0) })
         }.get()
-        // After the commit: who asks from now on finds the block.
+        // After the commit: later questions find the block.
         if command == .block { sessions.hide(principal.user, from: peer) }
     }
 
@@ -96,7 +96,7 @@ package final class ContactService: Sendable {
         let visible = users.filter { !blockers.contains($0) }
         sessions.watch(visible, by: attachment)
         let online = visible.filter { sessions.isOnline($0) }
-        // A block that was committed since found nobody to hide from, or finds one now.
+        // A block committed since then either found nobody to hide from, or is found now.
         let late = try await store.blockers(of: viewer, among: visible)
         if !late.isEmpty { sessions.unwatch(Array(late), by: attachment) }
         return Set(online).subtracting(late)

@@ -41,7 +41,7 @@ package final class GroupCommitter: Sendable {
         package var maxBatch: Int
         /// The most bytes in one commit; further operations wait for the next.
         package var maxBatchBytes: Int
-        /// How long acknowledgements wait for operations that they can share a commit with.
+        /// The time that acknowledgements wait for operations that they can share a commit with.
         package var acknowledgementDelay: Duration
 
         package init(
@@ -147,7 +147,7 @@ package final class GroupCommitter: Sendable {
                 if seq > known { noted.seqs[key] = seq }
                 return false
             }
-            // Losing one costs a repetition; memory without bound costs more.
+            // A loss costs a repetition; unbounded memory costs more.
             guard noted.seqs.count < limits.maxWaiting else { return false }
             noted.seqs[key] = seq
             return true
@@ -157,7 +157,7 @@ package final class GroupCommitter: Sendable {
     /// The cursor of a device that is not in the store yet; nil if there is none.
     func acknowledged(_ user: UserID, _ device: DeviceID) -> UInt64? {
         let key = DeviceKey(user: user, device: device)
-        // The newer one is the higher one.
+        // The newer cursor is the higher one.
         return queue.withRiders { waiting, inProgress in waiting.seqs[key] ?? inProgress.seqs[key] }
     }
 

@@ -133,7 +133,7 @@ package final class MessageService: Sendable {
             }
         }
         if !isAccepted {
-            let message = "too many want to read at once; try again shortly"
+            let message = "too many reads at once; try again shortly"
             completion(.failure(HermesError(.overloaded, message, retryAfter: .seconds(1))))
         }
     }

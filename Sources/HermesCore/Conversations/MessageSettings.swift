@@ -5,7 +5,7 @@
 package struct MessageSettings: Sendable, Hashable {
     /// The largest content of one message.
     package var maxContentBytes: Int
-    /// How long a message waits for devices that do not fetch it.
+    /// The time that a message waits for devices that do not fetch it.
     package var retention: Duration
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration

@@ -46,8 +46,8 @@ extension Group {
     package func recipients(ofMessageFrom sender: UserID, now: Timestamp) throws(HermesError) -> [UserID] {
         let member = try check(sender, is: .member)
         if member.role < .administrator {
-            guard !summary.isMuted else { throw HermesError(.forbidden, "only administrators may talk in this group") }
-            guard member.mutedUntil <= now else { throw HermesError(.forbidden, "you may not talk in this group yet") }
+            guard !summary.isMuted else { throw HermesError(.forbidden, "only administrators may send to this group") }
+            guard member.mutedUntil <= now else { throw HermesError(.forbidden, "you may not send to this group yet") }
         }
         var recipients = [sender]
         recipients.reserveCapacity(members.count)
@@ -103,7 +103,7 @@ extension Group {
 
         let added = Set(changes.added).filter { group.member($0) == nil }.sorted()
         guard Set(added).isDisjoint(with: removed) else {
-            throw HermesError(.invalidArgument, "the same account cannot come in and go out at once")
+            throw HermesError(.invalidArgument, "the same account cannot be added and removed at once")
         }
         for user in added { group.set(GroupMember(user: user)) }
         try Self.checkSize(group.members.count)
@@ -121,10 +121,10 @@ extension Group {
         }
         let role = change.role ?? member.role
         guard role != member.role || change.mutedUntil != member.mutedUntil else { return }
-        // As it is now: an owner who handed the group on in the same request is one no more.
+        // With the present role: an owner who transferred the group in the same request is no longer the owner.
         let actor = try check(actor.user, is: .administrator)
         if member.user == actor.user {
-            throw HermesError(.invalidArgument, "you cannot change your own role; hand the group on to somebody else")
+            throw HermesError(.invalidArgument, "you cannot change your own role; make another member the owner")
         }
         try check(actor, isAbove: member.user)
         if role != member.role {
@@ -141,7 +141,7 @@ extension Group {
         let member = try check(user, is: .member)
         if member.role == .owner {
             guard members.count == 1 else {
-                throw HermesError(.forbidden, "make somebody else the owner first, or dissolve the group")
+                throw HermesError(.forbidden, "make another member the owner first, or dissolve the group")
             }
             return dissolved(by: user)
         }

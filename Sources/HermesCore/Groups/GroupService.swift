@@ -30,10 +30,10 @@ package final class GroupService: Sendable {
     @discardableResult
     package func apply(_ command: GroupCommand, by principal: Principal) async throws(HermesError) -> Group {
         try Self.check(command)
-        // At least the one who asks is told, and who comes in; the others are known once it is done.
+        // At least the caller and the added members are told; the others are known afterwards.
         let known = 1 + command.added.count
         if let wait = allowance.withLock({ $0.take(known, of: principal.user, now: time.uptime()) }) {
-            throw HermesError(.rateLimited, "you have told too many people of groups this hour", retryAfter: wait)
+            throw HermesError(.rateLimited, "you have caused too many group entries this hour", retryAfter: wait)
         }
         let group = try await withCheckedContinuation { continuation in
             committer.submit(
@@ -82,7 +82,7 @@ package final class GroupService: Sendable {
             try check(count: changes.removed.count)
             try check(count: changes.roles.count)
             for change in changes.roles where change.mutedUntil.rawValue < 0 {
-                throw HermesError(.invalidArgument, "the end of a muting lies before 1970")
+                throw HermesError(.invalidArgument, "the end of a muting is before 1970")
             }
         case .leave, .dissolve:
             break

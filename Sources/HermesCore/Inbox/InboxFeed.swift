@@ -21,7 +21,7 @@ package struct InboxFeed: Sendable {
         case pageLoaded(InboxPage)
         /// The load failed. Report ``retryDue`` after a while.
         case pageFailed
-        /// It is time to retry the load.
+        /// The load is due again.
         case retryDue
         /// ``Attachment/inboxAdvanced(_:)``.
         case entriesCommitted([InboxEntry])

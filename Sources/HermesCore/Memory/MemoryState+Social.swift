@@ -42,7 +42,7 @@ extension MemoryState {
     ) throws(HermesError) -> WriteOutcome {
         let user = principal.user
         guard records[user] != nil, records[peer] != nil else { throw Self.noSuchAccount }
-        guard user != peer else { throw HermesError(.invalidArgument, "Nobody is a contact of oneself.") }
+        guard user != peer else { throw HermesError(.invalidArgument, "You cannot be your own contact.") }
         var pair = pair(user, peer)
         let kind = try pair.apply(command)
         if kind == .requested, !hasReserve(peer, InboxBudget.entryBytes) { throw InboxBudget.isFull }

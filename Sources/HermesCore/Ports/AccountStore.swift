@@ -94,12 +94,12 @@ package struct DeviceOpening: Sendable, Hashable {
     ///   - count: the number of the account's devices.
     package func check(known: DeviceProof?, count: Int) throws(HermesError) {
         guard let known else {
-            // A stranger who claims one device after the other leaves room for those that prove who they are.
+            // Devices by mere claim leave room for devices that prove their identity.
             let limit = proof == .claim ? maxDevices - maxDevices / 4 : maxDevices
             guard count < limit else {
                 throw HermesError(
                     .deviceLimitReached,
-                    "the account has \(count) devices, as many as it may have; remove one first, from another device or "
+                    "the account has \(count) devices, which is the limit; remove one first, from another device or "
                         + "by the operator (hermes user devices NAME --remove DEVICE)"
                 )
             }

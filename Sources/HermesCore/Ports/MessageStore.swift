@@ -61,10 +61,10 @@ package protocol MessageStore: Sendable {
 }
 
 extension MessageStore {
-    /// For stores that delete at once.
+    /// The default, for stores that delete at once.
     package func deletions() async throws(HermesError) -> [UserID] { [] }
 
-    /// For stores without files.
+    /// The default, for stores without files.
     package func maintain(uptime: Duration) async throws(HermesError) {}
 }
 

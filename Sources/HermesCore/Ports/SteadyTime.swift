@@ -11,8 +11,8 @@ import Synchronization
 package struct SteadyClock: Sendable {
     /// The drift of the two clocks that is allowed between two checks.
     package static let tolerance = Duration.seconds(2)
-    /// How long a clock that has jumped ahead must agree with the monotonic one. A wrong clock is usually corrected
-    /// sooner, and ten minutes of delay do no harm.
+    /// The time for which a clock that jumped ahead must agree with the monotonic one. A wrong clock is usually
+    /// corrected sooner, and ten minutes of delay do no harm.
     package static let confirmation = Duration.seconds(600)
 
     /// The wall clock minus the monotonic one.

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long stores keep what nothing refers to. The same for every store.
+/// The retention times and limits of stores. The same for every store.
 package struct StoreSettings: Sendable, Hashable {
     /// How long the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after it was sent,
     /// delivered or not. Zero: history is off, and content is deleted once no inbox refers to it. Applies to messages
@@ -10,7 +10,7 @@ package struct StoreSettings: Sendable, Hashable {
     /// The minimum time for which a message's record outlives its content, so that a repetition is recognized and the
     /// message can be recalled. Counted from when it was sent.
     package var recordPeriod: Duration
-    /// How long entries other than messages wait for devices that do not fetch them.
+    /// The time that entries other than messages wait for devices that do not fetch them.
     package var eventPeriod: Duration
     /// The most publications that wait for one durable session, unacknowledged ones included. Further ones are dropped.
     package var maxQueuedMessages: Int
@@ -56,7 +56,7 @@ package struct StoreSettings: Sendable, Hashable {
     package static let maxTokensPerDevice = 5
     /// The number of an account's networks that are remembered.
     package static let maxNetworksPerAccount = 32
-    /// How long a network is remembered after its last login.
+    /// The time that a network is remembered after its last login.
     package static let networkPeriod = Duration.seconds(90 * 86_400)
 
     /// The most entries or messages of one page, whatever the caller asks for.
@@ -72,8 +72,8 @@ extension StoreSettings {
         throw HermesError(
             .tooLarge,
             isOwn
-                ? "You are in \(maxGroups) groups, and may be in no more. Leave one first."
-                : "One of these people is in \(maxGroups) groups, and may be in no more."
+                ? "You are in \(maxGroups) groups, which is the limit. Leave one first."
+                : "One of these people is in \(maxGroups) groups, which is the limit."
         )
     }
 }

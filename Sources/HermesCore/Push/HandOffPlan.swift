@@ -91,7 +91,7 @@ package struct HandOffPlan: Sendable {
             case .group(let group): "group/\(group.rawValue)"
             }
         case .push(let push):
-            // Never that of a conversation, whatever key the back end chooses.
+            // Never equals a conversation's key, whatever key the back end chooses.
             push.content.collapseKey.isEmpty ? "push/\(push.id)" : "key/\(push.content.collapseKey)"
         case .readMark, .recalled, .contact, .group, .expired: "entry/\(entry.seq)"
         }

@@ -3,7 +3,7 @@
 
 /// A push from a back end: an inbox entry that is no message and has no sender.
 package struct Push: Sendable, Hashable {
-    /// How soon a sleeping device is woken; a connected device gets every push at once.
+    /// The urgency of waking a sleeping device; a connected device gets every push at once.
     package enum Priority: UInt8, Sendable, Hashable, CaseIterable {
         /// When it suits the device's battery.
         case normal = 0
@@ -83,7 +83,7 @@ package struct PushContent: Sendable, Hashable {
     /// - Throws: `.invalidArgument`, `.tooLarge`; the message names the field.
     package func check() throws(HermesError) {
         guard !title.isEmpty || !body.isEmpty || !dataJSON.isEmpty else {
-            throw HermesError(.invalidArgument, "the push says nothing: give it a title, a body or data")
+            throw HermesError(.invalidArgument, "the push is empty: give it a title, a body or data")
         }
         guard title.unicodeScalars.count <= Self.maxTitleCharacters else {
             throw HermesError(.tooLarge, "the title is longer than \(Self.maxTitleCharacters) characters")

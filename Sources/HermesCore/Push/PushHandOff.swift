@@ -105,7 +105,7 @@ package final class PushHandOff: DeliveryObserver {
     /// The number of devices and users that wait for a check.
     package var waiting: Int { state.withLock { $0.schedule.count } }
 
-    // MARK: What comes in
+    // MARK: Input
 
     package func committed(_ entries: [UserID: [InboxEntry]]) {
         let devices = sender == nil ? [:] : tokens.devices(of: entries.keys)
@@ -165,7 +165,7 @@ package final class PushHandOff: DeliveryObserver {
                 for key in found.keys { state.schedule.committed(key, upTo: .max, due: due) }
                 return state.schedule.hasOverflowed
             }
-            // The rest when there is room again.
+            // The rest follows when there is room.
             if isFull { return }
         }
     }
@@ -248,7 +248,7 @@ package final class PushHandOff: DeliveryObserver {
         var ready: [(candidate: Candidate, range: Range<Int>)] = []
         for candidate in candidates {
             let service = candidate.target.token.service
-            // Nothing to send is settled at once, whether or not the service rests.
+            // A plan without items is settled at once, even if the service is paused.
             if let until = state.withLock({ $0.health.pausedUntil(service, now: now) }), !candidate.plan.items.isEmpty {
                 settle(candidate.key, retryAt: until + .milliseconds(Int64.random(in: 0...1_000)))
                 continue
@@ -269,7 +269,7 @@ package final class PushHandOff: DeliveryObserver {
             retries[candidate.key] = found.retryAt
         }
         do throws(HermesError) {
-            // First the report, then the mark: rather twice than never.
+            // First the report, then the mark: a repetition is better than a loss.
             try await webhooks?.append(notices, marks: [:])
             try await tokens.store.settlePushes(settlements)
             for (candidate, _) in ready { settle(candidate.key, retryAt: retries[candidate.key] ?? nil) }

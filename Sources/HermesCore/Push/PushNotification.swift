@@ -3,7 +3,7 @@
 
 /// A notification for a device.
 package struct PushNotification: Sendable, Hashable {
-    /// How soon it is delivered.
+    /// The urgency of the delivery.
     package enum Priority: Sendable, Hashable {
         /// At once, waking the device.
         case high

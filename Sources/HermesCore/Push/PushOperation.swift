@@ -55,7 +55,7 @@ package struct PushJob: Sendable, Hashable {
 
 /// Makes posting again safe: a repeated post under the same key gets the first answer and sends nothing.
 package struct PushClaim: Sendable, Hashable {
-    /// How long a key is remembered.
+    /// The time that a key is remembered.
     package static let period = Duration.seconds(24 * 3600)
 
     /// The key's owner; keys of different owners are unrelated.

@@ -100,13 +100,13 @@ package final class PushService: Sendable {
             if outcome.firstAnswer == nil { start(push.id) }
             return outcome.firstAnswer
         }
-        guard !users.isEmpty else { throw HermesError(.invalidArgument, "the push is for nobody") }
+        guard !users.isEmpty else { throw HermesError(.invalidArgument, "the push has no recipients") }
         return try await submit(.append(push, recipients: users, claim: claim)).firstAnswer
     }
 
     /// The result of taking a claim.
     package enum Claimed: Sendable, Hashable {
-        /// It was done before, with this answer.
+        /// Done before, with this answer.
         case before([UInt8])
         /// Do it now, with this answer: the claim's own, or that of an earlier attempt whose completion is unknown.
         case now([UInt8])
@@ -132,7 +132,7 @@ package final class PushService: Sendable {
 
     /// Ends a claim. If its push was not done, it can be claimed again.
     package func end(_ claim: PushClaim, isDone: Bool) async {
-        // Done is done: that the store cannot note it costs a repetition if somebody asks again.
+        // It is done: if the store cannot record that, a repeated request causes a repetition.
         if isDone { _ = try? await submit(.settle(claim)) }
         state.withLock { _ = $0.underWay.remove(PushClaimKey(owner: claim.owner, key: claim.key)) }
     }

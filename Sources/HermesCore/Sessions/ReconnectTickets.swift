@@ -10,9 +10,9 @@ import Foundation
 /// A ticket contains its expiry and its account, and an HMAC-SHA-256 of these, cut to 16 bytes. Nothing is stored: any
 /// server with the same key can check it, be it the same one after a restart or another node.
 package struct ReconnectTickets: Sendable {
-    /// How a key is made that is not given: all tickets end with the process.
+    /// The size of a generated key, in bytes. Its tickets end with the process.
     package static let keyBytes = 32
-    /// How long a ticket is valid.
+    /// The time that a ticket is valid.
     package static let lifetime = Duration.seconds(3600)
     /// Its size in bytes.
     package static let bytes = 8 + 4 + 16

@@ -185,7 +185,7 @@ extension SessionRegistry {
             limit: Int
         ) -> [UserID] {
             state.withLock { state in
-                // One that is detached already must not leave anything behind.
+                // An attachment that is already detached must leave nothing behind.
                 guard state.records[own]?.attachments.contains(where: { $0 === attachment }) == true else { return [] }
                 var watched = state.watched[ObjectIdentifier(attachment)] ?? []
                 var added: [UserID] = []

@@ -44,7 +44,7 @@ package final class SessionRegistry: Sendable {
             unwatchAll(replaced)
             replaced.ended(.replaced)
         }
-        // After it was added: an end that comes later finds it, one that came before is found here.
+        // Checked after the addition: a later end finds it; an earlier end is found here.
         if let reason = reason(toEnd: principal) {
             detach(attachment)
             attachment.ended(reason)

@@ -101,7 +101,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
         if source != .server, own.count >= max(1, limits.maxWaiting / 8) { return false }
         if source != .server, own.bytes >= max(1, limits.maxWaitingBytes / 8) { return false }
         if count < limits.maxWaiting, state.bytes < limits.maxWaitingBytes { return true }
-        // Those who have little waiting are not refused for those who have much.
+        // A source with few waiting operations is not refused because of others.
         return source != .server && own.count < 16 && own.bytes < 65_536 && state.bytes < limits.maxWaitingBytes * 2
     }
 
@@ -114,7 +114,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
             state.flushAt = Date(timeIntervalSinceNow: limits.acknowledgementDelay / .seconds(1))
             return state.isThreadIdle
         }
-        // The thread has to learn until when it may wait.
+        // Tell the thread until when it may wait.
         if mustSignal { monitor.signal() }
     }
 
@@ -198,7 +198,7 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 extension HermesError {
     fileprivate static let committerOverloaded = HermesError(
         .overloaded,
-        "the server has more to store than it can; try again shortly",
+        "the server is overloaded; try again shortly",
         retryAfter: .seconds(1)
     )
     fileprivate static let committerStopping = HermesError(

@@ -84,7 +84,7 @@ package final class Delivery {
         _ slot: EncodingSlot,
         by encode: (Publication) -> ByteBuffer
     ) -> UnsafeRawBufferPointer {
-        // This object keeps the storage alive, and nobody writes to shared bytes.
+        // This object keeps the storage alive, and shared bytes are never written.
         let bytes = encoded(slot, by: encode).withUnsafeReadableBytesWithStorageManagement { bytes, _ in bytes }
         if firstSlot == slot {
             firstStart = bytes.baseAddress

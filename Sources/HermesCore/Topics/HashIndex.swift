@@ -50,7 +50,7 @@ struct HashIndex: Sendable {
             guard slots[hole].number != Self.none else { return }
             hole = (hole + 1) & mask
         }
-        // Whatever follows without a gap and would not be found beyond one moves up.
+        // Move up the following entries that a lookup would not find beyond the hole.
         var next = (hole + 1) & mask
         while slots[next].number != Self.none {
             let home = Int(slots[next].hash) & mask

@@ -78,7 +78,7 @@ final class ResolvedRoute {
     enum Local {
         /// The topic's own: no wildcard filter has any.
         case own
-        /// Those of one filter.
+        /// The subscriptions of one filter.
         case filter(FilterMembers)
         /// One per subscriber, where several have some. Not retained: valid until a change, or during a delivery, which
         /// releases departed members only at its end.

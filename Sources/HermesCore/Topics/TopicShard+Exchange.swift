@@ -77,8 +77,8 @@ extension TopicShard {
     /// Takes the mail of other threads.
     func drain() {
         guard let inbox else { return }
-        // In this order: interest that comes in between has another drain scheduled for it. The other way round it would
-        // stay until the next publication, and with it the filters that it ends.
+        // In this order: interest that arrives in between schedules another drain. In the opposite order it would
+        // wait until the next publication, and with it the filters that it ends.
         let mail = inbox.takeMail()
         takeInterest()
         for item in mail {

@@ -22,7 +22,7 @@ package final class TopicShard {
     var cache: RouteCache
     /// The mail for this shard; nil until ``connect(to:)``.
     var inbox: ShardMailbox?
-    /// One for each shard, its own included; empty until ``connect(to:)``.
+    /// The mailbox of each shard, its own included; empty until ``connect(to:)``.
     var mailboxes: [ShardMailbox] = []
     private var spare: Delivery?
     private var isDelivering = false
@@ -245,7 +245,7 @@ package final class TopicShard {
                 delivery = Delivery(publication)
             }
             Self.forEachEntry(of: route) { $0.deliver(delivery) }
-            // It keeps the bytes of this publication until the next; that is one for each loop.
+            // It keeps the bytes of this publication until the next one: one publication per loop.
             if isKnownUniquelyReferenced(&delivery) { spare = delivery }
         case .run(let run):
             let run = DeliveryRun(run)

@@ -116,7 +116,7 @@ package struct TopicTree: Sendable {
         topic.rawValue.withBytes { bytes in
             if !exact.isEmpty, let number = exact.number(of: bytes) { visit(exactValues[Int(number)]) }
             guard nodes.count > 1 || nodes[0].multiLevelValue != Self.none else { return }
-            // Level numbers of the topic as far as the tree goes, and a stack: a node adds one to it net, at most.
+            // Level numbers of the topic as deep as the tree, and a stack: a node adds at most one entry to it, net.
             let size = depth + 2
             withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 3 * size) { scratch in
                 let names = UnsafeMutableBufferPointer(rebasing: scratch[..<size])

@@ -51,7 +51,7 @@ package enum WebhookNotice: Sendable, Hashable {
         )
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Numbers and texts alone: it cannot fail.
+        // Cannot fail: only numbers and texts.
         let bytes = (try? encoder.encode(body)).map { Array($0) } ?? []
         return WebhookEvent(id: id, user: user, createdAt: now, body: bytes)
     }

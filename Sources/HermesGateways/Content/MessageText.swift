@@ -23,7 +23,7 @@ package enum MessageText {
 
     /// The content as the JSON of `hermes.v1.Content`.
     package static func json(of content: MessageContent) -> String {
-        // Nothing in it has no JSON form.
+        // Cannot fail: all values have a JSON form.
         (try? CanonicalContent.parsed(content).jsonString()) ?? "{}"
     }
 }

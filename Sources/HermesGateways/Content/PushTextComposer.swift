@@ -6,7 +6,7 @@ import HermesWire
 
 /// Composes the text of a notification for a message.
 package enum PushTextComposer {
-    /// How much of a message the push services see.
+    /// The part of a message that the push services see.
     package enum Preview: String, Sendable, CaseIterable {
         /// The sender and the text.
         case full

@@ -35,7 +35,7 @@ struct DelimitedRooms {
         on topics: TopicShard,
         as sender: UserID?
     ) {
-        // Cannot fail: all required fields are set. Then the others see a name too many.
+        // Cannot fail: all required fields are set. If it did, the others would see a stale name.
         guard membership.isAnnounced, let body = try? membership.user.wireBuffer() else { return }
         topics.publish(LiveRoomTranslation.publication(of: body, type: .leave, to: room.topic, sender: sender))
     }
@@ -106,7 +106,7 @@ extension DelimitedSession: TopicSubscriber {
 
     private func remove(_ membership: DelimitedRooms.Membership, from room: RoomName, _ reason: String) {
         leave(room, membership)
-        // The connection no longer hears the room, so it is told directly.
+        // The connection no longer gets the room's events, so it is told directly.
         var packet = Hermes_V1_Packet()
         packet.ephemeral.room.room = room.rawValue
         packet.ephemeral.room.kicked.reason = reason
@@ -135,7 +135,7 @@ extension DelimitedSession: TopicSubscriber {
             return fail(id, HermesError(.forbidden, "a connection can be in \(DelimitedRooms.limit) rooms at once"))
         }
         let subscription = connection.loop.topics.subscribe(self, to: room.topic)
-        // A viewer that may only listen joins and leaves unseen: its name would be a message.
+        // A viewer that may only listen joins and leaves unannounced: its name would be a message.
         let isAnnounced = may(.publish, room)
         rooms.memberships[room] = DelimitedRooms.Membership(
             subscription: subscription,

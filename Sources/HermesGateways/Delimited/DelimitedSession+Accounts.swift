@@ -149,7 +149,7 @@ extension DelimitedSession {
                 answer(id, result, own: principal.user)
             }
         case .changePassword(let change):
-            // The old one is checked, the new one hashed.
+            // Checks the old password and hashes the new one.
             connection.charge(.password)
             connection.charge(.password)
             connection.ask { () async throws(HermesError) in

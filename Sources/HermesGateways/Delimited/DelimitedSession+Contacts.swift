@@ -47,7 +47,7 @@ extension DelimitedSession {
         let contacts = messenger.contacts
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            // One more than asked for, to know whether there is more.
+            // One more than requested, to know whether more follow.
             let found = try await contacts.contacts(of: user, after: UserID(request.afterUid), limit: limit + 1)
             return (found, try await contacts.online(among: found.map(\.account.id), for: user))
         } then: { [self] (result: Result<(found: [Contact], online: Set<UserID>), HermesError>) in

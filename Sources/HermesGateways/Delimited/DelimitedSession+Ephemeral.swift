@@ -9,7 +9,7 @@ extension DelimitedSession {
     func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
         let user = sender.principal.user
-        // Before anything is read for it.
+        // Checked before any read.
         let now = messenger.time.now()
         guard messenger.typing.admits(conversation, by: user, isStopped: request.stopped, now: now) else {
             return succeed(id)
@@ -26,7 +26,7 @@ extension DelimitedSession {
                 case .failure(let error):
                     messenger.typing.forget(conversation, by: user)
                     fail(id, error)
-                // The answer does not say whether anybody was told: that would reveal a block.
+                // The answer does not depend on whether anybody got it: that would reveal a block.
                 case .success: succeed(id)
                 }
             }
@@ -123,7 +123,7 @@ extension DelimitedSession {
         }
         var packet = Hermes_V1_Packet()
         packet.ephemeral = ephemeral
-        // The first to go where the client does not keep up: it matters only now.
+        // Dropped first if the client does not keep up: it matters only now.
         write(packet, .presence)
     }
 }

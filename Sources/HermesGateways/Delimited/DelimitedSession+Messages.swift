@@ -81,7 +81,7 @@ extension DelimitedSession {
         let messages = messenger.messages
         let principal = sender.principal
         connection.ask { () async throws(HermesError) in
-            // One more than asked for, to know whether there is more.
+            // One more than requested, to know whether more follow.
             try await messages.history(
                 of: conversation,
                 before: request.beforeSeq == 0 ? nil : request.beforeSeq,

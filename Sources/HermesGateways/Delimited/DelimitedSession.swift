@@ -61,7 +61,7 @@ package final class DelimitedSession: GatewaySession {
     }
 
     func received(_ packet: Hermes_V1_Packet) {
-        // Frames of its own are counted as they are cut.
+        // Delimited frames are charged when they are decoded.
         if isCarried { connection.charge(.packet) }
         guard let sender else { return receivedFromStranger(packet) }
         received(packet, from: sender)

@@ -97,7 +97,7 @@ extension DelimitedSession {
         let now = messenger.time.uptime()
         if let last = lastReport, now - last < Self.reportInterval {
             let wait = Self.reportInterval - (now - last)
-            return fail(id, HermesError(.rateLimited, "statistics are taken every 10 s", retryAfter: wait))
+            return fail(id, HermesError(.rateLimited, "statistics are accepted once in 10 s", retryAfter: wait))
         }
         let report: ClientReport
         do throws(HermesError) {

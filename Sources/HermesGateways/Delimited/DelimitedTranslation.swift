@@ -157,7 +157,7 @@ enum DelimitedTranslation {
         case .group(let group):
             event.group = self.event(group)
         case .push(let push):
-            // Without a kind the entry counts, and shows nothing.
+            // Without a kind the entry counts but has nothing to show.
             if push.isFor(principal.device) { event.push = self.push(push) }
         case .expired(let seq):
             event.expired.toSeq = seq
@@ -204,13 +204,13 @@ enum DelimitedTranslation {
             kicked.message = "the token has expired; log in with a new one"
         case .loginBudget:
             kicked.reason = .limit
-            kicked.message = "the server holds too much that was sent before logging in; try again later"
+            kicked.message = "too many bytes were sent before logging in; try again later"
         case .idle:
             kicked.reason = .timeout
-            kicked.message = "nothing came for too long; send a ping more often"
+            kicked.message = "the client was silent for too long; send a ping more often"
         case .slowReader:
             kicked.reason = .limit
-            kicked.message = "what was sent was not read"
+            kicked.message = "the client did not read its messages"
         case .memory:
             kicked.reason = .limit
             kicked.message = CloseReason.memoryText

@@ -17,7 +17,7 @@ enum IMPBContent {
         do {
             content.kind = try kind(message.type, protobufBytes(message.content))
         } catch {
-            return .failure(HermesError(.invalidArgument, "the content is not what its type says", cause: error))
+            return .failure(HermesError(.invalidArgument, "the content does not fit its type", cause: error))
         }
         guard message.ext.count <= CanonicalContent.maxAttributes else {
             return .failure(HermesError(.tooLarge, "ext has at most 32 pairs"))
@@ -114,7 +114,7 @@ enum IMPBContent {
 
     /// Sets a message's content.
     static func fill(_ message: inout some IMPBChatMessage, with content: Hermes_V1_Content) {
-        // Cannot fail: none of these messages has a required field.
+        // Cannot fail: these messages have no required fields.
         if let (type, bytes) = try? encoded(content.kind) {
             message.type = type
             message.content = protobufBytes(bytes)

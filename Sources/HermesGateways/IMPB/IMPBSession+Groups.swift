@@ -95,7 +95,7 @@ extension IMPBSession {
         let groups = messenger.groups
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            // One more than asked for, to know whether there is more.
+            // One more than requested, to know whether more follow.
             try await groups.groups(of: user, after: GroupID(rawValue: request.afterGroupID), limit: limit + 1)
         } then: { [self] result in
             switch result {

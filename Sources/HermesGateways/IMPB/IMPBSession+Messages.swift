@@ -28,7 +28,7 @@ extension IMPBSession {
         case .broadcast:
             fail(seq, HermesError(.forbidden, "only the server sends to everyone"))
         case .custom, .unused, .UNRECOGNIZED:
-            fail(seq, HermesError(.unsupported, "messages of type \(base.type.rawValue) are not passed on"))
+            fail(seq, HermesError(.unsupported, "messages of type \(base.type.rawValue) are not forwarded"))
         }
     }
 
@@ -110,7 +110,8 @@ extension IMPBSession {
             case .failure(let error): fail(seq, error)
             case .success(var page):
                 connection.charge(.page(entries: page.entries.count))
-                // What does not fit into the queue would end the connection; the client pulls on from where this ends.
+                // A page that does not fit into the queue would end the connection; the client continues behind this
+                // one.
                 page = DelimitedTranslation.cut(page, toBytes: environment.settings.limits.outboundQueueBytes / 2)
                 var answer = IMPB_pull_response()
                 answer.epoch = page.position.epoch
@@ -129,7 +130,7 @@ extension IMPBSession {
         let messages = messenger.messages
         let principal = sender.principal
         connection.ask { () async throws(HermesError) in
-            // One more than asked for, to know whether there is more.
+            // One more than requested, to know whether more follow.
             try await messages.history(
                 of: conversation,
                 before: request.beforeSeq == 0 ? nil : request.beforeSeq,

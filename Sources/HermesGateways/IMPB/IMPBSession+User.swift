@@ -78,7 +78,7 @@ extension IMPBSession {
         connection.charge(request.token.isEmpty ? .password : .login)
         connection.ask { () async throws(HermesError) in
             let login = try await accounts.logIn(credential, device: device, address: address)
-            // The device that the registration made up is not one: nothing should wait for it.
+            // Remove the device that the registration invented, so that nothing waits for it.
             if let registration, registration.principal.user == login.principal.user,
                 registration.principal.device != login.principal.device
             {

@@ -53,7 +53,7 @@ package final class IMPBSession: GatewaySession {
             guard let sender else { return refuseStranger(frame.seq) }
             message(frame, from: sender)
         case .notification:
-            // A receipt: the client says that it got one.
+            // A receipt: the client got a message.
             acknowledgeImplicitly()
             if link == nil { refuseStranger(frame.seq) }
         default:

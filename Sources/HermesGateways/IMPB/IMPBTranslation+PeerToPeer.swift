@@ -57,7 +57,7 @@ extension IMPBTranslation {
             body.targetInfo = addresses(own)
             return notification(.p2PReceiveConnectReq, for: reader, body)
         }
-        // Behind the same address they are in the same network, where the private address is the way.
+        // With the same public address they are in the same network, where private addresses work.
         let isNear = address.observedHost == own.observedHost && !address.localHost.isEmpty
         var body = IMPB_p2p_connect_ready_notification()
         body.uid = UInt32(user.rawValue)

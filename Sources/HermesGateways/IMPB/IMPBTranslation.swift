@@ -35,8 +35,8 @@ enum IMPBTranslation {
         case .goodbye, .finished, .malformed, .loginBudget: nil
         case .notAuthenticated: HermesError(.notAuthenticated, "not logged in in time")
         case .tokenExpired: HermesError(.invalidToken, "the token has expired; log in with a new one")
-        case .idle: HermesError(.notAuthenticated, "nothing came for too long; send a ping every 180 s")
-        case .slowReader: HermesError(.rateLimited, "what was sent was not read")
+        case .idle: HermesError(.notAuthenticated, "the client was silent for too long; send a ping every 180 s")
+        case .slowReader: HermesError(.rateLimited, "the client did not read its messages")
         case .memory: HermesError(.overloaded, CloseReason.memoryText)
         case .rateLimited: HermesError(.rateLimited, CloseReason.rateText)
         case .session(.replaced): HermesError(.replaced, "the same device logged in again")
@@ -92,7 +92,7 @@ enum IMPBTranslation {
         case .message(let message) where !message.isRecalled:
             return .message(base(message, seq: entry.seq, reader: reader))
         case .message(let message):
-            // What was said is gone; that something was said is not.
+            // The content is gone; the message stays as an entry.
             notification = recalled(
                 message.conversation,
                 message.id,
@@ -226,7 +226,7 @@ enum IMPBTranslation {
         var notification = IMPB_Notification_msg()
         notification.type = type
         notification.targetUid = UInt32(user.rawValue)
-        // Cannot fail: none of the notifications has a required field.
+        // Cannot fail: the notifications have no required fields.
         if let bytes: [UInt8] = try? body.wireBytes() { notification.body = protobufBytes(bytes) }
         return notification
     }

@@ -12,7 +12,7 @@ extension Connection {
 
     /// Reports the held memory to the loop, if it has changed.
     func measureMemory() {
-        // What ends is given back already: nobody else has to pay for it.
+        // An ending connection's memory counts as freed, so that no other connection pays for it.
         let bytes =
             phase != .open
             ? 0 : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ unansweredBytes
@@ -49,8 +49,8 @@ extension Connection {
 }
 
 extension CloseReason {
-    static let memoryText = "what waits for this connection takes the most of the server's memory (limits.memory)"
-    static let rateText = "asked for more than limits.requestsPerSecond allows for longer than limits.throttled"
+    static let memoryText = "this connection holds the most memory, and memory is short (limits.memory)"
+    static let rateText = "exceeded limits.requestsPerSecond for longer than limits.throttled"
 }
 
 /// The memory of one connection, for the choice of the largest consumer.

@@ -52,7 +52,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var bucket: TokenBucket
     /// Charged units that are not settled with account and address yet.
     var unsettled = 0
-    /// Since when the connection is throttled again and again, and when it last was.
+    /// The beginning of the present series of throttling, and the last time of it.
     var throttledSince: Duration?
     var lastThrottledAt: Duration?
     /// The end of the reading pause.
@@ -238,7 +238,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         case .open where lifeDue > loop.coarseNow:
             end(.slowReader)
         case .open where pauses.contains(.held) || isAuthenticated && (isInputBacklogged || isThrottled):
-            // Our own delay is not the peer's fault.
+            // The server's own delay is not the peer's fault.
             loop.schedule(self, due: loop.coarseNow &+ 2)
         case .open: end(isAuthenticated ? .idle : .notAuthenticated)
         }
@@ -270,7 +270,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         // Waiting frames are complete: the peer understands the farewell without them.
         if case .memory = reason { queue.removeAll() }
         events?.farewell(reason)
-        // Writing to a peer that is gone closes the channel at once: then nothing is left to end.
+        // Writing to a disconnected peer closes the channel at once: then nothing is left to do.
         guard phase == .open else { return }
         phase = .ending
         measureMemory()

@@ -108,7 +108,7 @@ package final class ConnectionAcceptor: Sendable {
         carrier: Connection.Carrier
     ) throws {
         guard let loop = loops[channel.eventLoop], !state.isDraining else { throw RefusedConnection() }
-        // So that it is the loop's to say when the connection is closed, see LoopContext.peerClosed(_:).
+        // The loop decides when to close the connection: see LoopContext.peerClosed(_:).
         if carrier == .plain { try? channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true) }
         try addSession(channel, Connection.Opening(loop: loop, peer: peer, countedAs: address, carrier: carrier))
     }

@@ -111,9 +111,9 @@ package enum CloseReason: Sendable {
     case idle
     /// The peer does not read what is sent to it.
     case slowReader
-    /// It holds the most memory, and memory is short.
+    /// The connection uses the most memory, and memory is short.
     case memory
-    /// It has exceeded its rate for a long time.
+    /// The connection has exceeded its rate for a long time.
     case rateLimited
     /// The core ended the session.
     case session(SessionEnd)

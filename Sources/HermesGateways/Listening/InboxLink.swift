@@ -105,7 +105,7 @@ package final class InboxLink {
             case .write(let entries):
                 let rest = writeWhatFits(entries)
                 guard !isClosed else { return }
-                // Asks for more where more is stored, unless the peer does not keep up.
+                // Asks for more stored entries, unless the peer does not keep up.
                 if let rest {
                     action = feed.handle(.cutShort(after: rest.seq - 1))
                     if isLeftOut { feed.leftOut(behind: lastWrittenSeq) }

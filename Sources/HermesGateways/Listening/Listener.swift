@@ -110,7 +110,7 @@ package final class Listener: Sendable {
                     )
                 }
             }
-            // NIO keeps a connection's read buffers: small for those that say little, growing where much comes.
+            // NIO keeps a connection's read buffers: small at first, growing with the traffic.
             .childChannelOption(
                 .recvAllocator,
                 value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 65_536)

@@ -207,7 +207,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func closeLeaving() {
         for _ in 0..<Self.maxClosesAtOnce { leaving.popFirst()?.closeAfterPeer() }
         isClosingScheduled = !leaving.isEmpty
-        // Not at once: arrived input has its turn first.
+        // Later: arrived input is handled first.
         if isClosingScheduled { eventLoop.scheduleTask(in: .milliseconds(1)) { self.closeLeaving() } }
     }
 

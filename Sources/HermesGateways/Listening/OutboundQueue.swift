@@ -74,7 +74,7 @@ package struct OutboundQueue {
         while bytes + frame.readableBytes > limit || count >= Self.maxCount(limit) {
             guard let victim = dropOldest(notAbove: kind) else {
                 guard kind == .control else { return .refused }
-                // One frame may be longer than all that is left, or than the whole limit.
+                // One frame may be longer than the remaining bytes, or than the whole limit.
                 if bytes <= limit / 2, count < Self.maxCount(limit) { break }
                 return .overflow
             }

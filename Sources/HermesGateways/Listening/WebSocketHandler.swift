@@ -52,7 +52,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
             return end(context, error.rawValue)
         }
         deliver(&payload, context)
-        // A copy: the read buffer is NIO's to use again.
+        // A copy: NIO reuses the read buffer.
         unread = bytes.readableBytes > 0 ? ByteBuffer(buffer: bytes.slice()) : ByteBuffer()
     }
 

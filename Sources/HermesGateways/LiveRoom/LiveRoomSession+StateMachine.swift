@@ -36,7 +36,7 @@ extension LiveRoomSession {
         case .ended: .ignore(.ended)
         case .outside: frameReceivedOutside(frame)
         case .inside: frameReceivedInside(frame)
-        // Nothing is read meanwhile, so nothing can come.
+        // Nothing is read meanwhile, so no frame can arrive.
         case .entering: .ignore(.entering)
         }
     }
@@ -85,7 +85,7 @@ extension LiveRoomSession {
             return .checkToken(entry)
         case .anonymous(let target):
             guard principal != nil || !rules.requiresAccount else {
-                return .kick(LiveRoomKick(.notAuthenticated, "this room wants an access token"), end())
+                return .kick(LiveRoomKick(.notAuthenticated, "this room requires an access token"), end())
             }
             return move(to: target, wasInside: wasInside)
         case .refused(let kick):
@@ -119,7 +119,7 @@ extension LiveRoomSession {
             room = target
             return .move(nil, to: target)
         }
-        // Already there: nobody leaves.
+        // Already in this room: no leave to announce.
         guard target != room else { return .move(nil, to: target) }
         let departure = LiveRoomDeparture(room: room, announcement: joinBody)
         joinBody = nil

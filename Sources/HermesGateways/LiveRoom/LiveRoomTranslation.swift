@@ -70,7 +70,7 @@ enum LiveRoomTranslation {
         switch reason {
         case .session(let end): kick(for: end)
         case .shuttingDown: kick(for: SessionEnd.shuttingDown)
-        case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token came in time")
+        case .notAuthenticated: LiveRoomKick(.notAuthenticated, "no access token arrived in time")
         case .tokenExpired: LiveRoomKick(.invalidToken, "the token has expired")
         case .memory: LiveRoomKick(.overloaded, CloseReason.memoryText)
         case .rateLimited: LiveRoomKick(.rateLimited, CloseReason.rateText)
@@ -86,7 +86,7 @@ enum LiveRoomTranslation {
         try LiveRoomFrame.write(message, type: .kicked, into: &buffer)
     }
 
-    // MARK: What is said in rooms
+    // MARK: Room messages
 
     /// The publication of a frame's body to a room.
     static func publication(
@@ -123,7 +123,7 @@ enum LiveRoomTranslation {
                 into: &bytes
             )
         } catch {
-            // Above 4 GiB; no protocol lets one in.
+            // Above 4 GiB, which no protocol accepts.
             return bytes
         }
         bytes.writeImmutableBuffer(publication.payload)

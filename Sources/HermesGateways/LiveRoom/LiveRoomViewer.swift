@@ -34,7 +34,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         topic = session.room.topic
     }
 
-    // MARK: What the room says
+    // MARK: Room events
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         let frame = delivery.encoded(.liveRoom, by: LiveRoomTranslation.frame(of:))
@@ -42,7 +42,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         connection.write(delivery.publication.dropClass, frame: frame)
     }
 
-    // MARK: What the connection says
+    // MARK: Connection events
 
     package func opened() {
         // Where an account is needed, by the listener or by the rules, the deadline holds until one is bound.
@@ -161,7 +161,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     private func depart(_ departure: LiveRoomDeparture?) {
         if let subscription { topics.unsubscribe(subscription) }
         subscription = nil
-        // Where everybody goes, announcing each to all would cost the square of the room.
+        // When the server stops, announcing each leave to all would cost the square of the room's size.
         guard let departure, let announcement = departure.announcement, !isServerStopping else { return }
         let publication = LiveRoomTranslation.publication(
             of: announcement,

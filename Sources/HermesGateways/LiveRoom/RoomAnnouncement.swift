@@ -45,7 +45,7 @@ package enum RoomAnnouncement {
     /// - Throws: `.tooLarge`.
     package static func checked(_ text: String) throws(HermesError) -> String {
         guard text.utf8.count <= maxTextBytes else {
-            throw HermesError(.tooLarge, "what is said in a room is at most \(maxTextBytes) bytes")
+            throw HermesError(.tooLarge, "a room text has at most \(maxTextBytes) bytes")
         }
         return text
     }

@@ -10,7 +10,7 @@ import NIOCore
 final class MQTTClientState {
     private(set) var identity: ClientIdentity
     let key: SessionKey
-    /// How long the session outlives its connection; zero: it ends with it.
+    /// The time that the session outlives its connection; zero: it ends with the connection.
     var sessionExpiry: Duration
     /// The will, published unless the client disconnects properly.
     var will: MQTTPendingWill?

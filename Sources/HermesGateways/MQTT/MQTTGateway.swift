@@ -52,7 +52,7 @@ package final class MQTTGateway: Gateway {
         guard !isRetained || settings.isRetainAvailable else {
             throw MQTTPacketError(
                 .retainNotSupported,
-                "\(subject) is to be retained, and nothing is here [MQTT-3.2.2-13] [MQTT-3.2.2-14]"
+                "\(subject) has RETAIN set, but retained messages are off here [MQTT-3.2.2-13] [MQTT-3.2.2-14]"
             )
         }
     }

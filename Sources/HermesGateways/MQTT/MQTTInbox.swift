@@ -63,7 +63,7 @@ final class MQTTInbox {
         packets.closed()
     }
 
-    // MARK: Who asks for it
+    // MARK: Subscriptions to the inbox
 
     /// Whether publications to this topic are requests to the server, which reach nobody else.
     static func isForServer(_ topic: TopicName) -> Bool { [Topic.up, Topic.upJSON].contains(topic.rawValue) }
@@ -104,7 +104,7 @@ final class MQTTInbox {
     func sent(_ packet: Hermes_V1_Packet) {
         guard case .event(let event) = packet.body else { return }
         let id = window.nextPacketID
-        guard window.send(exactlyOnce: false) == id else { return assertionFailure("another identifier than told") }
+        guard window.send(exactlyOnce: false) == id else { return assertionFailure("unexpected packet identifier") }
         if case .expired(let gone) = event.event {
             seqs.append(max(event.seq, gone.toSeq))
         } else {
@@ -141,7 +141,7 @@ final class MQTTInbox {
     }
 }
 
-// MARK: - What is too long for a client
+// MARK: - Entries that are too long for a client
 
 extension MQTTInbox {
     /// The replacements for a packet that is too long for the client, the most detailed first; none for ephemeral

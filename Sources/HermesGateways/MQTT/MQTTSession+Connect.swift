@@ -18,7 +18,7 @@ extension MQTTSession {
         version = connect.version
         phase = .connecting
         connection.charge(.login)
-        // Tokens have 43 characters, those of others more.
+        // Tokens of Hermes have 43 characters, foreign ones more.
         if let password = connect.password, password.readableBytes < 43 { connection.charge(.password) }
         for case .maximumPacketSize(let bytes) in connect.properties.list { maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }
@@ -47,12 +47,12 @@ extension MQTTSession {
     /// The first demand of a well-formed CONNECT that cannot be met.
     private func problem(of connect: MQTTConnect) -> MQTTPacketError? {
         if connect.properties.first({ if case .authenticationMethod(let method) = $0 { method } else { nil } }) != nil {
-            return MQTTPacketError(.badAuthenticationMethod, "no authentication method is known here [MQTT-4.12.0-1]")
+            return MQTTPacketError(.badAuthenticationMethod, "authentication methods are not supported [MQTT-4.12.0-1]")
         }
         if connect.clientID.isEmpty, connect.version == .v311, !connect.cleanStart {
             return MQTTPacketError(
                 .clientIdentifierNotValid,
-                "a session that lasts needs a client identifier [MQTT-3.1.3-8]"
+                "a kept session needs a client identifier [MQTT-3.1.3-8]"
             )
         }
         guard connect.clientID.utf8.count <= gateway.settings.maxClientIDBytes else {
@@ -128,7 +128,7 @@ extension MQTTSession {
         attach(client, since: stamp, connect, isAssigned: isAssigned)
     }
 
-    /// How long the session outlives its connection.
+    /// The time that the session outlives its connection.
     private func sessionExpiry(of connect: MQTTConnect) -> Duration {
         switch connect.version {
         case .v311:
@@ -165,7 +165,7 @@ extension MQTTSession {
             details: MQTTTranslation.details(of: will.properties, now: now())
         )
         guard let kind = MQTTTranslation.kind(of: publication) else {
-            throw MQTTPacketError(.payloadFormatInvalid, "the will is not what its liveroom-type says")
+            throw MQTTPacketError(.payloadFormatInvalid, "the will does not fit its liveroom-type")
         }
         return MQTTPendingWill(
             publication: publication.ofKind(kind),
@@ -183,7 +183,7 @@ extension MQTTSession {
 
     private func grantedKeepAlive(_ seconds: UInt16) -> UInt16 {
         let most = gateway.settings.maxKeepAlive
-        // 3.1.1 has no way to tell the client another one.
+        // 3.1.1 has no field for another keep alive.
         guard most > 0, version == .v5 else { return seconds }
         return seconds == 0 ? most : min(seconds, most)
     }

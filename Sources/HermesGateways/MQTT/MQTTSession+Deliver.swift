@@ -208,7 +208,7 @@ extension MQTTSession {
         var frame = ByteBuffer()
         writer.write(publication, into: &frame)
         guard frame.readableBytes <= maxPacketBytes else {
-            // The client has not learnt of it.
+            // The client does not know the alias.
             if writer.alias != nil, !writer.omitsTopic { client?.outboundAliases[publication.topic] = nil }
             return nil
         }
@@ -288,8 +288,8 @@ extension MQTTSession {
         case .alreadyReceived:
             writeAcknowledgement(.pubrel, packetID)
         case .unknown:
-            // Possible after the loss of a session; in 5.0 said where there is an answer. A PUBREC that says no ends the
-            // exchange: PUBREL answers those below 0x80 alone [MQTT-4.3.3-4].
+            // Possible after the loss of a session; in 5.0 the answer states it. A PUBREC of 0x80 or above ends the
+            // exchange: PUBREL answers only those below 0x80 [MQTT-4.3.3-4].
             guard type == .pubrec, !reason.isFailure else { return }
             writeAcknowledgement(.pubrel, packetID, .packetIdentifierNotFound)
         }

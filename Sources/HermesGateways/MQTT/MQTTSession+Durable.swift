@@ -55,7 +55,7 @@ extension MQTTSession {
                 link.endsSession = end.endsKeptSessions
                 return refuse(MQTTPacketError(.notAuthorized, "the account's connections were ended; log in again"))
             }
-            // The connection before has ended by now, and left its will.
+            // The previous connection has ended by now, and left its will.
             environment.wills.connected(client.key, isClean: connect.cleanStart)
             if opening.isDurable {
                 resume(client, MQTTDurableQueue(opening), opening)
@@ -74,7 +74,7 @@ extension MQTTSession {
             guard let filter = TopicFilter(shared.map { String($0.filter) } ?? subscription.filter) else { continue }
             var options = subscription.options
             options.isLiveAtMostOnceOnly = true
-            // As it was granted, perhaps under other settings.
+            // As granted, perhaps under other settings.
             options.qos = min(options.qos, gateway.maximumQoS)
             options.isFiltered = isFiltered(subscription.filter, of: client)
             hold(
@@ -149,7 +149,7 @@ extension MQTTSession {
                 identifiers: queued.identifiers
             ), qos == .atMostOnce || window?.send(exactlyOnce: qos == .exactlyOnce) == next
         else {
-            // Not for the client any more, or too large for it: it counts as taken.
+            // No longer allowed for the client, or too large for it: it counts as delivered.
             if isWanted { tooLarge() }
             window?.skip(to: queued.seq + 1)
             return isWanted ? complete(queued.seq, of: client) : leave(queued, of: client)

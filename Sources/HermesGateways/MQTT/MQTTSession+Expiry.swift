@@ -7,7 +7,7 @@ import NIOCore
 
 /// A connection that logged in with a token lasts until the token expires (`exp`), unless it shows a new one.
 extension MQTTSession {
-    /// How long before the end a client of the native protocol is warned.
+    /// The time before the end at which a client of the native protocol is warned.
     static let expiryWarning = Duration.seconds(60)
     /// The longest time between checks of the wall clock, because it may be set.
     private static let longestLook = Duration.seconds(30)
@@ -51,7 +51,7 @@ extension MQTTSession {
                 client.inbox?.packets?.fail(packet.id, error)
             case .success(let identity):
                 client.renew(identity)
-                // It may say other topics than the one before.
+                // The new token may allow other topics than the old one.
                 lastTarget = nil
                 refilter(client)
                 client.inbox?.packets?.succeed(packet.id)

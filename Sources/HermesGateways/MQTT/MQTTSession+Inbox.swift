@@ -48,7 +48,7 @@ extension MQTTSession {
         let packets = DelimitedSession(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
         packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
-        // Now there is a way to warn: soon, behind SUBACK.
+        // Warnings can be sent from now on: soon, after SUBACK.
         if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }
 
@@ -58,7 +58,7 @@ extension MQTTSession {
     func openDevice(of account: MQTTAccountState, then: @escaping (HermesError?) -> Void) {
         guard !account.isIDAssigned else {
             return then(
-                HermesError(.forbidden, "an inbox needs a client identifier of the client's own, which stays the same")
+                HermesError(.forbidden, "an inbox needs a permanent client identifier that the client chose")
             )
         }
         let accounts = environment.messenger.accounts
@@ -78,7 +78,7 @@ extension MQTTSession {
 
     /// Sends a packet of the native protocol, or a replacement if it is too long for the client.
     private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedSession.Carriage {
-        // Nothing more is written: what becomes of the packet is the business of the next connection.
+        // Nothing more is written: the next connection delivers the packet.
         guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }
         let payload = inbox.payload(of: packet)
         if let payload, writesDown(payload, packet, kind, inbox) { return .carried }
@@ -142,7 +142,7 @@ extension MQTTSession {
 
     private func receivedUp(_ payload: ByteBuffer, isJSON: Bool, _ head: MQTTPublishHead) {
         guard let packets = client?.inbox?.packets else {
-            // Without the topic of the answers nobody would hear them.
+            // Without the topic for answers, nobody would get them.
             return answer(head, .notAuthorized)
         }
         do {

@@ -14,7 +14,7 @@ extension MQTTSession {
         try gateway.check(head.qos, isRetained: head.isRetained, of: "a PUBLISH")
         if head.packetID != 0, let client {
             if head.qos == .exactlyOnce, client.received.contains(head.packetID) {
-                // Sent again. While it is on its way to the store, the answer to the first is that to all.
+                // A repetition. While the first is being stored, its answer is the answer to all.
                 guard !client.storingReceived.contains(head.packetID) else { return }
                 return acknowledge(.pubrec, head.packetID, .success)
             }
@@ -75,7 +75,7 @@ extension MQTTSession {
     /// Whether subscribers of this version can get the received bytes. With QoS 1 and 2, header and identifier are set
     /// for each.
     private func passesOn(_ head: MQTTPublishHead, _ details: PublicationDetails?) -> Bool {
-        // Of the properties, some are for the server alone, and a life is counted down.
+        // Some properties are only for the server, and the expiry is counted down.
         head.propertyBytes == 0 && (head.packetID != 0 || head.flags == 0) && head.topicBytes > 0
     }
 
@@ -97,10 +97,10 @@ extension MQTTSession {
             }
             publication = publication.ofKind(kind)
         }
-        // Before it goes anywhere: of a group with kept members one alone gets it.
+        // Before the delivery: only one member of a group with kept members gets it.
         let durable = head.packetID == 0 ? [] : durableTargets(of: target)
         if !durable.isEmpty { publication.decided = target.decided }
-        // With QoS 2, a session that lasts has to know the identifier over its next connection, too [MQTT-4.3.3-10].
+        // With QoS 2, a kept session must know the identifier on its next connection, too [MQTT-4.3.3-10].
         let remembers = head.qos == .exactlyOnce && client?.durable != nil
         if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }
         if head.packetID != 0, let client {
@@ -170,7 +170,7 @@ extension MQTTSession {
         }
     }
 
-    // MARK: Where to
+    // MARK: Targets
 
     private func knownTarget(_ frame: MQTTPublishFrame, _ head: MQTTPublishHead) -> MQTTPublishTarget? {
         guard let target = lastTarget, target.rules == gateway.access.generation,
@@ -323,7 +323,7 @@ extension MQTTSession {
             client.acknowledgements[index].reason = MQTTTranslation.publishReason(for: error)
             client.acknowledgements[index].publication = nil
             if version == .v311, phase == .connected {
-                // 3.1.1 cannot say no: the client has to send it again over another connection.
+                // 3.1.1 has no refusal: the client has to send it again over another connection.
                 client.acknowledgements[index].isAnswered = false
                 parting = (MQTTTranslation.publishReason(for: error), error.message)
                 connection.end(.finished)
@@ -357,8 +357,8 @@ extension MQTTSession {
             return writeAcknowledgement(.pubcomp, packetID, .packetIdentifierNotFound)
         }
         guard client.durable != nil, let link = client.link else { return writeAcknowledgement(.pubcomp, packetID) }
-        // With PUBCOMP the client may use the identifier for another message: the store has to have forgotten it by then,
-        // or that message would be taken for the old one after a restart, and be lost.
+        // After PUBCOMP the client may use the identifier for another message. The store must have removed it by then,
+        // or that message would count as the old one after a restart, and be lost.
         connection.requestStarted()
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
@@ -372,7 +372,7 @@ extension MQTTSession {
         guard phase == .connected else { return }
         switch result {
         case .success: writeAcknowledgement(.pubcomp, packetID)
-        // The client says it again over its next connection.
+        // The client repeats it over its next connection.
         case .failure: connection.end(.finished)
         }
     }

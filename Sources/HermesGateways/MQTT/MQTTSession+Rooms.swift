@@ -16,7 +16,7 @@ extension MQTTSession {
 
     package func removed(_ account: Account, from room: RoomName) -> Bool {
         guard phase == .connected, let client else { return false }
-        // A room that was entered by the native protocol.
+        // A room entered over the native protocol.
         let wasIn = client.inbox?.packets?.removed(account, from: room) ?? false
         guard client.identity.userName == account.nickName.key else { return wasIn }
         let topic = room.topic
@@ -53,7 +53,7 @@ extension MQTTSession {
         guard client.durable != nil, let link = client.link else { return }
         let logger = connection.listener.logger
         environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue), source: link.source) { result in
-            // Until the client connects again the room is closed all the same.
+            // The room stays closed for the client until it connects again.
             guard case .failure(let error) = result else { return }
             logger.warning(
                 "a subscription to a room could not be removed from the store",

@@ -67,7 +67,7 @@ extension MQTTSession {
     private func mayAcknowledge(_ run: MQTTPublishRun, _ target: MQTTPublishTarget) -> Bool {
         guard let client, client.acknowledgements.isEmpty, durableTargets(of: target).isEmpty else { return false }
         let isExactlyOnce = run.qos == .exactlyOnce
-        // A session that lasts has to store the identifiers.
+        // A kept session has to store the identifiers.
         guard !isExactlyOnce || client.durable == nil else { return false }
         let added = isExactlyOnce ? run.count : 1
         guard version == .v311 || client.received.count + added <= gateway.settings.receiveMaximum else { return false }
@@ -76,7 +76,7 @@ extension MQTTSession {
             return run.bodies.allSatisfy { body in
                 let id = Self.packetID(bytes, body)
                 defer { last = id }
-                // Ascending, so that none is there twice.
+                // Ascending, so that none is duplicate.
                 return id != 0 && !(isExactlyOnce && (id <= last || client.received.contains(id)))
             }
         }

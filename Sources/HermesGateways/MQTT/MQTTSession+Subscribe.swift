@@ -271,7 +271,7 @@ extension MQTTSession {
         case .success:
             drop(gone, unsuback, of: client)
         case .failure(let error) where version == .v311:
-            // 3.1.1 cannot say no: the client has to ask again over another connection.
+            // 3.1.1 has no refusal: the client has to ask again over another connection.
             parting = (.unspecifiedError, error.message)
             connection.end(.finished)
         case .failure:

@@ -221,7 +221,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
         if case .session(let end) = reason, end.endsKeptSessions { client?.link?.endsSession = true }
         switch phase {
         case .new, .connecting:
-            // A CONNECT that was not accepted leaves no will.
+            // A refused CONNECT leaves no will.
             client?.will = nil
             // Before CONNECT the client's version is unknown; 3.1.1 has few codes [MQTT-3.2.2-6].
             guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }

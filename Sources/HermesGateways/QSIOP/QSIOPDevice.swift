@@ -26,7 +26,7 @@ package final class QSIOPDevice: GatewaySession {
         session = QSIOPSession(rules: gateway.rules)
     }
 
-    // MARK: What the connection says
+    // MARK: Connection events
 
     package func received(_ frame: QSIOPFrame) {
         perform(session.frameReceived(frame))

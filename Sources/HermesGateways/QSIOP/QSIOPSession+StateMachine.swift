@@ -29,7 +29,7 @@ extension QSIOPSession {
             return .close(QSIOPAnswer(.overloaded, "too many requests wait for the answer to a report"))
         }
         waitingBytes = bytes
-        // A copy, so that what waits does not keep the connection's read buffers alive.
+        // A copy, so that waiting reports do not keep the connection's read buffers alive.
         waiting.append(QSIOPFrame(frame.operation, body: ByteBuffer(bytes: frame.body.readableBytesView)))
         return .ignore(.waiting)
     }

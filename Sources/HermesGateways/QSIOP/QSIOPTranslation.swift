@@ -27,7 +27,7 @@ package enum QSIOPTranslation {
             guard let userid = properties["userid"], !userid.isEmpty else {
                 throw Refusal(.invalidArgument, "userid is missing")
             }
-            // Digits alone: what Int32 takes beyond them ("+7") is no userid.
+            // Only digits: other texts that Int32 accepts ("+7") are no userid.
             guard userid.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
                 let user = Int32(userid).flatMap({ UserID(rawValue: $0) })
             else {
@@ -38,7 +38,7 @@ package enum QSIOPTranslation {
             }
             let token = properties["token"].flatMap { $0.isEmpty ? nil : $0 }
             guard token != nil || !requiresToken else {
-                throw Refusal(.notAuthenticated, "token is missing, and this server wants one")
+                throw Refusal(.notAuthenticated, "token is missing; this server requires one")
             }
             guard (token?.utf8.count ?? 0) <= maxTokenBytes else {
                 throw Refusal(.invalidToken, "the token is too long")
@@ -122,7 +122,7 @@ package enum QSIOPTranslation {
         let device = DeviceDescription(id: report.device, name: "QSIOP", platform: "QSIOP")
         let credential = report.token.map(Credential.tokenOfAnyDevice) ?? .claim(report.user)
         let admission = try await accounts.admit(credential, device: device.id, address: address)
-        // Before a device of somebody else's account is made.
+        // Checked before a device is created for another account.
         guard admission.account.id == report.user else {
             throw HermesError(.wrongCredentials, "the token belongs to another userid")
         }

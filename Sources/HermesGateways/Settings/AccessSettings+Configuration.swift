@@ -5,12 +5,12 @@ extension AccessSettings {
     private static let anonymous = Setting.flag(
         "access.anonymous",
         default: true,
-        "Whether a room viewer or an MQTT client needs no account and a QSIOP device no token."
+        "Whether room viewers and MQTT clients may connect without an account, and QSIOP devices without a token."
     )
     private static let anonymousOnPublic = Setting.flag(
         "access.anonymousOnPublic",
         default: false,
-        "Must be true for anonymous access on an address that other machines reach."
+        "Must be true to allow anonymous access on an address that other machines can reach."
     )
     private static let rules = Setting.path(
         "access.rules",
@@ -22,26 +22,26 @@ extension AccessSettings {
         "access.jwt.keys",
         default: "",
         isEmptyAllowed: true,
-        "File with a PEM public key, a secret for HS256, or a JWKS: JSON Web Tokens are taken as MQTT passwords."
+        "File with a PEM public key, a secret for HS256, or a JWKS, to accept JSON Web Tokens as MQTT passwords."
     )
     private static let algorithms = Setting<[TokenAlgorithm]>.choices(
         "access.jwt.algorithms",
         default: TokenAlgorithm.allCases,
-        "How JSON Web Tokens may be signed; each key is used with its own algorithm alone."
+        "Accepted signature algorithms of JSON Web Tokens; each key is used only with its own algorithm."
     )
     private static let audience = Setting.text(
         "access.jwt.audience",
         default: "",
         maxBytes: 255,
         isEmptyAllowed: true,
-        "What a JSON Web Token must name as its audience (aud); empty: anything."
+        "The required audience (aud) of JSON Web Tokens; empty: any."
     )
     private static let issuer = Setting.text(
         "access.jwt.issuer",
         default: "",
         maxBytes: 255,
         isEmptyAllowed: true,
-        "What a JSON Web Token must name as its issuer (iss); empty: anything."
+        "The required issuer (iss) of JSON Web Tokens; empty: any."
     )
 
     /// The settings below `access`.

@@ -5,7 +5,7 @@ extension ClientSettings {
     private static let sharesHeartbeats = Setting<Bool>.flag(
         "clients.heartbeatPriors",
         default: false,
-        "Whether clients are told the heartbeat interval that others found to be well in a network of the same name."
+        "Whether to send clients the heartbeat interval that others have learned in networks of the same name."
     )
 
     static let settings: [SettingDescriptor] = [sharesHeartbeats.descriptor]

@@ -20,7 +20,7 @@ extension ConnectionLimits {
         "limits.timeToAuthenticate",
         default: defaults.timeToAuthenticate,
         in: .milliseconds(100) ... .seconds(600),
-        "How long a connection may stay without having logged in."
+        "How long a connection may stay open before the login."
     )
     private static let idle = Setting.duration(
         "limits.idle",
@@ -32,45 +32,45 @@ extension ConnectionLimits {
         "limits.stuck",
         default: defaults.stuck,
         in: .seconds(1) ... .seconds(86_400),
-        "How long a peer may take nothing of what waits for it before the connection is closed."
+        "How long a client may take none of its output before the connection is closed."
     )
     private static let outboundQueue = Setting.byteCount(
         "limits.outboundQueue",
         default: defaults.outboundQueueBytes,
         in: 16_384...(1 << 30),
-        "What may wait to be written to one connection before it counts as too slow."
+        "Bytes in one connection's output queue above which its client counts as too slow."
     )
     private static let requestsPerSecond = Setting.number(
         "limits.requestsPerSecond",
         default: defaults.requestsPerSecond,
         in: 1...1_000_000,
-        "Requests per second from one connection, averaged; as many again as a burst. One that causes more counts for more "
-            + "(docs/security.md). What is beyond waits."
+        "Cost of one connection's requests per second, on average, with the same again as a burst (docs/security.md). "
+            + "Requests beyond it wait."
     )
     private static let requestsPerSecondPerAccount = Setting.number(
         "limits.requestsPerSecondPerAccount",
         default: defaults.requestsPerSecondPerAccount,
         in: 1...10_000_000,
-        "The same for all connections of one account together."
+        "The same limit for all connections of one account together."
     )
     private static let requestsPerSecondPerAddress = Setting.number(
         "limits.requestsPerSecondPerAddress",
         default: defaults.requestsPerSecondPerAddress,
         in: 1...10_000_000,
-        "The same for all connections of one IP address together."
+        "The same limit for all connections of one IP address together."
     )
     private static let throttled = Setting.duration(
         "limits.throttled",
         default: defaults.throttled,
         in: .seconds(10) ... .seconds(86_400),
-        "How long a connection may go on asking for more than it may before it is closed."
+        "How long a connection may exceed its request rate before it is closed."
     )
     private static let memory = Setting.byteCount(
         "limits.memory",
         default: defaults.memoryBytes,
         in: (16 << 20)...(1 << 40),
-        "What may wait in memory for all connections together: beyond that, those for whom the most waits lose what may be "
-            + "left out, then their connections."
+        "Memory that may wait for all connections together. Beyond it, the largest consumers first lose droppable output, "
+            + "then their connections."
     )
     private static let frame = Setting.byteCount(
         "limits.frame",
@@ -83,15 +83,15 @@ extension ConnectionLimits {
         "limits.loginFrame",
         default: defaults.maxLoginFrameBytes,
         in: 16_384...(64 << 20),
-        "The longest frame body from a connection that has not logged in, of any protocol; a longer one closes the "
-            + "connection. A CONNECT of MQTT 3.1.1 may take 328 KB, one of 5.0 with its properties more."
+        "The longest frame body before the login, in any protocol; a longer one closes the "
+            + "connection. An MQTT 3.1.1 CONNECT can have 328 KB; one of 5.0 with properties can have more."
     )
     private static let loginBytes = Setting.byteCount(
         "limits.loginBytes",
         default: defaults.maxLoginBytes,
         in: 65_536...(1 << 40),
-        "What all connections together may have sent that have not logged in; beyond it the one that has sent most is "
-            + "closed."
+        "Bytes that all connections together may have sent before their login; beyond it, the connection that has sent "
+            + "most is closed."
     )
 
     /// The connection settings below `limits`.

@@ -6,11 +6,11 @@ package struct ConnectionLimits: Sendable, Hashable {
     /// The connections of all listeners together.
     package var connections: Int
     package var connectionsPerAddress: Int
-    /// How long a connection may stay without a login.
+    /// The longest time of a connection without a login.
     package var timeToAuthenticate: Duration
-    /// How long a connection may stay without sending a byte.
+    /// The longest time of a connection without sending a byte.
     package var idle: Duration
-    /// How long a peer may take none of the output.
+    /// The longest time in which a peer reads none of the output.
     package var stuck: Duration
     /// The bytes in one connection's output queue above which the protocol's policy for slow readers applies.
     package var outboundQueueBytes: Int
@@ -22,7 +22,7 @@ package struct ConnectionLimits: Sendable, Hashable {
     package var requestsPerSecondPerAccount: Int
     /// The same for all connections of one address.
     package var requestsPerSecondPerAddress: Int
-    /// How long a connection may exceed its rate without a pause.
+    /// The longest time that a connection may exceed its rate without a pause.
     package var throttled: Duration
     /// The longest frame body of Delimited; the other protocols have their own, lower ones.
     package var maxFrameBytes: Int

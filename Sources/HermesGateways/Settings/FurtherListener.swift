@@ -38,8 +38,8 @@ extension FurtherListener {
     }
 
     private static func protocolKey(_ name: String) -> Setting<ProtocolName> {
-        // A name without this setting is none, so there is always a value.
-        .choice("listeners.\(name).protocol", default: .mqtt, "What is served here; makes this name a listener.")
+        // A name without this setting is no listener, so there is always a value.
+        .choice("listeners.\(name).protocol", default: .mqtt, "The protocol to serve; it makes this name a listener.")
     }
 
     private static func keys(_ name: String) -> ListenerSettings.Keys {

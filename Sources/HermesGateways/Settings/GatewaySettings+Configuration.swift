@@ -22,7 +22,7 @@ extension GatewaySettings {
         "listeners.mqtt.unixSocket",
         default: "",
         isEmptyAllowed: true,
-        "The path of a Unix socket on which MQTT is served as well, for programs of this user and group; empty: none."
+        "The path of a Unix socket that also serves MQTT, for programs of this user and group; empty: none."
     )
 
     private static func keys(
@@ -81,8 +81,8 @@ extension GatewaySettings {
             if gateway == "qsiop", device.isTokenRequired { continue }
             if let tls = listener.tls, tls.isIdentityFromCertificate, tls.clientCertificates == .required { continue }
             throw SettingsError(problems: [
-                "listeners.\(name).host = \"\(listener.host)\" is reached by other machines while access.anonymous is "
-                    + "true; set access.anonymous: false, or access.anonymousOnPublic: true if that is what you want"
+                "listeners.\(name).host = \"\(listener.host)\" can be reached by other machines while access.anonymous "
+                    + "is true; set access.anonymous: false, or access.anonymousOnPublic: true if that is what you want"
             ])
         }
     }

@@ -20,9 +20,9 @@ extension ListenerSettings {
         package static let clientCertificates = Features(rawValue: 1)
         /// The name in a client's certificate may be its user name.
         package static let certificateIdentity = Features(rawValue: 2)
-        /// It uses only TLS, and is enabled if a certificate is given.
+        /// The listener uses only TLS, and is enabled if a certificate is given.
         package static let tlsOnly = Features(rawValue: 4)
-        /// It may be behind a proxy.
+        /// The listener may be behind a proxy.
         package static let proxied = Features(rawValue: 8)
         /// Clients may connect without an account.
         package static let anonymous = Features(rawValue: 16)
@@ -62,7 +62,7 @@ extension ListenerSettings {
                 default: "127.0.0.1",
                 maxBytes: 255,
                 kind: "address",
-                "The address to listen on; 0.0.0.0 or :: for all of the machine's."
+                "The address to listen on; 0.0.0.0 or :: for all addresses."
             )
             self.port = .number(
                 "\(prefix).port",
@@ -73,12 +73,12 @@ extension ListenerSettings {
             proxyProtocol = .choice(
                 "\(prefix).proxyProtocol",
                 default: .off,
-                "v2: each connection must begin with a PROXY protocol header; only for a port that the proxy alone reaches."
+                "v2: each connection must begin with a PROXY protocol header; let only the proxy reach such a port."
             )
             anonymous = .flag(
                 "\(prefix).anonymous",
                 default: true,
-                "Whether access.anonymous holds here; false: each client needs an account."
+                "Whether access.anonymous applies here; false: each client needs an account."
             )
             tls = .choice(
                 "\(prefix).tls.enabled",
@@ -100,7 +100,7 @@ extension ListenerSettings {
             clientCertificates = .choice(
                 "\(prefix).tls.clientCertificates",
                 default: .none,
-                "Whether clients show certificates; with optional, one that is shown must be good."
+                "Whether clients present certificates; with optional, a presented one must be valid."
             )
             clientAuthority = .path(
                 "\(prefix).tls.clientAuthority",
@@ -117,7 +117,7 @@ extension ListenerSettings {
             identityFromCertificate = .flag(
                 "\(prefix).tls.identityFromCertificate",
                 default: false,
-                "Whether the common name of a client's certificate is its user name, without a password."
+                "Whether the common name of a client's certificate is its user name, so that it needs no password."
             )
         }
 
@@ -184,7 +184,7 @@ extension ListenerSettings {
         if mode != .none, authority.isEmpty {
             throw SettingsError(problems: [
                 "\(keys.clientCertificates.descriptor.key) = \"\(mode.rawValue)\" needs "
-                    + "\(keys.clientAuthority.descriptor.key): whoever signs your clients' certificates"
+                    + "\(keys.clientAuthority.descriptor.key): the authority that signs your clients' certificates"
             ])
         }
         if !lists.isEmpty, mode == .none {

@@ -8,18 +8,18 @@ extension LiveRoomSettings {
         "liveroom.room",
         default: defaults.room,
         maxBytes: 64,
-        "The room that a connection belongs to from the moment it is accepted."
+        "The room of a new connection."
     )
     private static let silence = Setting.duration(
         "liveroom.silence",
         default: defaults.silence,
         in: .seconds(1) ... .seconds(3600),
-        "A client that sent no heartbeat for longer than this is removed."
+        "A client that sends no heartbeat for longer than this is removed."
     )
     private static let applicationTypes = Setting<ApplicationTypes>.choice(
         "liveroom.applicationTypes",
         default: defaults.applicationTypes,
-        "What happens to frames of the application's own types, 16 to 65535."
+        "The handling of frames with the application's own types, 16 to 65535."
     )
     private static let body = Setting.byteCount(
         "liveroom.frame",

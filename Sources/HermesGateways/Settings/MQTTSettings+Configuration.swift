@@ -8,19 +8,19 @@ extension MQTTSettings {
         "mqtt.maxPacketBytes",
         default: defaults.maxPacketBytes,
         in: 1024...(256 << 20),
-        "The longest packet that is taken; a longer one closes the connection."
+        "The longest accepted packet; a longer one closes the connection."
     )
     private static let receiveMaximum = Setting.number(
         "mqtt.receiveMaximum",
         default: defaults.receiveMaximum,
         in: 1...65_535,
-        "QoS 1 and 2 publications of one client that may wait for their acknowledgement."
+        "Unacknowledged QoS 1 and 2 publications from one client."
     )
     private static let inflight = Setting.number(
         "mqtt.maxInflight",
         default: defaults.maxInflight,
         in: 1...65_534,
-        "QoS 1 and 2 publications to one client that may wait for its acknowledgement, unless it asks for fewer."
+        "Unacknowledged QoS 1 and 2 publications to one client, unless it asks for fewer."
     )
     private static let aliases = Setting.number(
         "mqtt.topicAliasMaximum",
@@ -38,13 +38,13 @@ extension MQTTSettings {
         "mqtt.maxSubscriptionBytesPerSession",
         default: defaults.maxSubscriptionBytesPerSession,
         in: 65_536...(1 << 30),
-        "What the filters of one session's subscriptions may take together; further ones are refused."
+        "The total size of the filters of one session; further ones are refused."
     )
     private static let expiry = Setting.duration(
         "mqtt.maxSessionExpiry",
         default: defaults.maxSessionExpiry,
         in: .seconds(0) ... .seconds(3650 * 86_400),
-        "How long a session outlives its connection at most, also one of MQTT 3.1.1 without clean session."
+        "The longest time that a session outlives its connection, in MQTT 3.1.1 too."
     )
     private static let queuedMessages = Setting.number(
         "mqtt.maxQueuedMessages",
@@ -56,22 +56,22 @@ extension MQTTSettings {
         "mqtt.maxQueuedBytes",
         default: defaults.maxQueuedBytes,
         in: 65_536...(1 << 40),
-        "What the publications that wait for one session may take together; further ones are dropped."
+        "The total size of the publications that wait for one session; further ones are dropped."
     )
     private static let sharedRedistribution = Setting.duration(
         "mqtt.sharedRedistribution",
         default: defaults.sharedRedistribution,
         in: .seconds(0) ... .seconds(3650 * 86_400),
         """
-        After how long without a connection others of a shared subscription get what waits for a kept session and was never \
-        sent to it; 0 s: they do not.
+        The absence after which a kept session's never-sent messages go to other members of a shared subscription; \
+        0 s: never.
         """
     )
     private static let keepAlive = Setting.duration(
         "mqtt.maxKeepAlive",
         default: .seconds(Int64(defaults.maxKeepAlive)),
         in: .seconds(0) ... .seconds(65_535),
-        "The longest keep alive; a client that asks for a longer one, or none, gets this one. 0 s: no limit."
+        "The longest keep alive, also for clients that ask for a longer one or none. 0 s: no limit."
     )
     private static let clientID = Setting.byteCount(
         "mqtt.maxClientIDBytes",
@@ -83,18 +83,18 @@ extension MQTTSettings {
         "mqtt.maximumQoS",
         default: defaults.maximumQoS,
         in: 0...2,
-        "The highest QoS: subscriptions are granted no more, and a client that publishes above it is disconnected."
+        "The highest QoS: subscriptions are granted at most this, and a client that publishes above it is disconnected."
     )
     private static let retained = Setting.flag(
         "mqtt.retained.enabled",
         default: defaults.isRetainAvailable,
-        "Whether publications are retained; if not, a client that asks for it is disconnected."
+        "Whether publications can be retained; if not, a client that asks for it is disconnected."
     )
     private static let sysInterval = Setting.duration(
         "mqtt.sysInterval",
         default: defaults.sysInterval,
         in: .seconds(0) ... .seconds(86_400),
-        "Between two publications of statistics to $SYS; 0 s: none."
+        "The time between two publications of statistics to $SYS; 0 s: none."
     )
 
     /// The settings below `mqtt`.
@@ -119,7 +119,7 @@ extension MQTTSettings {
             maxQueuedMessages: try values.value(of: Self.queuedMessages),
             maxQueuedBytes: try values.value(of: Self.queuedBytes),
             sharedRedistribution: try values.value(of: Self.sharedRedistribution),
-            // Less than a second would be no limit.
+            // A value below one second would mean no limit.
             maxKeepAlive: UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up))),
             maxClientIDBytes: try values.value(of: Self.clientID),
             maximumQoS: try values.value(of: Self.maximumQoS),

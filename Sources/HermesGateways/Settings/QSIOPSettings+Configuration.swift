@@ -5,7 +5,7 @@ extension QSIOPSettings {
     private static let requireToken = Setting.flag(
         "qsiop.requireToken",
         default: false,
-        "Whether a device must show a token to be bound to an account, or its user id is enough."
+        "Whether a device needs a token for an account; if not, the user id is enough."
     )
 
     /// The settings below `qsiop`.

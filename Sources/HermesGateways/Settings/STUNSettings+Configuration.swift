@@ -7,14 +7,14 @@ extension STUNSettings {
     private static let enabled = Setting.flag(
         "listeners.stun.enabled",
         default: defaults.isEnabled,
-        "Whether clients can ask for their UDP address as the server sees it (STUN Binding), for direct links."
+        "Whether clients can ask for the UDP address that the server observes (STUN Binding), for direct links."
     )
     private static let host = Setting.text(
         "listeners.stun.host",
         default: defaults.host,
         maxBytes: 255,
         kind: "address",
-        "The address to listen on; 0.0.0.0 or :: for all of the machine's."
+        "The address to listen on; 0.0.0.0 or :: for all addresses."
     )
     private static let port = Setting.number(
         "listeners.stun.port",

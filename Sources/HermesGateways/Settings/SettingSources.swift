@@ -75,7 +75,7 @@ package struct SettingSources: Sendable {
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             guard argument.hasPrefix("--") else {
-                problems.append("\"\(argument)\" is not understood; a setting is given as --KEY VALUE")
+                problems.append("\"\(argument)\" is not understood; give a setting as --KEY VALUE")
                 continue
             }
             let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

@@ -38,7 +38,7 @@ package struct SettingValues: Sendable {
     private func problem(with descriptor: SettingDescriptor) -> String {
         let origin = given[descriptor.key]?.origin ?? "default"
         let text = descriptor.isSecret ? "…" : given[descriptor.key]?.text ?? descriptor.defaultText
-        return "\(descriptor.key) = \"\(text)\" (\(origin)) is not a \(descriptor.kind) that is allowed here: "
+        return "\(descriptor.key) = \"\(text)\" (\(origin)) is not an allowed \(descriptor.kind): "
             + "\(descriptor.allowed)"
     }
 }

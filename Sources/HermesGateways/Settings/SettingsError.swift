@@ -26,7 +26,7 @@ extension SettingsError {
         return best.word
     }
 
-    /// How many letters must be added, removed or changed (Levenshtein).
+    /// Returns the Levenshtein distance between two texts.
     private static func editDistance(_ from: [Character], _ to: [Character]) -> Int {
         var previous = Array(0...to.count)
         for (row, letter) in from.enumerated() {

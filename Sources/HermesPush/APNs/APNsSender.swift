@@ -91,7 +91,7 @@ package final class APNsSender: PushSender {
         else {
             throw PushConfigurationError(
                 "push.apns.keyID",
-                "it is missing, and \"\(name)\" does not say it as AuthKey_<id>.p8 does"
+                "it is missing, and the file name \"\(name)\" does not contain it as AuthKey_<id>.p8 does"
             )
         }
         return String(id)
@@ -148,10 +148,10 @@ package final class APNsSender: PushSender {
         case (400, "BadDeviceToken"):
             return .tokenGone(since: nil)
         case (429, "TooManyRequests"):
-            // Too many to this one device.
+            // Too many notifications to this one device.
             return .retry(after: answer.retryAfter, isService: false, reason: reason)
         case (403, _):
-            // The key, the team or the clock: an operator has to look, and then it goes on.
+            // The key, the team or the clock is wrong; it works again once an operator has fixed it.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: reason)
         case (429, _), (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: reason)
@@ -197,7 +197,7 @@ package final class APNsSender: PushSender {
                         "body": .string(notification.body),
                     ]),
                     "badge": notification.badge.map { .integer($0) },
-                    // So that an extension of the app can fetch the message and show the whole.
+                    // Lets an extension of the app fetch the message and show it in full.
                     "mutable-content": 1,
                     "sound": notification.hasSound ? "default" : nil,
                     "thread-id": notification.reference.conversation.map { .string($0) },

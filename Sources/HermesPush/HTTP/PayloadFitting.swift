@@ -22,7 +22,7 @@ enum PayloadFitting {
         cut.data = nil
         payload = Data(encode(cut, true).text.utf8)
         for field in [\PushNotification.body, \PushNotification.title] {
-            // JSON writes some characters longer than they are, so one cut may not be enough.
+            // JSON escapes some characters, so one cut may not be enough.
             while payload.count > limit, !cut[keyPath: field].isEmpty {
                 let excess = payload.count - limit
                 let text = cut[keyPath: field]
@@ -34,7 +34,7 @@ enum PayloadFitting {
         return payload
     }
 
-    /// As much of a text as fits, with an ellipsis at its end; empty if not even that fits.
+    /// Returns as much of a text as fits, with an ellipsis at its end; empty if not even that fits.
     static func prefix(of text: String, bytes: Int) -> String {
         var result = ""
         var count = 3

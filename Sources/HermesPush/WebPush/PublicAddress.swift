@@ -48,14 +48,14 @@ enum PublicAddress {
         switch address.count {
         case 4: return isPublic4(address[...])
         case 16:
-            // IPv4 in IPv6, and 64:ff9b::/96, which leads back to it.
+            // IPv4 in IPv6, and 64:ff9b::/96, which translates to IPv4.
             if address.prefix(10).allSatisfy({ $0 == 0 }), address[10] == 0xFF, address[11] == 0xFF {
                 return isPublic4(address.suffix(4))
             }
             if address.prefix(12) == [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0] {
                 return isPublic4(address.suffix(4))
             }
-            // 2000::/3 is all that is routed, less documentation (2001:db8::/32) and 6to4 (2002::/16).
+            // Only 2000::/3 is routed, except documentation (2001:db8::/32) and 6to4 (2002::/16).
             let isDocumentation = address.prefix(4) == [0x20, 0x01, 0x0D, 0xB8]
             return address[0] & 0xE0 == 0x20 && !isDocumentation && address.prefix(2) != [0x20, 0x02]
         default: return false

@@ -140,7 +140,7 @@ package final class WebPushSender: PushSender {
                     secret: subscription.secret
                 )
             } catch {
-                // The browser's key is no point of the curve: nothing can ever be sent to it.
+                // The browser's key is no point of the curve, so nothing can be sent to it.
                 return .tokenGone(since: nil)
             }
             let lifetime = max(0, (notification.expiresAt.rawValue &- time.now().rawValue) / 1000)
@@ -163,7 +163,7 @@ package final class WebPushSender: PushSender {
         case 200..<300: return .delivered(id: answer.headers["location"] ?? "")
         case 404, 410: return .tokenGone(since: nil)
         case 429, 500...:
-            // Several services stand behind Web Push; one that is down does not hold up the others.
+            // Web Push has several services; an outage of one does not delay the others.
             return .retry(after: answer.retryAfter, isService: false, reason: "status \(answer.status)")
         default: return .refused(reason: "status \(answer.status): \(answer.excerpt)")
         }
@@ -201,7 +201,7 @@ package final class WebPushSender: PushSender {
         return token.text
     }
 
-    // MARK: Where to connect
+    // MARK: Connections
 
     private func url(of subscription: WebPushSubscription) -> String {
         guard !configuration.endpoint.isEmpty, let parts = URLComponents(string: subscription.endpoint) else {
@@ -222,7 +222,7 @@ package final class WebPushSender: PushSender {
     private func leadsOutside(_ subscription: WebPushSubscription) async -> Bool {
         guard configuration.endpoint.isEmpty else { return true }
         let host = subscription.host
-        // Resolving blocks, so it is done on NIO's threads for that.
+        // Resolving blocks, so it runs on NIO's thread pool.
         let addresses = try? await NIOThreadPool.singleton.runIfActive { try PublicAddress.resolve(host) }
         guard let addresses, !addresses.isEmpty else { return false }
         return addresses.allSatisfy(PublicAddress.isPublic)

@@ -117,7 +117,7 @@ package final class WebhookPoster: Sendable {
     /// The wait after a round.
     package enum Pause: Sendable, Hashable {
         case none
-        /// Only time: newly stored events do not end it.
+        /// A pause; newly stored events do not end it.
         case backOff
         /// Until an event is stored, or due.
         case untilStored

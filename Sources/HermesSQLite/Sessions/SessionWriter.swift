@@ -136,7 +136,7 @@ struct SessionWriter {
         for sql in FreshTables.queue.moveAllSQL { try PreparedStatement(db, sql).run() }
     }
 
-    /// As much as fits into the writer's page cache.
+    /// The most bytes of fresh rows: as many as fit into the writer's page cache.
     static let maxFreshBytes = 8 << 20
 
     /// The head of a session in the cache; nil if there is no such session.

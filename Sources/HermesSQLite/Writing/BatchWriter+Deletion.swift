@@ -95,7 +95,7 @@ extension BatchWriter {
             delete.bind(peer, at: 2)
             try delete.run()
             rows -= 3
-            // The peer may be on the way out as well.
+            // The peer may be in deletion, too.
             guard let kind = farewell, try loadInbox(of: peer) else { continue }
             let event = ContactEvent(kind: kind, user: user, nickName: name, message: "")
             guard case .eventAppended(let told) = try appendEvent(.contact(event), to: [peer]) else {

@@ -75,7 +75,7 @@ extension BatchWriter {
         try insert.bind(token.bytes, at: 1) {
             try insert.bind(device.rawValue, at: 3) { try insert.run() }
         }
-        // By the time they were made; of one millisecond, the one that is new now counts as the newest.
+        // By creation time; within one millisecond, the present token counts as the newest.
         let trim = try PreparedStatement(
             db,
             """

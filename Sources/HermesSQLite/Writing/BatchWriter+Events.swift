@@ -6,7 +6,7 @@ import HermesCore
 
 extension BatchWriter {
     mutating func appendEvent(_ event: InboxEvent, to recipients: [UserID]) throws -> WriteOutcome {
-        // Pushes have a way of their own.
+        // Pushes have an operation of their own.
         if case .push = event { return .refused(Refusals.notAnEvent) }
         guard let (kind, payload) = EventCoding.encode(event) else { return .refused(Refusals.notAnEvent) }
         if let refusal = try refusal(of: recipients) { return .refused(refusal) }
@@ -41,7 +41,7 @@ extension BatchWriter {
         guard try isMember(reader, of: conversation) else { return .refused(Group.notAMember) }
         guard let known = try knownConversation(conversation) else { return .eventAppended([]) }
         let mark = min(seq, known.lastSeq)
-        // The mark counts where it is ahead of the last; one statement finds that out and notes it.
+        // The mark counts if it is ahead of the last; one statement checks and stores it.
         statements.moveReadMark.bind(reader, at: 1)
         statements.moveReadMark.bind(known.key, at: 2)
         statements.moveReadMark.bind(mark, at: 3)

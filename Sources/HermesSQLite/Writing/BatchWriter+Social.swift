@@ -16,7 +16,7 @@ extension BatchWriter {
         switch append.draft.conversation {
         case .group(let id):
             guard let group = try loadGroup(id) else { throw Group.notAMember }
-            // A member whose account is being deleted has no inbox any more.
+            // A member whose account is being deleted has no inbox.
             return try group.recipients(ofMessageFrom: sender, now: now).filter { try loadInbox(of: $0) }
         case .direct:
             if let refusal = try refusal(of: append.recipients) { throw refusal }
@@ -123,7 +123,7 @@ extension BatchWriter {
         cache.groups[outcome.group.id] = outcome.isDissolved ? nil : outcome.group
         var deliveries: [InboxDelivery] = []
         for notice in outcome.notices {
-            // A member whose account is being deleted has no inbox any more.
+            // A member whose account is being deleted has no inbox.
             let recipients = try notice.recipients.filter { try loadInbox(of: $0) }
             guard !recipients.isEmpty else { continue }
             // Otherwise the group would change without its members being told.

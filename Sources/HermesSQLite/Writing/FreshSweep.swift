@@ -70,7 +70,7 @@ struct FreshTables {
                 Place(owner: row.integer(0), key: isText ? .text(row.text(1) ?? "") : .number(row.integer(1)))
             }
         }
-        // No row has this owner: all that is left.
+        // No row has this owner: the bound covers all remaining rows.
         let end = last ?? Place(owner: .max, key: .number(.max))
         var rows = 0
         for sql in [insertSQL, deleteSQL] {

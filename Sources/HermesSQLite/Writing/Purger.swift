@@ -170,7 +170,7 @@ struct Purger {
             guard found.isEmpty, damaged > before else { break }
         } while true
         for (key, deliveries) in found where remaining > 0 {
-            // All of them: whatever else, it is not found here again.
+            // Release all references, so that it is not found here again.
             released[key] = Int64(Int32.max)
             for (user, seq) in deliveries {
                 for table in Query.tables {

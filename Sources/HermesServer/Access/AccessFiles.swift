@@ -75,7 +75,7 @@ struct AccessFiles: Service {
             try await verifier.reload()
             logger.info("token keys read")
         } catch {
-            logger.error("token keys not usable, the old ones stay", metadata: ["error": "\(error)"])
+            logger.error("token keys are unusable; the old ones stay in use", metadata: ["error": "\(error)"])
         }
     }
 
@@ -87,7 +87,7 @@ struct AccessFiles: Service {
             logger.info("topic rules read", metadata: ["rules": "\(rules.count)"])
         } catch {
             logger.error(
-                "topic rules not usable, the old ones stay",
+                "topic rules are unusable; the old ones stay in use",
                 metadata: ["file": "\(path)", "error": "\(error)"]
             )
         }

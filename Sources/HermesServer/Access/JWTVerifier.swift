@@ -38,7 +38,7 @@ final class JWTVerifier: TokenVerifier {
             throw Self.invalid("its signature is wrong")
         }
         guard let payload = try? JSONDecoder().decode(TokenPayload.self, from: token.payload) else {
-            throw Self.invalid("it does not say who it is for")
+            throw Self.invalid("it has no valid payload")
         }
         if let problem = payload.problem(audience: settings.audience, issuer: settings.issuer, now: now) {
             throw Self.invalid(problem)

@@ -85,7 +85,7 @@ struct TokenKeys: Sendable {
                 keys.append(Key(identifier: nil, algorithm: .es256, verifier: verifier))
             } else {
                 throw Refusal(
-                    description: "it holds a PEM block that is no RSA key of 2048 bits or more and no P-256 key"
+                    description: "it holds a PEM block that is neither an RSA key of 2048 bits or more nor a P-256 key"
                 )
             }
         }

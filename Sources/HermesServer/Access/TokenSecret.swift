@@ -3,10 +3,10 @@
 
 import Foundation
 
-/// Tells a secret from a public key in a form that is not read. Everybody may have a public key: taken for the secret of HS256,
-/// it would let everybody sign.
+/// Distinguishes a secret from a public key in an unsupported form. Public keys are no secret: if one were used as the
+/// secret of HS256, everybody could sign.
 enum TokenSecret {
-    /// What the bytes are instead of a secret, for people; nil: they may be one.
+    /// Returns the kind of key that the bytes look like, human-readable; nil: they may be a secret.
     static func mistake(in bytes: Data) -> String? {
         if isDER(bytes) { return "a key in DER; write it as PEM: openssl pkey -pubin -inform DER -in FILE" }
         let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
@@ -29,7 +29,7 @@ enum TokenSecret {
         return nil
     }
 
-    /// Base64 of either alphabet, with or without padding and line breaks.
+    /// Decodes base64 of either alphabet, with or without padding and line breaks.
     private static func base64(_ text: Substring.UTF8View) -> Data? {
         let dropped = Set("\"' \t\r\n=".utf8)
         return JSONWebToken.decode(
@@ -43,7 +43,7 @@ enum TokenSecret {
         )
     }
 
-    /// Whether the bytes are one SEQUENCE of DER from end to end (X.690, section 8.1), as all keys and certificates are; a line
+    /// Whether the bytes are exactly one SEQUENCE of DER (X.690, section 8.1), as all keys and certificates are. A line
     /// break may follow.
     private static func isDER(_ bytes: Data) -> Bool {
         let bytes = Array(bytes)

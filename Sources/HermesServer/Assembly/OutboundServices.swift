@@ -137,7 +137,7 @@ struct OutboundServices: Service {
                 try? await gracefulShutdown()
             }
         }
-        // Outside of what was cancelled: what was noted until now must get into the store.
+        // Outside of the cancelled tasks: noted events must still be stored.
         await outbox?.flush()
         await http?.shutdown()
     }
@@ -152,7 +152,7 @@ struct OutboundServices: Service {
                 logger.debug("push key unchanged", metadata: ["service": "\(service)"])
             case .failure(let error):
                 logger.error(
-                    "push key not usable, the old one stays",
+                    "push key is unusable; the old one stays in use",
                     metadata: ["service": "\(service)", "error": "\(error)"]
                 )
             }

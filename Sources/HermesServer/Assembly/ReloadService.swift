@@ -58,7 +58,7 @@ package struct ServerCertificates: Sendable {
             logger.info("certificate read", metadata: ["gateway": "\(name)"])
         } catch {
             logger.error(
-                "certificate not usable, the old one stays",
+                "certificate is unusable; the old one stays in use",
                 metadata: ["gateway": "\(name)", "error": "\(error)"]
             )
         }

@@ -30,7 +30,7 @@ extension ServerFailure {
             if let error = error as? IOError, error.errnoCode == EADDRINUSE {
                 "another program listens there; stop it, or choose another port with listeners.\(name).port"
             } else if let error = error as? IOError, error.errnoCode == EACCES {
-                "this user may not; choose a port above 1023 with listeners.\(name).port"
+                "permission denied; choose a port above 1023 with listeners.\(name).port"
             } else {
                 "\(error); check listeners.\(name).host"
             }

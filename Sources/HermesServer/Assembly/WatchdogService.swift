@@ -13,10 +13,10 @@ struct WatchdogService: Service {
 
     func run() async throws {
         try? await gracefulShutdown()
-        // On a thread of its own, for what hangs might be Swift's own pool.
+        // On a thread of its own, because Swift's pool may be what hangs.
         Thread.detachNewThread { [patience, logger] in
             Thread.sleep(forTimeInterval: patience / .seconds(1))
-            logger.critical("did not stop in time, ends now", metadata: ["after": "\(patience)"])
+            logger.critical("did not stop in time; ending now", metadata: ["after": "\(patience)"])
             exit(ServerFailure.ExitCode.internalError.rawValue)
         }
     }

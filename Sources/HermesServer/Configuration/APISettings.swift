@@ -28,13 +28,13 @@ extension APISettings {
         "http.api.requestsPerSecond",
         default: 100,
         in: 1...1_000_000,
-        "Requests per second that one API key may make for long."
+        "Sustained requests per second of one API key."
     )
     private static let burst = Setting.number(
         "http.api.burst",
         default: 200,
         in: 1...1_000_000,
-        "Requests that one API key may make at once, after it was quiet."
+        "Requests of one API key at once, after a pause."
     )
 
     static let all: [SettingDescriptor] = [enabled.descriptor, requestsPerSecond.descriptor, burst.descriptor]

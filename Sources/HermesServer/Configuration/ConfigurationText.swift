@@ -26,11 +26,13 @@ package enum ConfigurationText {
             open = Array(sections)
             let level = sections.count
             text += indent(level) + "# \(setting.summary)\n"
-            text += indent(level) + "# A \(setting.kind): \(setting.allowed).\n"
+            text += indent(level) + "# \(capitalized(setting.kind)): \(setting.allowed).\n"
             text += indent(level) + "\(path[level]): \(yaml(setting.defaultText))\n"
         }
         return text
     }
+
+    private static func capitalized(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
     /// The reference, as Markdown.
     package static func reference() -> String {
@@ -44,14 +46,14 @@ package enum ConfigurationText {
             2. the environment: `HERMES_LISTENERS_IMPB_PORT=7000`
             3. a YAML file, given with `--config FILE` or `HERMES_CONFIG`: [hermes.yaml](hermes.yaml) holds every setting
 
-            A setting that does not exist, and a value that is not allowed, stop the start with exit code 78 and a message that
-            names the setting, the value and what is allowed. `hermes check-config` says the same without starting anything, and
-            `hermes check-config --show` prints what is in force and where it comes from.
+            An unknown setting or an invalid value stops the start with exit code 78 and a message that names the setting, the
+            value and the allowed values. `hermes check-config` checks the configuration without starting the server, and
+            `hermes check-config --show` prints the values in force and their sources.
 
-            Sizes are written with a unit (`64 KiB`), durations too (`10 s`).
+            Sizes and durations are written with a unit: `64 KiB`, `10 s`.
 
-            A protocol may have further listeners, each under a name of small letters and digits that is not taken, with the
-            settings that `listeners.mqtt` has, and a port that must be given:
+            A protocol may have further listeners. Each has an unused name of lower-case letters and digits, the settings of
+            `listeners.mqtt`, and a port that must be given:
 
                 listeners:
                   factory:
@@ -63,7 +65,7 @@ package enum ConfigurationText {
                       certificate: factory.pem
                       privateKey: factory.key
 
-            In the environment it is `HERMES_LISTENERS_FACTORY_PROTOCOL=mqtt`.
+            In the environment: `HERMES_LISTENERS_FACTORY_PROTOCOL=mqtt`.
 
             This page is written by `scripts/generate-docs` from the server's own list of settings.
 

@@ -10,12 +10,12 @@ extension PushSettings {
         "push.handOff",
         default: .seconds(10),
         in: .milliseconds(100) ... .seconds(3600),
-        "How long a connected device has to acknowledge before its push service is asked; one that is away has none."
+        "How long a connected device has to acknowledge before it gets a push; an absent one gets it at once."
     )
     private static let preview = Setting<PushTextComposer.Preview>.choice(
         "push.preview",
         default: .full,
-        "How much of a message the push services get to see: the text, who sent it, or nothing."
+        "How much of a message the push services see: sender and text, only the sender, or neither."
     )
     private static let authority = Setting.path(
         "push.certificateAuthority",
@@ -27,30 +27,30 @@ extension PushSettings {
         "push.apns.keyFile",
         default: "",
         isEmptyAllowed: true,
-        "Apple's key (.p8) that signs for APNs; empty: no APNs; read again on SIGHUP."
+        "Apple's signing key (.p8) for APNs; empty: no APNs; read again on SIGHUP."
     )
     private static let apnsKeyID = identifier(
         "push.apns.keyID",
-        "The key's id, ten characters; empty: as the file's name says, AuthKey_<id>.p8, where links lead."
+        "The key's id, ten characters; empty: from the file's name AuthKey_<id>.p8, links resolved."
     )
     private static let apnsTeam = identifier("push.apns.teamID", "The developer team's id, ten characters.")
-    private static let apnsTopic = identifier("push.apns.topic", "The app's bundle id, for devices that name none.")
+    private static let apnsTopic = identifier("push.apns.topic", "The app's bundle id, for devices that give none.")
     private static let apnsSandbox = Setting.flag(
         "push.apns.sandbox",
         default: false,
-        "Whether all APNs tokens are of Apple's sandbox; else only those that say so."
+        "Whether all APNs tokens belong to Apple's sandbox; if not, only those registered so."
     )
-    private static let apnsEndpoint = endpoint("push.apns.endpoint", "Where to send in place of Apple's hosts.")
+    private static let apnsEndpoint = endpoint("push.apns.endpoint", "The URL to use in place of Apple's hosts.")
     private static let fcmAccount = Setting.path(
         "push.fcm.serviceAccountFile",
         default: "",
         isEmptyAllowed: true,
         "The service account's JSON file for Firebase Cloud Messaging; empty: no FCM; read again on SIGHUP."
     )
-    private static let fcmEndpoint = endpoint("push.fcm.endpoint", "Where to send in place of Google's host.")
+    private static let fcmEndpoint = endpoint("push.fcm.endpoint", "The URL to use in place of Google's host.")
     private static let webPublicKey = identifier(
         "push.webPush.publicKey",
-        "The VAPID public key as browsers get it (applicationServerKey), in base64url."
+        "The VAPID public key for browsers (applicationServerKey), in base64url."
     )
     private static let webPrivateKey = Setting.path(
         "push.webPush.privateKeyFile",
@@ -60,17 +60,17 @@ extension PushSettings {
     )
     private static let webSubject = identifier(
         "push.webPush.subject",
-        "Whom push services may write to: mailto: or https:."
+        "The contact for push services: mailto: or https:."
     )
     private static let webHosts = Setting<[String]>.texts(
         "push.webPush.hosts",
         maxCount: 100,
         maxBytes: 255,
-        "Hosts that subscriptions may lead to, *. before a name for all below it; empty: those of today's browsers; * any."
+        "Allowed hosts of subscriptions; *.NAME: all below NAME; empty: those of today's browsers; *: any."
     )
     private static let webEndpoint = endpoint(
         "push.webPush.endpoint",
-        "Where to send in place of the subscriptions' hosts; for tests and relays."
+        "The URL to use in place of the subscriptions' hosts; for tests and relays."
     )
 
     private static func identifier(_ key: String, _ summary: String) -> Setting<String> {
@@ -132,7 +132,7 @@ extension PushSettings {
     ) throws(SettingsError) {
         var problems: [String] = []
         for setting in settings where try values.value(of: setting).isEmpty {
-            problems.append("\(setting.descriptor.key) is missing, which \(key) needs")
+            problems.append("\(setting.descriptor.key) is missing; \(key) needs it")
         }
         if !problems.isEmpty { throw SettingsError(problems: problems) }
     }
@@ -145,24 +145,24 @@ extension WebhookSettings {
         maxBytes: 2_048,
         isEmptyAllowed: true,
         kind: "URL",
-        "Where events are posted to (docs/webhooks.md); empty: nowhere."
+        "The URL that events are posted to (docs/webhooks.md); empty: none."
     )
     private static let secretFile = Setting.path(
         "webhooks.secretFile",
         default: "",
         isEmptyAllowed: true,
-        "File with the secret that signs them, 16 bytes or more; empty: they are not signed."
+        "File with the secret that signs events, 16 bytes or more; empty: no signatures."
     )
     private static let events = Setting<[WebhookNotice.Kind]>.choices(
         "webhooks.events",
         default: WebhookNotice.Kind.allCases,
-        "What is posted."
+        "The events to post."
     )
     private static let queue = Setting.number(
         "webhooks.queue",
         default: 100_000,
         in: 100...10_000_000,
-        "How many events wait at most while the receiver is away; the oldest are dropped."
+        "The number of events that wait while the receiver is away; beyond it the oldest are dropped."
     )
 
     /// The settings below `webhooks`.

@@ -7,7 +7,7 @@ package import HermesPush
 
 /// The configuration for devices that are not connected.
 package struct PushSettings: Sendable {
-    /// How long a connected device has to acknowledge before its push service is used.
+    /// The time for a connected device to acknowledge before its push service is used.
     package var handOff: Duration
     package var preview: PushTextComposer.Preview
     /// PEM, replaces the system's authorities; empty: no.

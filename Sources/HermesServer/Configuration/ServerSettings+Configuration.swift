@@ -14,24 +14,24 @@ extension ServerSettings {
     private static let store = Setting<StoreKind>.choice(
         "store.kind",
         default: .sqlite,
-        "Where accounts and messages are kept; memory loses them when the server ends."
+        "Where accounts and messages are stored; memory loses them when the server stops."
     )
     private static let durability = Setting<Durability>.choice(
         "store.durability",
         default: .normal,
-        "What an acknowledgement promises: normal survives a killed process, full a power cut as well."
+        "The faults that acknowledged data survive: normal a killed process, full also a power cut."
     )
     private static let historyDays = Setting.number(
         "store.historyDays",
         default: 0,
         in: 0...3650,
-        "How many days delivered messages stay readable; 0 keeps a message only until it is delivered."
+        "The number of days for which delivered messages stay readable; 0 keeps messages only until delivery."
     )
     private static let retention = Setting.duration(
         "store.retention",
         default: .seconds(30 * 86_400),
         in: .seconds(60) ... .seconds(3650 * 86_400),
-        "How long a message waits for a device at most."
+        "How long a message waits for a device."
     )
     private static let messageBytes = Setting.byteCount(
         "limits.message",
@@ -43,63 +43,63 @@ extension ServerSettings {
         "limits.inboxEntries",
         default: 100_000,
         in: 1000...100_000_000,
-        "Entries that wait in one account's inbox; one sender, and one group, may have a quarter of it."
+        "Entries that wait in one account's inbox; one sender, and one group, may use a quarter."
     )
     private static let inboxBytes = Setting.byteCount(
         "limits.inbox",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
-        "What the entries that wait in one account's inbox may take; one sender, and one group, may have a quarter of it."
+        "The total size of the entries in one account's inbox; one sender, and one group, may use a quarter."
     )
     private static let unreadBytes = Setting.byteCount(
         "limits.unreadPerAccount",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
-        "What may wait of one account's messages to others, in all their inboxes together, until they are read; messages to "
-            + "groups count for the inboxes alone."
+        "The total size of one account's unread messages in the inboxes of others; messages to "
+            + "groups count only for the inboxes."
     )
     private static let recallWindow = Setting.duration(
         "messages.recallWindow",
         default: .seconds(120),
         in: .seconds(0) ... .seconds(365 * 86_400),
-        "How long after it was sent a message can be taken back."
+        "The time after sending within which a message can be recalled."
     )
     private static let contactRequests = Setting.number(
         "limits.contactRequestsPerHour",
         default: 200,
         in: 1...1_000_000,
-        "How many others one account may ask to be contacts in an hour."
+        "Contact requests of one account per hour."
     )
     private static let groupEntries = Setting.number(
         "limits.groupEntriesPerHour",
         default: 20_000,
         in: 1...100_000_000,
-        "Entries of inboxes that one account may cause in an hour by creating and changing groups."
+        "Inbox entries that one account may cause per hour by creating and changing groups."
     )
     private static let maxDevices = Setting.number(
         "accounts.devices",
         default: 50,
         in: 1...1000,
-        "Devices of an account; a new one beyond that is refused until one is removed."
+        "Devices of an account; a further one is refused until one is removed."
     )
     private static let maxGroups = Setting.number(
         "accounts.groups",
         default: 1_000,
         in: 1...100_000,
-        "In how many groups an account may be; nobody can be added to more."
+        "Groups that an account may be in."
     )
     private static let registration = Setting<RegistrationRule>.choice(
         "accounts.registration",
         default: .open,
-        "Who may create an account: open is anybody, invitation who has a code ('hermes invitation create'), closed "
-            + "nobody but the operator ('hermes user add')."
+        "Who may create an account. open: anybody; invitation: holders of a code ('hermes invitation create'); closed: "
+            + "only the operator ('hermes user add')."
     )
     private static let registrationsPerAddress = Setting.number(
         "limits.registrationsPerAddress",
         default: 60,
         in: 0...1_000_000,
-        "Accounts per hour that clients of one IP address may create without invitation; an IPv6 network of 64 bits is one "
-            + "address; 0 is no limit."
+        "Accounts per hour that clients of one IP address may create without invitation; an IPv6 network of 64 bits is "
+            + "one address; 0 is no limit."
     )
     private static let registrationsPerHour = Setting.number(
         "limits.registrationsPerHour",
@@ -111,7 +111,7 @@ extension ServerSettings {
         "accounts.passwordHashesAtOnce",
         default: 2,
         in: 1...64,
-        "How many passwords of logins are hashed at the same time, and half as many new ones; each takes 16 MiB meanwhile."
+        "Login passwords hashed at once, plus half as many new ones; each takes 16 MiB meanwhile."
     )
     private static let loginFailures = Setting.number(
         "limits.loginFailuresPerAddress",
@@ -129,36 +129,36 @@ extension ServerSettings {
     private static let webSocketEnabled = Setting.flag(
         "http.websocket.enabled",
         default: true,
-        "Whether MQTT is served over WebSocket at /mqtt on the HTTP port, and the native protocol at /ws; whatever their "
-            + "own listeners are."
+        "Whether the HTTP port serves MQTT over WebSocket at /mqtt and the native protocol at /ws, independently of "
+            + "their own listeners."
     )
     private static let webSocketOrigins = Setting<[String]>.texts(
         "http.websocket.origins",
         maxCount: 100,
         maxBytes: 255,
-        "Origins whose web pages may open a WebSocket, as https://example.org; empty: any if access.anonymous or "
+        "Origins whose web pages may open a WebSocket, such as https://example.org; empty: any if access.anonymous or "
             + "listeners.http.anonymous is false, else the server's own pages, or on a loopback address this machine's."
     )
     private static let trustedProxies = Setting<[IPNetwork]>.networks(
         "http.trustedProxies",
         maxCount: 100,
-        "Proxies whose X-Forwarded-For or Forwarded tells the client's address; from anybody else these headers are ignored."
+        "Proxies whose X-Forwarded-For or Forwarded is trusted; from others these headers are ignored."
     )
     private static let logLevel = Setting<Logger.Level>.choice(
         "log.level",
         default: .info,
-        "The least important events that are logged."
+        "The lowest level that is logged."
     )
     private static let logFormat = Setting<LogFormat>.choice(
         "log.format",
         default: .logfmt,
-        "How a line of the log is written."
+        "The format of log lines."
     )
     private static let shutdownDeadline = Setting.duration(
         "shutdown.deadline",
         default: .seconds(10),
         in: .milliseconds(100) ... .seconds(600),
-        "How long a stopping server takes leave of its clients before it closes the rest."
+        "How long a stopping server waits for its clients to leave before it closes their connections."
     )
     private static let eventLoops = Setting.number(
         "eventLoops",
@@ -242,7 +242,8 @@ extension ServerSettings {
             ? "access.jwt.keys" : trusting.map { "listeners.\($0.name).tls.identityFromCertificate" }
         guard let key else { return }
         throw SettingsError(problems: [
-            "\(key) lets others say who a client is, while anybody may register any name: set accounts.registration: closed"
+            "\(key) lets others vouch for a client's name, while anybody may register that name: "
+                + "set accounts.registration: closed"
         ])
     }
 
@@ -250,8 +251,8 @@ extension ServerSettings {
         guard http.isEnabled, webSocket.isEnabled, !http.isLoopback else { return }
         guard isAnonymousAllowedOverHTTP, !gateways.access.isAnonymousAllowedOnPublic else { return }
         throw SettingsError(problems: [
-            "listeners.http.host = \"\(http.host)\" is reached by other machines while access.anonymous is true and MQTT is "
-                + "served at /mqtt; set listeners.http.anonymous: false, http.websocket.enabled: false, or "
+            "listeners.http.host = \"\(http.host)\" can be reached by other machines while access.anonymous is true "
+                + "and MQTT is served at /mqtt; set listeners.http.anonymous: false, http.websocket.enabled: false, or "
                 + "access.anonymousOnPublic: true if that is what you want"
         ])
     }

@@ -19,7 +19,7 @@ package struct WebSocketSettings: Sendable, Hashable {
 
 /// The whole configuration, checked.
 package struct ServerSettings: Sendable {
-    /// Where accounts and messages are kept.
+    /// The store of accounts and messages.
     package enum StoreKind: String, CaseIterable, Sendable {
         case sqlite
         /// Lost when the server ends.

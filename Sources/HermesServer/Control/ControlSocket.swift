@@ -54,7 +54,7 @@ struct ControlSocket: Service {
                 for await line in connections.lines {
                     group.addTask { await answer(line) }
                 }
-                // The server stops. Whoever has not read an answer by now gets none.
+                // The server stops. Unread answers are dropped.
                 connections.closeAll()
                 group.cancelAll()
             }
@@ -81,17 +81,17 @@ struct ControlSocket: Service {
     }
 }
 
-/// The open connections of the control socket, and what they ask. They need not be served: a server that stops drops them.
+/// The open connections of the control socket, and their requests. A stopping server drops them.
 ///
 /// State: one `Mutex`; nothing is called under it.
 final class ControlConnections: Sendable {
-    /// One request, and where its answer goes.
+    /// A request, and the channel for its answer.
     struct Line: Sendable {
         let channel: any Channel
         let bytes: Data
     }
 
-    /// Ends when the task that iterates over it is cancelled.
+    /// The requests. Ends when the iterating task is cancelled.
     let lines: AsyncStream<Line>
     private let received: AsyncStream<Line>.Continuation
     private let state = Mutex(State())
@@ -115,7 +115,7 @@ final class ControlConnections: Sendable {
 
     func lineReceived(_ line: Line) { received.yield(line) }
 
-    /// Closes all, and each that is added later.
+    /// Closes all connections, and each that is added later.
     func closeAll() {
         let open = state.withLock { state in
             state.isOver = true
@@ -133,7 +133,7 @@ private final class ControlHandler: ChannelInboundHandler {
 
     /// The longest request.
     private static let maxRequestBytes = 65_536
-    /// For the request to come.
+    /// The time for the request to arrive.
     private static let patience = TimeAmount.seconds(30)
 
     private let connections: ControlConnections

@@ -33,6 +33,6 @@ final class CommitWatch: Sendable {
             defer { last = now }
             return now.failed > last.failed && now.good == last.good
         }
-        areFailing ? done("all commits failed since the last look; the log says why") : tryWrite(done)
+        areFailing ? done("all commits failed since the last check; see the log") : tryWrite(done)
     }
 }

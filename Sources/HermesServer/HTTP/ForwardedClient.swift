@@ -80,7 +80,7 @@ struct ForwardedClient: Sendable {
         } else if text.filter({ $0 == ":" }).count == 1, let colon = text.firstIndex(of: ":") {
             host = text[..<colon]
         }
-        // The same whatever port it came from.
+        // The same for all source ports.
         return host.utf8.count <= 45 ? try? SocketAddress(ipAddress: String(host), port: 0) : nil
     }
 }

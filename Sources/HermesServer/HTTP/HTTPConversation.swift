@@ -71,7 +71,7 @@ final class HTTPDate: Sendable {
     static func text(_ second: Int) -> String {
         let days = second / 86_400
         let time = second % 86_400
-        // Years that begin in March, so that the day that leaps is the last (Howard Hinnant, "chrono-compatible low-level
+        // Years begin in March, so that the leap day is the last (Howard Hinnant, "chrono-compatible low-level
         // date algorithms").
         let shifted = days + 719_468
         let era = shifted / 146_097

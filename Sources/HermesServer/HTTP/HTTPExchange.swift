@@ -10,15 +10,15 @@ import NIOHTTP1
 package struct HTTPExchange: Sendable {
     /// The limits of time and size.
     package struct Limits: Sendable, Hashable {
-        /// For the head of a request, counted from the connection or its first byte.
+        /// The time for the head of a request, counted from the connection or its first byte.
         package var head = Duration.seconds(5)
-        /// For the rest of a request, counted from its head.
+        /// The time for the rest of a request, counted from its head.
         package var body = Duration.seconds(20)
-        /// Between two requests.
+        /// The time between two requests.
         package var idle = Duration.seconds(30)
-        /// For the peer to take part of an answer.
+        /// The time for the peer to take part of an answer.
         package var answer = Duration.seconds(60)
-        /// For a request's body. More than any path accepts, so that each path can refuse with its own message.
+        /// The longest body. More than any path accepts, so that each path can refuse with its own message.
         package var bodyBytes = 2 << 20
 
         package init() {}
@@ -88,12 +88,12 @@ package struct HTTPExchange: Sendable {
     /// Whether the connection ends with the owed answers.
     var endsAfterAnswers: Bool { isLast || reading == .over }
 
-    // MARK: What came
+    // MARK: Input
 
     mutating func bytesArrived(now: Duration) {
         guard reading == .nothing else { return }
         reading = .head
-        // The first head has its time from the connection on.
+        // The time for the first head starts with the connection.
         readDeadline = min(max(readDeadline, now), now + limits.head)
     }
 
@@ -130,14 +130,14 @@ package struct HTTPExchange: Sendable {
         case .nothing, .head: return owed == 0 ? .now : .afterAnswers
         case .body:
             guard owed > 0, owed > 1 || !isAnswerBegun else { return .nothing }
-            // The last word is the answer.
+            // The last word counts as the answer.
             owed -= 1
             return owed == 0 ? .now : .afterAnswers
         case .over: return .nothing
         }
     }
 
-    // MARK: What is written
+    // MARK: Output
 
     /// The peer takes output.
     mutating func answerMoved(now: Duration) { answerDeadline = now + limits.answer }
@@ -174,12 +174,12 @@ package struct HTTPExchange: Sendable {
         guard now >= deadline else { return .wait(until: deadline) }
         switch reading {
         case .nothing, .over: return .close
-        case .head: return owed > 0 ? .close : .say(Self.tooLate("The request did not come in time."))
-        case .body: return .say(Self.tooLate("The request's body did not come in time."))
+        case .head: return owed > 0 ? .close : .say(Self.tooLate("The request did not arrive in time."))
+        case .body: return .say(Self.tooLate("The request's body did not arrive in time."))
         }
     }
 
-    // MARK: What is no request
+    // MARK: Malformed requests
 
     private static func tooLate(_ text: String) -> LastWord { LastWord(status: .requestTimeout, text: text) }
 
@@ -195,8 +195,8 @@ package struct HTTPExchange: Sendable {
         case .headerOverflow:
             LastWord(status: .requestHeaderFieldsTooLarge, text: "The head of the request is too large.")
         case .invalidVersion:
-            LastWord(status: .httpVersionNotSupported, text: "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
-        default: bad("This is no HTTP request.")
+            LastWord(status: .httpVersionNotSupported, text: "Only HTTP/1.1 and HTTP/1.0 are supported.")
+        default: bad("This is not an HTTP request.")
         }
     }
 
@@ -205,28 +205,28 @@ package struct HTTPExchange: Sendable {
     static func problem(with head: HTTPRequestHead, maxBodyBytes: Int) -> LastWord? {
         let hosts = head.headers["host"]
         guard hosts.count <= 1, hosts.count == 1 || head.version == .http1_0 else {
-            return bad("A request has one Host.")
+            return bad("A request must have exactly one Host.")
         }
         if let host = hosts.first, host.contains(where: { "/\\?#@, \t".contains($0) }) {
-            return bad("Host is a name or address, with a port or without.")
+            return bad("Host must be a name or address, with or without a port.")
         }
         guard
             head.uri.first == "/" || head.uri.hasPrefix("http://") || head.uri.hasPrefix("https://") || head.uri == "*"
-        else { return bad("The request's target is a path.") }
+        else { return bad("The request's target must be a path.") }
         let lengths = head.headers["content-length"]
         let codings = head.headers["transfer-encoding"]
         if !codings.isEmpty {
             guard lengths.isEmpty, head.version != .http1_0 else {
-                return bad("Transfer-Encoding goes with HTTP/1.1 and without Content-Length.")
+                return bad("Transfer-Encoding needs HTTP/1.1 and excludes Content-Length.")
             }
             guard codings.count == 1, codings[0].lowercased() == "chunked" else {
-                return LastWord(status: .notImplemented, text: "Of Transfer-Encoding only chunked is understood.")
+                return LastWord(status: .notImplemented, text: "The only supported Transfer-Encoding is chunked.")
             }
         }
-        guard lengths.count <= 1 else { return bad("A request has one Content-Length.") }
+        guard lengths.count <= 1 else { return bad("A request must have at most one Content-Length.") }
         if let length = lengths.first {
             guard let bytes = Int(length), bytes >= 0, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-                return bad("Content-Length is a number of bytes.")
+                return bad("Content-Length must be a number of bytes.")
             }
             guard bytes <= maxBodyBytes else { return tooLarge(maxBodyBytes) }
         }

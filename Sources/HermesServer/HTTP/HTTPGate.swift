@@ -23,7 +23,7 @@ final class HTTPGate: Sendable {
     let metrics: HTTPMetrics
     let counter: ConnectionCounter
     let uptime: @Sendable () -> Duration
-    /// Told by the API.
+    /// Kept by the API.
     let knownKeys = KnownKeys()
     private let health: HealthState
     private let strangers = AddressRateLimit(rate: 100, burst: 200)
@@ -83,10 +83,9 @@ final class HTTPGate: Sendable {
             )
         }
         guard site != nil else { throw startingAnswer(to: head) }
-        // It counts as a connection.
+        // A WebSocket counts as a connection.
         if isWebSocket { return PassedRequest(client: client, isCounted: false) }
-        // Who has a key for the API has a rate of its own. What merely looks like a key is a guess: the API tells which are
-        // good.
+        // An API key has a rate of its own. Only keys that the API has accepted count as such.
         let hasKey = head.uri.hasPrefix("/v1/") && knownKeys.contains(head.headers)
         guard hasKey || strangers.allows(client, now: now) else { throw Self.tooManyRequests }
         if isForwarded, let refusal = counter.beginRequest(of: client) {
@@ -103,7 +102,7 @@ final class HTTPGate: Sendable {
 
     private static let tooManyRequests = HTTPExchange.LastWord(
         status: .tooManyRequests,
-        text: "Too many requests from this address; ask later.\n"
+        text: "Too many requests from this address; try again later.\n"
     )
 
     private func startingAnswer(to head: HTTPRequestHead) -> HTTPExchange.LastWord {
@@ -112,7 +111,7 @@ final class HTTPGate: Sendable {
         let text = isHealth ? "ok\n" : "\(health.text)\n"
         return HTTPExchange.LastWord(
             status: isHealth ? .ok : .serviceUnavailable,
-            // What answers HEAD has no body (RFC 9110, section 9.3.2).
+            // The answer to HEAD has no body (RFC 9110, section 9.3.2).
             text: head.method == .HEAD ? "" : text
         )
     }
@@ -153,7 +152,7 @@ final class AddressRateLimit: Sendable {
             var bucket = buckets[address] ?? TokenBucket(burst: burst, now: now)
             let isAllowed = bucket.hasToken(rate: rate, burst: burst, now: now)
             if isAllowed { bucket.take() }
-            // Where there are too many addresses to tell apart, all begin anew.
+            // With too many addresses, all counts are reset.
             if buckets.count >= Self.maxAddresses, buckets[address] == nil { buckets.removeAll(keepingCapacity: true) }
             buckets[address] = bucket
             return isAllowed

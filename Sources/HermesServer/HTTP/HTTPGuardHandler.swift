@@ -19,7 +19,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// How long a refused peer has to read the answer.
+    /// The time for a refused peer to read the answer.
     private static let farewell = TimeAmount.milliseconds(500)
 
     private let gate: HTTPGate
@@ -67,10 +67,10 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         schedule()
     }
 
-    // MARK: What comes
+    // MARK: Inbound
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // Data behind the head of a WebSocket may be of any type.
+        // Data after the head of a WebSocket may be of any type.
         if isHandedOver { return context.fireChannelRead(data) }
         guard exchange.isReading else { return }
         do throws(HTTPExchange.LastWord) {
@@ -108,7 +108,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch error {
         case let error as HTTPParserError:
             if exchange.isReading, !isHandedOver { end(with: HTTPExchange.lastWord(on: error), context) }
-        // Data behind a complete request.
+        // Data after a complete request.
         case is ByteToMessageDecoderError: break
         // A reset, a failed handshake: nothing more can be said.
         default: context.close(promise: nil)
@@ -127,7 +127,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    // MARK: What goes
+    // MARK: Outbound
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard !hasSaidLastWord else {

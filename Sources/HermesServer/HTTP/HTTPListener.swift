@@ -190,17 +190,17 @@ final class HTTPListener: Sendable {
             switch result {
             case .success(.http(let exchange)):
                 if case .terminated = requested.yield(exchange) { drop(exchange) }
-            // The gateway lets it go when the server stops.
+            // The gateway closes it when the server stops.
             case .success(.webSocket): forget(id)
             case .failure: channel.close(promise: nil)
             }
         }
     }
 
-    /// Closes a connection that nobody serves any more: one that is not consumed ends the process.
+    /// Closes a connection that is no longer served. Consumes it, because NIO ends the process otherwise.
     private func drop(_ exchange: Exchange) {
         exchange.channel.close(promise: nil)
-        // A task of its own because the event loop cannot wait; it ends at once, since the channel is closed.
+        // An unstructured task because the event loop cannot wait; it ends at once, since the channel is closed.
         Task { try? await exchange.executeThenClose { _, _ in } }
     }
 

@@ -62,7 +62,7 @@ struct HTTPService: Service {
         }
         api?.register(on: router, telling: listener.gate.knownKeys)
         for endpoint in site.webSockets {
-            // A handshake that is not good comes here as any other request.
+            // An invalid handshake arrives here as an ordinary request.
             router.get(RouterPath(endpoint.path)) { [origins = site.origins] request, _ -> Response in
                 let hosts = request.head.authority.map { [$0] } ?? []
                 guard origins.allow(request.headers[values: .origin], hosts: hosts) else {

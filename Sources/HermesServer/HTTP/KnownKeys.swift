@@ -4,9 +4,9 @@
 import NIOHTTP1
 import Synchronization
 
-/// The keys of the HTTP API that were good a moment ago, so that the port can tell their owners from those who only guess.
+/// The keys that the HTTP API accepted lately, so that the port can distinguish their owners from guessers.
 ///
-/// It holds hashes whose seed is drawn by the process, of so many keys at most as ``maxKeys`` says.
+/// Keeps only hashes, with a seed of the process, of at most ``maxKeys`` keys.
 ///
 /// State: one `Mutex`.
 final class KnownKeys: Sendable {
@@ -14,7 +14,7 @@ final class KnownKeys: Sendable {
 
     private let hashes = Mutex<Set<Int>>([])
 
-    /// Whether a request shows one.
+    /// Whether a request has a known key.
     func contains(_ headers: HTTPHeaders) -> Bool {
         let fields = headers["authorization"]
         guard fields.count == 1 else { return false }
@@ -22,7 +22,7 @@ final class KnownKeys: Sendable {
         return hashes.withLock { $0.contains(hash) }
     }
 
-    /// The key of a field `Authorization` was good.
+    /// Adds the key of a field `Authorization`.
     func accepted(_ field: String) {
         let hash = field.hashValue
         hashes.withLock { hashes in
@@ -31,7 +31,7 @@ final class KnownKeys: Sendable {
         }
     }
 
-    /// The key is unknown, or was revoked.
+    /// Removes a key that is unknown or was revoked.
     func refused(_ field: String) {
         let hash = field.hashValue
         _ = hashes.withLock { $0.remove(hash) }

@@ -34,7 +34,7 @@ final class Readiness: Sendable {
         case probe
     }
 
-    /// How long a verdict is reused.
+    /// The time that a verdict is reused.
     private static let age = Duration.seconds(1)
     /// The time limit of the write.
     private static let patience = TimeAmount.seconds(2)

@@ -31,9 +31,9 @@ struct WebOrigins: Sendable {
         if allowed.contains(origin) { return true }
         if allowed.isEmpty, !isAnonymousAllowed { return true }
         guard let page = Self.authority(ofOrigin: origin) else { return false }
-        // A page of this machine; its programs come in without a browser, too.
+        // A page of this machine, whose programs can connect without a browser, too.
         if isLoopback { return Self.isLocal(page.host) }
-        // Where pages are named, no others: a name can be made to lead here (DNS rebinding), and page and host are the same.
+        // If pages are listed, accept no others: DNS rebinding can make a foreign page and the host equal.
         guard allowed.isEmpty else { return false }
         return hosts.count == 1 && hosts.first.flatMap { Self.authority($0.lowercased()) } == page
     }
@@ -59,7 +59,7 @@ struct WebOrigins: Sendable {
         if let colon = text.lastIndex(of: ":"), !text[colon...].contains("]") {
             host = text[..<colon]
             port = text[text.index(after: colon)...]
-            // A proxy before the server may have taken the encryption away: which of the two does not matter.
+            // A proxy may terminate TLS before the server, so both default ports are equal.
             if port == "80" || port == "443" { port = nil }
         }
         return host.isEmpty ? nil : Authority(host: host, port: port)

@@ -29,12 +29,12 @@ package struct FaultSchedule: Sendable {
             let bytes = Int.random(in: 1...3000, using: &random)
             return FaultyProxy.Fault(delay: delay, end: .silence(afterBytes: bytes))
         case 6..<8:
-            // The client may have given it up and be on the next one when this one reaches the server.
+            // The client may already use the next connection when this one reaches the server.
             let late = TimeAmount.milliseconds(.random(in: 1...500, using: &random))
             let bytes = Int.random(in: 1...3000, using: &random)
             return FaultyProxy.Fault(delay: delay, connectDelay: late, end: .cut(afterBytes: bytes))
         default:
-            // Forgets connections that are silent for less than two heartbeats, and cuts them in case none ever is.
+            // Forgets connections that are silent for less than two heartbeats, and cuts them if none ever is.
             let silence = TimeAmount.milliseconds(.random(in: 30...60, using: &random))
             return FaultyProxy.Fault(delay: delay, end: .cut(afterBytes: 6000), forgottenAfter: silence)
         }

@@ -126,7 +126,7 @@ private final class Flow {
         }
     }
 
-    /// One side has closed.
+    /// Handles the close of one side.
     func closed() {
         if !isSilent { close() }
     }

@@ -42,7 +42,7 @@ package enum InboxRuleConformance {
         case .message:
             Scenario(allowed: 5, blocked: 0) { world in { .append(world.message("a", from: 0, to: 1)) } }
         case .groupMessage:
-            // A member who does not want to hear it can leave the group.
+            // A member who does not want these messages can leave the group.
             Scenario(allowed: 5, blocked: 5) { world in
                 let group = try world.create([1])
                 return { world.talk("a", 0, group) }

@@ -90,7 +90,7 @@ package enum SocialStoreConformance {
             let conversation = world.conversation(0, 1)
             try expectEqual(try world.refusal(.markRead(conversation, by: world[2].user, upTo: 1)), .forbidden)
             try expectEqual(try world.refusal(.markRead(conversation, by: stranger, upTo: 1)), .notFound)
-            // Of who is gone, nobody is told but oneself.
+            // A mark about a deleted account reaches only the reader.
             _ = try world.commit(.deleteAccount(world[1].user))
             try world.send("to myself", from: 0, to: 0)
             _ = try mark(0, 0, 1)

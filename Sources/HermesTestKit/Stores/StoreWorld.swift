@@ -62,7 +62,7 @@ package struct StoreWorld: Sendable {
     package static func name(_ text: String) -> NickName { NickName(stored: text, key: text.lowercased()) }
 
     package static func device(_ text: String) -> DeviceID {
-        // For literals of tests alone.
+        // Only for literals in tests.
         guard let device = DeviceID(text) else { preconditionFailure("not a device id: \(text)") }
         return device
     }

@@ -80,7 +80,7 @@ private struct EnumRangeVisitor: Visitor {
         for element in value.values { try element.traverse(visitor: &self) }
     }
 
-    // Nothing else can hold an enum. Where bytes are given, the generic form keeps Foundation's Data out of the imports.
+    // Nothing else can contain an enum. For bytes, the generic form keeps Foundation's Data out of the imports.
     mutating func visitSingularDoubleField(value: Double, fieldNumber: Int) {}
     mutating func visitSingularInt64Field(value: Int64, fieldNumber: Int) {}
     mutating func visitSingularUInt64Field(value: UInt64, fieldNumber: Int) {}

@@ -26,7 +26,7 @@ package struct JSONParser {
         parser.skipSpace()
         let value = try parser.value(depth: 0)
         parser.skipSpace()
-        guard parser.index == bytes.count else { throw parser.failure("there is something behind the value") }
+        guard parser.index == bytes.count else { throw parser.failure("there is further text after the value") }
         return value
     }
 
@@ -47,7 +47,7 @@ package struct JSONParser {
     }
 
     private mutating func value(depth: Int) throws(Failure) -> JSON {
-        guard depth < Self.maxDepth else { throw failure("values lie deeper than \(Self.maxDepth) levels") }
+        guard depth < Self.maxDepth else { throw failure("values nest deeper than \(Self.maxDepth) levels") }
         switch next {
         case UInt8(ascii: "{"): return try object(depth: depth)
         case UInt8(ascii: "["): return try array(depth: depth)
@@ -79,7 +79,7 @@ package struct JSONParser {
             guard next == UInt8(ascii: "\"") else { throw failure("a name in quotes is expected") }
             let name = try string()
             guard names.insert(name).inserted else {
-                throw failure("the name \"\(name.prefix(64))\" stands here twice")
+                throw failure("the name \"\(name.prefix(64))\"is duplicate")
             }
             skipSpace()
             guard takes(UInt8(ascii: ":")) else { throw failure("a colon is expected") }
@@ -171,7 +171,7 @@ package struct JSONParser {
     private mutating func unicodeEscape() throws(Failure) -> Unicode.Scalar {
         let unit = try hexadecimal()
         if let scalar = Unicode.Scalar(unit) { return scalar }
-        // The upper half of a pair; alone it is no character.
+        // The upper half of a surrogate pair, which alone is no character.
         guard (0xD800..<0xDC00).contains(unit), takes(UInt8(ascii: "\\")), takes(UInt8(ascii: "u")) else {
             throw failure("half a surrogate pair")
         }

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// Reads the fields of a packet's body, each after a check of its length. What a field is called is only made for an error.
+/// Reads the fields of a packet's body, each after a check of its length. A field's name is only made for an error.
 extension ByteBuffer {
     mutating func readMQTTByte(_ field: @autoclosure () -> String) throws(MQTTPacketError) -> UInt8 {
         guard let byte = readInteger(as: UInt8.self) else { throw .malformed("\(field()) is missing") }

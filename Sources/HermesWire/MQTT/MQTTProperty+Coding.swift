@@ -6,7 +6,7 @@ package import NIOCore
 extension MQTTProperty {
     /// Reads one property, identifier first.
     init(from body: inout ByteBuffer) throws(MQTTPacketError) {
-        // Identifiers are variable byte integers, but all that exist take one byte (2.2.2.2).
+        // Identifiers are variable byte integers, but all defined ones take one byte (2.2.2.2).
         let number = try body.readMQTTVariableByteInteger("a property's identifier")
         guard let identifier = UInt8(exactly: number).flatMap(Identifier.init(rawValue:)) else {
             throw .malformed("there is no property \(number) (2.2.2.2)")
@@ -72,7 +72,7 @@ extension MQTTProperty {
             buffer.writeInteger(UInt8(flag ? 1 : 0))
         case .maximumQoS(let qos):
             guard qos < .exactlyOnce else {
-                throw WireError(.notEncodable, "a maximum QoS of 2 is told by leaving the property out (3.2.2.3.4)")
+                throw WireError(.notEncodable, "for a maximum QoS of 2, omit the property (3.2.2.3.4)")
             }
             buffer.writeInteger(qos.rawValue)
         case .serverKeepAlive(let number), .receiveMaximum(let number), .topicAliasMaximum(let number),

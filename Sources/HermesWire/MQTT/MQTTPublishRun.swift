@@ -60,7 +60,7 @@ struct MQTTPublishScan {
         else { return }
         bytes = packet.upperBound
         headerBytes = packet.lowerBound
-        // A retained, repeated or nameless one stands for itself.
+        // A publication that is retained, repeated or without a topic is never part of a run.
         guard first & 0b1001 == 0, first & 0b0110 != 0b0110, packet.count > 2 else { return }
         let topicBytes = Int(input[packet.lowerBound]) << 8 | Int(input[packet.lowerBound + 1])
         let same = 2 + topicBytes

@@ -27,7 +27,7 @@ package struct RevocationList: Sendable, Hashable {
 
     /// The issuer's name in DER.
     package let issuer: [UInt8]
-    /// As in ``CertificateNames/serial``.
+    /// The serial number, as in ``CertificateNames/serial``.
     package let serials: Set<[UInt8]>
     /// The latest time of the next list, in seconds since 1970; nil if the list does not say.
     package let nextUpdate: Int?

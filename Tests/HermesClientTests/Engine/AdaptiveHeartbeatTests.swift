@@ -133,9 +133,9 @@ import Testing
 /// Forgets a connection over which nothing goes for longer than its time-out.
 struct NAT {
     enum Behaviour: CaseIterable {
-        /// What comes afterwards is dropped.
+        /// Drops all later data.
         case silent
-        /// What the client sends afterwards is answered with a reset.
+        /// Answers later data of the client with a reset.
         case reset
     }
 

@@ -49,7 +49,7 @@ struct HostileServerTests {
         mutating func text() -> String { String(repeating: "x", count: number(3) == 0 ? 5000 : number(5)) }
     }
 
-    /// What a driver does with a link, without a connection.
+    /// A driver's handling of a link, without a connection.
     private struct Bench<Link: ConnectionLink> {
         var link: Link
         var now = NIODeadline.uptimeNanoseconds(1_000_000_000_000)

@@ -57,7 +57,7 @@ typealias Machine = ConnectionEngine.StateMachine
         case connectionClosed
     }
 
-    /// What the tests compare: the state without its times.
+    /// The state without its times, for comparisons.
     enum Kind: Equatable {
         case idle
         case connecting
@@ -193,7 +193,7 @@ typealias Machine = ConnectionEngine.StateMachine
         }
     }
 
-    /// What changes; every pair that is not here leaves the state as it is and asks for nothing.
+    /// The transitions; every other pair leaves the state unchanged and has no actions.
     static func expected(_ place: Place, _ event: Event) -> (Kind, [Machine.Action])? {
         switch (place, event) {
         case (.idle, .startRequested), (.stopped, .startRequested): (.connecting, [.connect(preferring: nil)])

@@ -53,7 +53,7 @@ struct FaultyNetworkTests {
 private final class FaultyPerson: Sendable {
     enum End: CaseIterable, Sendable {
         case never
-        /// What counts is the file as it is at that moment.
+        /// The app is killed: the next one continues with the file as it is at this moment.
         case killed
         case closed
     }
@@ -76,7 +76,7 @@ private final class FaultyPerson: Sendable {
         let conditions: DeviceConditions
     }
 
-    /// What the app has got so far.
+    /// The texts that the app has received so far.
     private struct Inbox: Sendable {
         var next = 0
         /// So many messages may be missing: their loss was told.

@@ -9,7 +9,7 @@ import Testing
 /// A server that comes back with less than it had: a power cut, or a restored snapshot of its machine.
 @Suite(.timeLimit(.minutes(1)))
 struct LostStoreTests {
-    /// What the app sees: the texts, and where it was told of a loss.
+    /// The app's events: the texts, and the reported losses.
     private static func seen(_ count: Int, from client: HermesClient) async -> [String] {
         var seen: [String] = []
         for await event in client.events {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesClient
 
-/// What a client does that finds the store of one that was killed.
+/// A client that continues with the store of a killed one.
 @Suite(.timeLimit(.minutes(1)))
 struct RestartOfTheAppTests {
     private static func configuration(

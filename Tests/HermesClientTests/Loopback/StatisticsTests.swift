@@ -5,7 +5,7 @@ import HermesClient
 import HermesTestKit
 import Testing
 
-/// What clients count reaches the server, and what the server makes of it reaches clients.
+/// Clients' statistics reach the server, and its heartbeat priors reach clients.
 @Suite(.timeLimit(.minutes(1)))
 struct StatisticsTests {
     private static func configuration(_ server: TestServer, device: String) -> HermesClient.Configuration {
@@ -53,7 +53,7 @@ struct StatisticsTests {
         }
     }
 
-    /// What a client that logs in for the first time knows then.
+    /// Returns the heartbeat interval of a client after its first login.
     private static func interval(after server: TestServer) async throws -> Duration? {
         try server.settleHeartbeats(at: .seconds(290), in: "wifi")
         let configuration = Self.configuration(server, device: "ann")

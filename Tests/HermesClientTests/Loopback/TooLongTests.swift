@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesClient
 
-/// What is longer than the server takes fails for good; it does not end connection after connection.
+/// A message that is too long for the server fails for good; it does not end one connection after the other.
 @Suite(.timeLimit(.minutes(1)))
 struct TooLongTests {
     private static let long = String(repeating: "x", count: 2000)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesClient
 
-/// What arrives with QoS 1 and 2, without any connection.
+/// Incoming publications of QoS 1 and 2, without a connection.
 @Suite struct MQTTInboundTests {
     private static func machine() -> MQTTInbound {
         var machine = MQTTInbound()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesClient
 
-/// What is published with QoS 1 and 2, without any connection.
+/// Outgoing publications of QoS 1 and 2, without a connection.
 @Suite struct MQTTOutboundTests {
     private static func message(_ text: String, _ qos: MQTTClient.QoS) throws -> MQTTOutgoing {
         try MQTTOutgoing(MQTTMessage(topic: "t", text: text, qos: qos), version: .v5)

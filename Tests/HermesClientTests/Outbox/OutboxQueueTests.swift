@@ -60,7 +60,7 @@ import Testing
         #expect(Self.next(&queue) == [])
     }
 
-    /// What becomes of a message that the server answers with this error; nil: it failed, else the seconds of rest.
+    /// Refusals of the server, and the pause that follows in seconds; nil: the message failed.
     static let refusals: [(UInt32, Duration?, Int64?)] = [
         (2001, nil, nil), (2002, nil, nil), (2003, nil, nil), (2004, nil, nil), (2005, nil, nil), (2006, nil, nil),
         (4008, nil, nil), (109, nil, nil), (3001, .seconds(7), 7), (2003, .seconds(9), 9), (3002, nil, 1),

@@ -67,7 +67,7 @@ import Testing
         #expect(NetworkPath(label: "café\n wifi").kind == "caf")
     }
 
-    /// What a tracker notices of these arrivals; nil: the time of the repair passes.
+    /// Arrivals, and a tracker's counts of them; nil: the time of the repair passes.
     static let arrivals: [([ClosedRange<UInt64>?], InboxCounts)] = [
         ([1...1, 2...2, 2...2, 1...1], InboxCounts(duplicates: 2)),
         // Out of order, but not asked for: no gap.

@@ -110,7 +110,7 @@ extension HermesClient.Configuration {
     }
 }
 
-/// What a script wrote down.
+/// The records of a script.
 struct Log<Element: Sendable>: Sendable {
     private let box = NIOLockedValueBox<[Element]>([])
 

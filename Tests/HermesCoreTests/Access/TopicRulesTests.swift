@@ -155,9 +155,9 @@ import Testing
         ("allow", 1, "read, write or readwrite"), ("\n\nforbid all read a", 3, "allow or deny"),
         ("allow all read", 1, "filter is missing"), ("allow read a b", 1, "double quotes"),
         ("allow read a/#/b", 1, "not a topic filter"), ("allow read a+", 1, "not a topic filter"),
-        ("allow read %x", 1, "after %"), ("# ok\nallow read 50%", 2, "after %"), ("allow user", 1, "comes a name"),
+        ("allow read %x", 1, "after %"), ("# ok\nallow read 50%", 2, "after %"), ("allow user", 1, "user needs a name"),
         ("allow user \"\" read a", 1, "empty"), ("allow client read a", 1, "read, write or readwrite"),
-        ("allow user \"anna read a", 1, "closing"), ("allow user \"anna\"x read a", 1, "comes a space"),
+        ("allow user \"anna read a", 1, "closing"), ("allow user \"anna\"x read a", 1, "must follow"),
         ("allow user anna change a", 1, "\"change\""), ("allow everybody read a", 1, "\"everybody\""),
     ])
     func `an error names its line`(text: String, line: Int, part: String) {

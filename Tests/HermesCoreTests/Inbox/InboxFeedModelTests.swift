@@ -23,7 +23,7 @@ import Testing
         var feed: InboxFeed
         var isOpen = false
         var headAtOpen: UInt64 = 0
-        /// What is on its way to the feed.
+        /// The events on their way to the feed.
         var notifications: [[InboxEntry]] = []
         var load: (after: UInt64, limit: Int)?
         var mustRetry = false

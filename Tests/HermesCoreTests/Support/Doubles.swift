@@ -48,7 +48,7 @@ final class FakeStore: MessageStore {
     private let gate = Mutex<DispatchSemaphore?>(nil)
     private let entered = DispatchSemaphore(value: 0)
 
-    /// What was committed, with what failed.
+    /// The committed operations, including failed ones.
     var batches: [[WriteOperation]] { state.withLock { $0.batches } }
 
     /// The next commits fail.

@@ -6,7 +6,7 @@ import HermesCore
 import NIOCore
 import Testing
 
-/// What the hot path may allocate. Runs where allocations are counted: Linux with glibc, without sanitizers.
+/// The allocations of the hot path. Runs where they can be counted: Linux with glibc, without sanitizers.
 @Suite(.enabled(if: hermes_allocation_count() > 0)) struct AllocationTests {
     private final class Subscriber: TopicSubscriber {
         var count = 0
@@ -20,7 +20,7 @@ import Testing
         return hermes_allocation_count() - before
     }
 
-    /// What 100 publications to `count` subscribers allocate.
+    /// Returns the allocations of 100 publications to `count` subscribers.
     private func allocations(subscribers count: Int, filters: [String]) throws -> UInt64 {
         let loops = ManualLoops(1)
         let shard = loops.shard(0)
@@ -49,7 +49,7 @@ import Testing
         #expect(many <= 100 * 20, "\(many) for 100 publications")
     }
 
-    /// What 100 matches of a topic allocate.
+    /// Returns the allocations of 100 matches of a topic.
     private func allocations(matching topic: String, among filters: [String]) throws -> UInt64 {
         var tree = TopicTree()
         for (number, text) in filters.enumerated() {

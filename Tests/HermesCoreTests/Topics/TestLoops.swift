@@ -83,7 +83,7 @@ struct QueueLoop {
 /// Notes the payload of what it gets.
 final class RecordingSubscriber: TopicSubscriber {
     var received: [String] = []
-    /// What the subscriptions said that the deliveries were for.
+    /// The options of the subscriptions that the deliveries were for.
     var options: [SubscriptionOptions] = []
     var onDelivery: ((Delivery) -> Void)?
 

@@ -27,7 +27,7 @@ import Testing
 
         init(_ count: Int, loops: Int) { clients = (0..<count).map { Client(loop: $0 % loops) } }
 
-        /// What a client must get of a topic; nil for nothing.
+        /// Returns the options under which a client must get a topic; nil: it must not.
         func expected(_ client: Client, _ topic: TopicName) -> SubscriptionOptions? {
             let matching = client.options.filter { $0.key.matches(topic) }.map(\.value)
             guard var all = matching.first else { return nil }

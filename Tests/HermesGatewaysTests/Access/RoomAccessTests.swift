@@ -19,7 +19,7 @@ struct RoomAccessTests {
         deny anonymous readwrite room/members
         """
 
-    /// What bob may: be in the room, and say something there.
+    /// Rooms, and bob's rights in them: to enter, and to send.
     static let rooms: [(room: String, enters: Bool, talks: Bool)] = [
         ("open", true, true), ("quiet", true, false), ("closed", false, false), ("members", true, true),
         // Nobody but MQTT's clients can say something without being there.

@@ -69,7 +69,7 @@ struct ConnectionHandlerTests {
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         }
 
-        /// What was written since the last call.
+        /// Returns the output since the last call.
         func output() throws -> [String] {
             channel.embeddedEventLoop.run()
             var output: [String] = []

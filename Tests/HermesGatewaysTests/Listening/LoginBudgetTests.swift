@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// What strangers may send together.
+/// The budget of all unauthenticated connections.
 @Suite(.timeLimit(.minutes(1))) struct LoginBudgetTests {
     /// Notes who was ended.
     private final class Ends: Sendable {

@@ -72,7 +72,7 @@ struct OutboundQueueTests {
     }
 }
 
-/// What a peer may make the queue cost that limits by bytes alone would not see.
+/// Costs of the queue beyond its bytes.
 @Suite struct OutboundQueueCostTests {
     @Test func tinyFramesAreLimitedByTheirNumber() {
         var queue = OutboundQueue()

@@ -12,7 +12,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// What carries a connection: a proxy before the server, a Unix socket, certificates of clients.
+/// Transports: a proxy before the server, a Unix socket, client certificates.
 @Suite(.timeLimit(.minutes(1))) struct TransportTests {
     private func with(
         _ settings: ListenerSettings,

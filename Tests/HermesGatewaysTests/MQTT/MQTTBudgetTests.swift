@@ -7,7 +7,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// What a client may cost the server.
+/// The budgets of a client.
 @Suite(.timeLimit(.minutes(1))) struct MQTTBudgetTests {
     @Test(arguments: MQTTVersion.allCases)
     func `a clean session that never acknowledges is closed before all memory is its own`(

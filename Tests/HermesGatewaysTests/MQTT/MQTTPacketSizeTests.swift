@@ -6,7 +6,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// What is longer than a client's Maximum Packet Size (3.1.2.11.4): nothing waits behind it, whatever form it has.
+/// Packets above a client's Maximum Packet Size (3.1.2.11.4): nothing waits behind them, whatever their form.
 @Suite(.timeLimit(.minutes(1))) struct MQTTPacketSizeTests {
     /// How a subscription or a client makes a message one of its own form.
     enum Form: CaseIterable, Sendable {

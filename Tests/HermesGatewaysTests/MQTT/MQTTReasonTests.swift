@@ -8,7 +8,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// What clients are told when something is refused or goes wrong, statement by statement.
+/// Reason codes of refusals and failures, statement by statement.
 @Suite(.timeLimit(.minutes(1))) struct MQTTReasonTests {
     private func reason(in properties: MQTTProperties) -> String? {
         properties.first { if case .reasonString(let text) = $0 { text } else { nil } }

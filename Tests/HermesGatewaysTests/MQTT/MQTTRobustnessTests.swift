@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// What a hostile or unlucky client cannot do: take memory without bound, read what it may not, lose what was acknowledged.
+/// Hostile or unlucky clients take no unbounded memory, read nothing forbidden, and lose nothing acknowledged.
 @Suite(.timeLimit(.minutes(1))) struct MQTTRobustnessTests {
     private func message(_ topic: String, _ text: String, _ qos: MQTTQoS, _ packetID: UInt16) -> MQTTPacket {
         .publish(MQTTPublish(topic: topic, payload: ByteBuffer(string: text), qos: qos, packetID: packetID))

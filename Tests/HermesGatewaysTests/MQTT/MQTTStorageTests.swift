@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// What a client was told; checked against the store.
+    /// The acknowledgements of a client; checked against the store.
     private struct Told {
         var filters: Set<String> = []
         var gone: Set<String> = []

@@ -13,7 +13,7 @@ import Testing
         let statements: String
         let version: MQTTVersion
         let hex: String
-        /// What DISCONNECT says of it in 5.0.
+        /// The reason code of DISCONNECT in 5.0.
         let reasons: Set<MQTTReasonCode>
         var testDescription: String { statements }
 

@@ -15,7 +15,7 @@ import Testing
 
 @testable import HermesServer
 
-/// What strangers can do at the HTTP port.
+/// The HTTP port under unauthenticated peers.
 @Suite(.timeLimit(.minutes(1))) struct HTTPPortTests {
     private static func answers(_ server: TestServer, _ request: String) async throws -> [Int] {
         let client = try await WebSocketClient.connect(port: server.port("http"))

@@ -127,7 +127,7 @@ package struct OutboundWindow: Sendable {
             phases[offset] = .completion
             return .received(base &+ UInt64(offset))
         case .completion:
-            // It has said yes before; no PUBREL, and so no PUBCOMP, follows this one.
+            // The client has sent a successful PUBREC before; no PUBREL, and so no PUBCOMP, follows this one.
             if isRefused { return .completed(complete(offset)) }
             return .alreadyReceived(base &+ UInt64(offset))
         case .done, .acknowledgement:

@@ -5,7 +5,7 @@
 /// owner: ``DurableState``.
 struct DurableSeats {
     private var seats: [SessionKey: DurableState.Seat] = [:]
-    /// Without those of anonymous clients, whom no end concerns.
+    /// The client ids by owner, except those of anonymous clients, which no end concerns.
     private var clientIDs: [String: Set<String>] = [:]
 
     subscript(key: SessionKey) -> DurableState.Seat? {

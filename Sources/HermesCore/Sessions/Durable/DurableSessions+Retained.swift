@@ -7,7 +7,7 @@ extension DurableSessions {
     /// Removes the publications retained below `user/NAME/`, which belong to the account of that name; returns before
     /// the store knows.
     func forgetRetained(of owner: String) {
-        // A name may hold what means something in a filter; then nothing there is its alone.
+        // A name may contain characters that are special in a filter; then no topic there belongs to it alone.
         guard !owner.utf8.contains(where: { "/+#".utf8.contains($0) }), let filter = TopicFilter("user/\(owner)/#")
         else {
             return

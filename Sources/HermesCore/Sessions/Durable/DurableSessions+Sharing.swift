@@ -114,7 +114,7 @@ extension DurableSessions {
             do throws(HermesError) {
                 try await handOver(id, after: 0, isEnding: true) { $0.qos == .atLeastOnce || $0.seq > sentUpTo }
             } catch let failure {
-                // Not there any more: it went with its account.
+                // The session is gone: it was deleted with its account.
                 error = failure.code == .notFound ? nil : failure
             }
             perform(shared.change { [error] in $0.removed(id, error) })

@@ -190,7 +190,7 @@ package final class DurableSessions: Sendable {
             guard case .success(.published(let seqs)) = result, !chosen.loads.isEmpty else {
                 return completion(result.map { _ in })
             }
-            // Who was chosen is gone by now, or its queue is full: another member gets it.
+            // The chosen member is gone or full: another member gets it.
             let left = zip(chosen.targets, seqs).filter { $0.share != nil && $1 == 0 }.map(\.0)
             publish(publication, insteadOf: left[...], completion: completion)
         }
@@ -214,7 +214,7 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    // MARK: What a session's connection does
+    // MARK: A session's connection
 
     /// Adds subscriptions, replacing those with the same filter. They are in force when `completion` is called with
     /// success.
@@ -333,7 +333,7 @@ package final class DurableSessions: Sendable {
 
     private static let tooManyReads = HermesError(
         .overloaded,
-        "too many want to read at once; try again shortly",
+        "too many reads at once; try again shortly",
         retryAfter: .seconds(1)
     )
     private static let retainedFull = HermesError(

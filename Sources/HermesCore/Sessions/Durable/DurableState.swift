@@ -129,7 +129,7 @@ struct DurableState {
         let known = seat.session.isStored ? records[seat.session] : nil
         let isClean = applicant.clean || known?.hasEnded ?? false
         if known != nil, isClean {
-            // What there is has to go first, and with it what others are to have.
+            // The old session is removed first, after others got its messages.
             seat.phase = .opening(applicant)
             seats[key] = seat
             return remove(seat.session)
@@ -270,7 +270,7 @@ struct DurableState {
         var due: [DurableSessionID] = []
         for (id, record) in records {
             guard record.attachment == nil, let expiresAt = record.expiresAt else { continue }
-            // One that is being removed is looked at again until it is.
+            // A session being removed is checked until it is.
             nextExpiry = min(nextExpiry, expiresAt)
             if expiresAt <= now, due.count < limit { due.append(id) }
         }
@@ -369,7 +369,7 @@ struct DurableState {
             seat.session = .none
             let actions = open(record.key, applicant, in: seat)
             guard let waiting else { return actions }
-            // It came later: it takes over from the other.
+            // The waiting attachment is newer: it takes over.
             return actions + attach(record.key, waiting)
         case (.opening(let applicant), .some(let error)):
             seat.phase = .vacant
@@ -469,7 +469,7 @@ struct DurableState {
                 guard let index = records.index(forKey: target.session) else { continue }
                 if target.share != nil { records.values[index].load.chosen.subtract(1, ordering: .relaxed) }
                 guard seq > 0 else {
-                    // By a shared subscription another member gets it.
+                    // Another member of the shared subscription gets it.
                     if target.share == nil { dropped += 1 }
                     continue
                 }
@@ -477,7 +477,7 @@ struct DurableState {
                     records.values[index].mayHoldShared = true
                     if records.values[index].attachment == nil { absentSharing.insert(target.session) }
                 }
-                // Not above it: queued before this connection opened the session; it knows that it is there.
+                // At or below the head: queued before this connection opened the session, which knows of it.
                 guard seq > records.values[index].head else { continue }
                 records.values[index].head = seq
                 records.values[index].load.queued.add(1, ordering: .relaxed)

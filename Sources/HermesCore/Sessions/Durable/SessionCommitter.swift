@@ -93,7 +93,7 @@ final class SessionCommitter: Sendable {
     /// Notes a client's acknowledgements; committed with the next operation, or after a short while.
     func complete(_ id: DurableSessionID, _ seqs: some Sequence<UInt64>) {
         queue.note { noted in
-            // Losing some costs a repetition; memory without bound costs more.
+            // A loss costs a repetition; unbounded memory costs more.
             guard noted.count < limits.maxWaiting * 16 else { return false }
             noted.add(seqs, of: id)
             return true
@@ -109,7 +109,7 @@ final class SessionCommitter: Sendable {
     private func commit(_ batch: ArraySlice<Queue.Entry>, _ completed: Completed) {
         var operations: [SessionOperation] = []
         operations.reserveCapacity(batch.count + completed.seqs.count)
-        // First: they make room, and a session that is opened again finds them done.
+        // First: they free memory, and must be done before a session is opened again.
         for (id, seqs) in completed.seqs { operations.append(.completed(id, seqs)) }
         for entry in batch { operations.append(entry.item.operation) }
         do throws(HermesError) {
@@ -131,7 +131,7 @@ final class SessionCommitter: Sendable {
             }
             self.committed(operations, outcomes)
         } catch {
-            // Before anybody hears of it, and stops the server: then they are committed, too.
+            // Before the failure is reported and stops the server: then these are committed, too.
             queue.finished(batch, takingBack: completed)
             for entry in batch { entry.item.completion?(.failure(error)) }
         }

@@ -23,7 +23,7 @@ package struct StoredSession: Sendable {
     package var wasPresent = false
     /// Each filter once.
     package var subscriptions: [DurableSubscription] = []
-    /// How long it stays without a connection; nil: forever.
+    /// The time that the session is kept without a connection; nil: forever.
     package var expiry: Duration?
     /// Whether it was opened and not closed since.
     package var isOnline = false

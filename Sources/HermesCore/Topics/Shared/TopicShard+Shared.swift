@@ -55,7 +55,7 @@ extension TopicShard {
 
     private func join(_ key: TopicFilter, _ filter: TopicFilter) -> SharedGroup {
         if let group = sharedGroups.join(key) { return group }
-        // Registered only once it gets publications: a member that joins on another loop must not miss one.
+        // Registered only once it gets publications, so that a member that joins on another loop misses none.
         let group = SharedGroup(key: key, filter: filter, home: index, shard: mailboxes[index].shard)
         group.begin(on: self)
         let known = sharedGroups.found(group)

@@ -52,7 +52,7 @@ struct API: Sendable {
 
     /// Registers every route, and the answers to unknown ones.
     ///
-    /// - Parameter known: is told which keys are good.
+    /// - Parameter known: gets the accepted and refused keys.
     func register(on router: Router<BasicRequestContext>, telling known: KnownKeys) {
         for (path, routes) in Dictionary(grouping: routes, by: \.path) {
             for route in routes {
@@ -67,7 +67,7 @@ struct API: Sendable {
                     var problem = APIProblem(.methodNotAllowed, .unsupported, "This path takes \(allow).")
                     problem.allow = allow
                     var response = Self.response(problem)
-                    // What answers HEAD has no body (RFC 9110, section 9.3.2).
+                    // The answer to HEAD has no body (RFC 9110, section 9.3.2).
                     if request.method == .head { response.body = .init() }
                     return response
                 }
@@ -133,7 +133,7 @@ struct API: Sendable {
             throw APIProblem(
                 .unauthorized,
                 .notAuthenticated,
-                "Send an API key as \"Authorization: Bearer hk_…\"; make one with \"hermes apikey create\"."
+                "Send an API key as \"Authorization: Bearer hk_…\"; create one with \"hermes apikey create\"."
             )
         }
         let key: APIKey
@@ -152,7 +152,7 @@ struct API: Sendable {
             throw APIProblem(
                 .tooManyRequests,
                 .rateLimited,
-                "This key makes more than \(settings.requestsPerSecond) requests a second (http.api.requestsPerSecond).",
+                "This key exceeds \(settings.requestsPerSecond) requests a second (http.api.requestsPerSecond).",
                 retryAfter: .seconds(decision.secondsToRetry)
             )
         }
@@ -160,7 +160,7 @@ struct API: Sendable {
             throw APIProblem(
                 .forbidden,
                 .forbidden,
-                "The key \"\(key.name)\" has not the scope \(scope.rawValue); make one that has it with \"hermes apikey create\"."
+                "The key \"\(key.name)\" lacks the scope \(scope.rawValue); create one with \"hermes apikey create\"."
             )
         }
         return key
@@ -273,7 +273,7 @@ struct API: Sendable {
         } catch let problem as APIProblem {
             throw problem
         } catch {
-            throw APIProblem(.badRequest, .invalidArgument, "The body did not come to its end.")
+            throw APIProblem(.badRequest, .invalidArgument, "The body is incomplete.")
         }
         return bytes
     }

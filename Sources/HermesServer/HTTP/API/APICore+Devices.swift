@@ -34,7 +34,7 @@ extension APICore {
                 method: .delete,
                 path: "/users/{user}/devices/{device_id}",
                 id: "removeDevice",
-                summary: "Remove a device: its tokens are revoked, it is disconnected, nothing waits for it any more.",
+                summary: "Remove a device: its tokens are revoked, it is disconnected, and nothing waits for it.",
                 scope: .usersWrite,
                 pathParameters: [
                     APIRoute.user, APIRoute.Parameter("device_id", Self.deviceID, required: true, "Which device."),
@@ -53,7 +53,7 @@ extension APICore {
                 method: .post,
                 path: "/users/{user}/tokens",
                 id: "issueToken",
-                summary: "Issue a token that one device of the account logs in with, in place of its password.",
+                summary: "Issue a token with which one device of the account logs in without the password.",
                 scope: .tokensWrite,
                 pathParameters: [APIRoute.user],
                 body: .object([
@@ -64,7 +64,7 @@ extension APICore {
                 answer: .object([
                     Field("token", .string(length: 1...128), required: true, "Cannot be read again."),
                     Field("uid", Self.uid, required: true, "Whose it is."),
-                    Field("device_id", Self.deviceID, required: true, "Which device it is for."),
+                    Field("device_id", Self.deviceID, required: true, "The token's device."),
                 ]),
                 failures: [.notFound, .conflict],
                 handler: issueToken
@@ -87,13 +87,13 @@ extension APICore {
     private static let device = APISchema.named(
         "Device",
         .object([
-            Field("device_id", deviceID, required: true, "As the client chose it."),
+            Field("device_id", deviceID, required: true, "Chosen by the client."),
             Field("name", .string(length: 0 ... .max), required: true, "For people."),
             Field("platform", .string(length: 0 ... .max), required: true, "As the client said it."),
             Field("app_version", .string(length: 0 ... .max), required: true, "As the client said it."),
-            Field("online", .boolean, required: true, "It is connected now."),
+            Field("online", .boolean, required: true, "Whether it is connected."),
             Field("last_seen_ms", time, required: true, "In milliseconds since 1970."),
-            Field("acknowledged_seq", .integer(0 ... .max), required: true, "It has taken its inbox up to here."),
+            Field("acknowledged_seq", .integer(0 ... .max), required: true, "The last inbox entry that it has taken."),
         ])
     )
 

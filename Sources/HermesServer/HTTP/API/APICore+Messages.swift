@@ -19,26 +19,26 @@ extension APICore {
                 method: .post,
                 path: "/users/{user}/messages",
                 id: "sendMessage",
-                summary: "Send a text as this account, to a user or a group it is in.",
+                summary: "Send a text as this account, to a user or to one of its groups.",
                 scope: .messagesWrite,
                 pathParameters: [APIRoute.user],
                 body: .object([
                     Field(
                         "to",
                         .oneMember([
-                            Field("user", .user, "The other of a 1:1 conversation."),
+                            Field("user", .user, "The other account of a 1:1 conversation."),
                             Field("group", Self.uid, "A group."),
                         ]),
                         required: true,
                         "Where it goes."
                     ),
-                    Field("text", .string(length: 1...65_536), required: true, "What it says; at most 64 KiB."),
+                    Field("text", .string(length: 1...65_536), required: true, "The text; at most 64 KiB."),
                     Field(
                         "client_id",
                         .string(length: 1...16),
                         "Makes sending again safe: the same id and text is sent once."
                     ),
-                    Field("ttl_seconds", .integer(1...315_360_000), "Not delivered any more after this long."),
+                    Field("ttl_seconds", .integer(1...315_360_000), "The time after which it is not delivered."),
                 ]),
                 success: .created,
                 answer: Self.receipt,
@@ -54,7 +54,7 @@ extension APICore {
                 scope: .messagesRead,
                 pathParameters: [APIRoute.user],
                 query: [
-                    APIRoute.Parameter("with", .user, "The other of a 1:1 conversation; this or group."),
+                    APIRoute.Parameter("with", .user, "The other account of a 1:1 conversation; this or group."),
                     APIRoute.Parameter("group", Self.uid, "A group; this or with."),
                     APIRoute.Parameter("before", .integer(1 ... .max), "Messages with a lower conversation_seq."),
                     Self.limitParameter,
@@ -73,9 +73,9 @@ extension APICore {
         "Receipt",
         .object([
             Field("message_id", .string(length: 26...26), required: true, "The message's id."),
-            Field("conversation_seq", .integer(1 ... .max), required: true, "Its place in the conversation."),
+            Field("conversation_seq", .integer(1 ... .max), required: true, "Its number in the conversation."),
             Field("sent_at_ms", time, required: true, "In milliseconds since 1970."),
-            Field("duplicate", .boolean, required: true, "It had been sent before; nothing was sent again."),
+            Field("duplicate", .boolean, required: true, "Whether it had been sent before, so that nothing was sent."),
         ])
     )
 
@@ -83,13 +83,13 @@ extension APICore {
         "Message",
         .object([
             Field("message_id", .string(length: 26...26), required: true, "The message's id."),
-            Field("conversation_seq", .integer(1 ... .max), required: true, "Its place in the conversation."),
+            Field("conversation_seq", .integer(1 ... .max), required: true, "Its number in the conversation."),
             Field("from_uid", uid, required: true, "Who sent it."),
-            Field("from_nick_name", .string(length: 0 ... .max), required: true, "The name of who sent it."),
+            Field("from_nick_name", .string(length: 0 ... .max), required: true, "The sender's name."),
             Field("sent_at_ms", time, required: true, "In milliseconds since 1970."),
-            Field("recalled", .boolean, required: true, "It was taken back, and says nothing any more."),
-            Field("text", .string(length: 0 ... .max), "If it is a text."),
-            Field("content", .anyObject, "If it is something else: hermes.v1.Content as JSON."),
+            Field("recalled", .boolean, required: true, "Whether it was recalled; it is then empty."),
+            Field("text", .string(length: 0 ... .max), "The text, if it is one."),
+            Field("content", .anyObject, "Other content: hermes.v1.Content as JSON."),
         ])
     )
 

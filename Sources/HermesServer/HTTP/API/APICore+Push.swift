@@ -33,20 +33,20 @@ extension APICore {
     private static let pushRequest = APISchema.named(
         "PushRequest",
         .object([
-            Field("to", pushTarget, required: true, "Whom it is for."),
-            Field("title", .string(length: 0...PushContent.maxTitleCharacters), "What it is about."),
+            Field("to", pushTarget, required: true, "The recipients."),
+            Field("title", .string(length: 0...PushContent.maxTitleCharacters), "The title."),
             Field("body", .string(length: 0...PushContent.maxBodyCharacters), "What it says."),
-            Field("data", .anyObject, "The application's own; at most 16 KiB as JSON."),
+            Field("data", .anyObject, "The application's own data; at most 16 KiB as JSON."),
             Field(
                 "collapse_key",
                 collapseKey,
-                "It takes the place of one with the same key that is not delivered yet."
+                "Replaces an undelivered push with the same key."
             ),
-            Field("ttl_seconds", .integer(1...315_360_000), "Not delivered any more after this long."),
+            Field("ttl_seconds", .integer(1...315_360_000), "The time after which it is not delivered."),
             Field(
                 "priority",
                 .choice(["normal", "high"]),
-                "How soon a device that sleeps is woken; normal if absent."
+                "How soon a sleeping device is woken; normal if absent."
             ),
         ])
     )
@@ -67,7 +67,7 @@ extension APICore {
                 "device",
                 .object([
                     Field("user", .user, required: true, "Whose device."),
-                    Field("device_id", deviceID, required: true, "Which of them; the others show nothing."),
+                    Field("device_id", deviceID, required: true, "The device; the others show nothing."),
                 ]),
                 "One device of an account."
             ),
@@ -80,11 +80,11 @@ extension APICore {
                         .choice(["json", "protobuf"]),
                         "Of the payload, a hermes.v1.Push; json if absent."
                     ),
-                    Field("retain", .boolean, "Whether it stays for those who subscribe later."),
+                    Field("retain", .boolean, "Whether it is retained for later subscribers."),
                 ]),
                 "The subscribers of a topic."
             ),
-            Field("room", roomName, "Who is in a room now; a notice, not kept."),
+            Field("room", roomName, "Everybody in a room now; a notice, not kept."),
             Field("everyone", .boolean, "Every account; must be true."),
         ])
     )
@@ -93,11 +93,11 @@ extension APICore {
         "PushAnswer",
         .object([
             Field("id", .string(length: 26...26), required: true, "The push's id."),
-            Field("recipients", .integer(0 ... .max), "How many accounts or members it is for, where that is known."),
+            Field("recipients", .integer(0 ... .max), "The number of accounts or members, if known."),
             Field(
                 "unknown",
                 .array(.string(length: 1...APIUserSelector.maxCharacters), count: 0...PushService.maxRecipients),
-                "Those of users who have no account."
+                "Names in users without an account."
             ),
         ])
     )
@@ -210,7 +210,7 @@ extension APICore {
         return APIAnswer(answer)
     }
 
-    // MARK: What is not stored
+    // MARK: Pushes that are not stored
 
     private func push(_ call: APICall, toRoom name: String) async throws -> APIAnswer {
         guard let room = RoomName(name) else { throw APIProblem(.unprocessableContent, .invalidArgument, Self.badRoom) }

@@ -27,7 +27,7 @@ extension APICore {
                 method: .get,
                 path: "/rooms",
                 id: "listRooms",
-                summary: "The rooms that somebody is in now.",
+                summary: "The rooms that have members.",
                 scope: .roomsRead,
                 success: .ok,
                 answer: .object([
@@ -40,7 +40,7 @@ extension APICore {
                                     "members",
                                     .integer(1 ... .max),
                                     required: true,
-                                    "How many connections are in it."
+                                    "The number of connections in it."
                                 ),
                             ]),
                             count: 0...Int.max
@@ -55,16 +55,16 @@ extension APICore {
                 method: .post,
                 path: "/rooms/{room}/messages",
                 id: "sayInRoom",
-                summary: "Say something to everyone who is in a room now; nothing is kept.",
+                summary: "Send a text to everyone in a room now; it is not kept.",
                 scope: .roomsWrite,
                 pathParameters: [Self.room],
                 body: .object([
                     Field("text", .string(length: 1...1_024), required: true, "What is said."),
-                    Field("name", .string(length: 1...64), "Who says it; a notice of the server if absent."),
+                    Field("name", .string(length: 1...64), "The sender's name; if absent, a notice of the server."),
                 ]),
                 success: .accepted,
                 answer: .object([
-                    Field("members", .integer(0 ... .max), required: true, "How many connections are in the room.")
+                    Field("members", .integer(0 ... .max), required: true, "The number of connections in the room.")
                 ]),
                 handler: sayInRoom
             ),

@@ -16,11 +16,11 @@ extension APICore {
                 path: "/stats/delivery",
                 id: "getDeliveryStatistics",
                 summary:
-                    "How deliveries went in the last 24 hours by the clients' own reports, per version of the app.",
+                    "Deliveries of the last 24 hours as clients report them, per app version.",
                 scope: .statsRead,
                 success: .ok,
                 answer: .object([
-                    Field("window_seconds", Self.count, required: true, "The span that is summed up."),
+                    Field("window_seconds", Self.count, required: true, "The period that is summed up."),
                     Field("versions", .array(Self.version, count: 0...Int.max), required: true, "By name."),
                 ]),
                 handler: deliveryStatistics
@@ -33,13 +33,13 @@ extension APICore {
     private static let version = APISchema.named(
         "DeliveryStatistics",
         .object([
-            Field("app_version", .string(length: 0 ... .max), required: true, "Empty: not told; other: one of many."),
-            Field("reports", count, required: true, "How many reports there were."),
+            Field("app_version", .string(length: 0 ... .max), required: true, "Empty: unknown; other: the rest."),
+            Field("reports", count, required: true, "The number of reports."),
             Field("received", count, required: true, "Entries that were received, each counted once."),
             Field("within_1s", count, required: true, "Received within a second."),
             Field("within_10s", count, required: true, "Received within ten seconds, and not within one."),
             Field("later", count, required: true, "Received later."),
-            Field("never", count, required: true, "Lost, and not repaired."),
+            Field("never", count, required: true, "Lost and not repaired."),
             Field("duplicates", count, required: true, "Received again, and dropped."),
             Field("gaps", count, required: true, "Gaps in the numbers that were noticed."),
             Field("repaired", count, required: true, "Entries that were missing and fetched."),

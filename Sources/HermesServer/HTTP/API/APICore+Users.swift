@@ -18,7 +18,7 @@ extension APICore {
                 summary: "Accounts by uid, page by page.",
                 scope: .usersRead,
                 query: [
-                    APIRoute.Parameter("after", .integer(0...Int64(Int32.max)), "Those with a uid above this."),
+                    APIRoute.Parameter("after", .integer(0...Int64(Int32.max)), "Only accounts with a uid above this."),
                     Self.limitParameter,
                 ],
                 success: .ok,
@@ -31,7 +31,7 @@ extension APICore {
                 method: .post,
                 path: "/users",
                 id: "createUser",
-                summary: "Create an account, also where registration is closed.",
+                summary: "Create an account, whatever accounts.registration says.",
                 scope: .usersWrite,
                 body: .object([
                     Field("nick_name", Self.nickName, required: true, "The name for people."),
@@ -58,14 +58,14 @@ extension APICore {
                 method: .patch,
                 path: "/users/{user}",
                 id: "changeUser",
-                summary: "Change an account; what is absent stays. A new password and disabling end all its sessions.",
+                summary: "Change an account; absent fields stay. A new password or disabling ends all its sessions.",
                 scope: .usersWrite,
                 pathParameters: [APIRoute.user],
                 body: .object([
                     Field("nick_name", Self.nickName, "The name for people."),
-                    Field("avatar_url", .string(length: 0...1_024), "Where its picture is."),
+                    Field("avatar_url", .string(length: 0...1_024), "The URL of its picture."),
                     Field("password", Self.password, "6 to 256 bytes."),
-                    Field("disabled", .boolean, "Whether it is locked out."),
+                    Field("disabled", .boolean, "Whether it is disabled."),
                 ]),
                 success: .ok,
                 answer: Self.user,
@@ -77,8 +77,8 @@ extension APICore {
                 path: "/users/{user}",
                 id: "deleteUser",
                 summary: """
-                    Delete an account and all it has: devices, tokens, inbox, contacts, memberships, MQTT sessions. Its name is \
-                    free then; what others have of its messages stays.
+                    Delete an account with its devices, tokens, inbox, contacts, memberships and MQTT sessions. Then its \
+                    name is free; its messages to others stay.
                     """,
                 scope: .usersWrite,
                 pathParameters: [APIRoute.user],
@@ -98,9 +98,9 @@ extension APICore {
         .object([
             Field("uid", uid, required: true, "The account's number."),
             Field("nick_name", nickName, required: true, "The name for people."),
-            Field("avatar_url", .string(length: 0...1_024), required: true, "Where its picture is."),
-            Field("disabled", .boolean, required: true, "It is locked out."),
-            Field("online", .boolean, required: true, "A device of it is connected."),
+            Field("avatar_url", .string(length: 0...1_024), required: true, "The URL of its picture."),
+            Field("disabled", .boolean, required: true, "Whether it is disabled."),
+            Field("online", .boolean, required: true, "Whether one of its devices is connected."),
             Field("created_at_ms", time, required: true, "In milliseconds since 1970."),
         ])
     )
@@ -133,7 +133,7 @@ extension APICore {
     private func changeUser(_ call: APICall) async throws -> APIAnswer {
         let accounts = messenger.accounts
         let user = try await account(of: call).id
-        // What can be refused comes before anything is changed.
+        // All checks come before the first change.
         if let password = call.body["password"]?.string { try accounts.check(newPassword: password) }
         if call.body["nick_name"] != nil || call.body["avatar_url"] != nil {
             _ = try await accounts.changeProfile(

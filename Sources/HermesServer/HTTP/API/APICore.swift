@@ -34,7 +34,7 @@ struct APICore: Sendable {
             + topicRoutes + statisticsRoutes
     }
 
-    // MARK: What several resources need
+    // MARK: Shared parts
 
     /// The account in a request.
     /// - Throws: ``APIProblem`` 404.
@@ -76,7 +76,7 @@ struct APICore: Sendable {
     static let badSelector = APIProblem(
         .unprocessableContent,
         .invalidArgument,
-        "The account is not named as it must be."
+        "The account must be a uid or a nick name."
     )
 
     static let time = APISchema.integer(0 ... .max)
@@ -84,7 +84,7 @@ struct APICore: Sendable {
     static let limitParameter = APIRoute.Parameter(
         "limit",
         .integer(1...Int64(maxPage)),
-        "The most elements; 100 if absent."
+        "The most elements to return; 100 if absent."
     )
 
     static func limit(of call: APICall) -> Int { Int(call.number("limit") ?? 100) }

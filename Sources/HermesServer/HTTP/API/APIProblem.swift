@@ -60,9 +60,9 @@ struct APIProblem: Error, Sendable {
         "Problem",
         .object([
             APISchema.Field("type", .string(length: 1 ... .max), required: true, "The code as a URN."),
-            APISchema.Field("title", .string(length: 0 ... .max), required: true, "The status in words."),
+            APISchema.Field("title", .string(length: 0 ... .max), required: true, "The status as text."),
             APISchema.Field("status", .integer(400...599), required: true, "The status."),
-            APISchema.Field("detail", .string(length: 0 ... .max), required: true, "What is wrong, and what helps."),
+            APISchema.Field("detail", .string(length: 0 ... .max), required: true, "The error and its remedy."),
             APISchema.Field("code", .integer(1...9999), required: true, "A number of docs/errors.md."),
         ])
     )

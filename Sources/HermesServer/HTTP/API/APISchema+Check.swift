@@ -10,7 +10,7 @@ extension APISchema {
     func problem(with value: JSON, at path: String) -> String? {
         switch self {
         case .string(let length, let form):
-            guard case .string(let text) = value else { return "\(path) must be a text, and is \(value.kind)" }
+            guard case .string(let text) = value else { return "\(path) must be a text, but is \(value.kind)" }
             return Self.problem(with: text, length, form, at: path)
         case .choice(let values):
             guard case .string(let text) = value, values.contains(text) else {
@@ -19,20 +19,20 @@ extension APISchema {
             return nil
         case .integer(let range):
             guard case .number = value, let number = value.integer else {
-                return "\(path) must be a whole number, and is \(value.kind)"
+                return "\(path) must be a whole number, but is \(value.kind)"
             }
             return range.contains(number) ? nil : "\(path) must be \(Self.text(range))"
         case .boolean:
-            return value.boolean == nil ? "\(path) must be true or false, and is \(value.kind)" : nil
+            return value.boolean == nil ? "\(path) must be true or false, but is \(value.kind)" : nil
         case .any:
             return nil
         case .anyObject:
             if case .object = value { return nil }
-            return "\(path) must be an object, and is \(value.kind)"
+            return "\(path) must be an object, but is \(value.kind)"
         case .array(let element, let count):
-            guard let values = value.array else { return "\(path) must be a list, and is \(value.kind)" }
+            guard let values = value.array else { return "\(path) must be a list, but is \(value.kind)" }
             guard count.contains(values.count) else {
-                return "\(path) must have \(count.lowerBound) to \(count.upperBound) elements, and has \(values.count)"
+                return "\(path) must have \(count.lowerBound) to \(count.upperBound) elements, but has \(values.count)"
             }
             for (index, value) in values.enumerated() {
                 if let problem = element.problem(with: value, at: "\(path)[\(index)]") { return problem }
@@ -55,12 +55,12 @@ extension APISchema {
     }
 
     private static func problem(with value: JSON, _ fields: [Field], at path: String) -> String? {
-        guard case .object(let members) = value else { return "\(path) must be an object, and is \(value.kind)" }
+        guard case .object(let members) = value else { return "\(path) must be an object, but is \(value.kind)" }
         let prefix = path == "the body" ? "" : "\(path)."
         for member in members {
             guard let field = fields.first(where: { $0.name == member.name }) else {
                 let allowed = fields.map(\.name).joined(separator: ", ")
-                return "\(prefix)\(member.name.prefix(64)) is not known here; allowed: \(allowed)"
+                return "\(prefix)\(member.name.prefix(64)) is unknown; allowed: \(allowed)"
             }
             if let problem = field.schema.problem(with: member.value, at: prefix + member.name) { return problem }
         }
@@ -80,7 +80,7 @@ extension APISchema {
         guard length.contains(count) else {
             return count < length.lowerBound
                 ? "\(path) must have at least \(length.lowerBound) characters"
-                : "\(path) must have at most \(length.upperBound) characters, and has \(count)"
+                : "\(path) must have at most \(length.upperBound) characters, but has \(count)"
         }
         if let form, !form.isMet(text) { return "\(path) must be \(form.meaning)" }
         return nil

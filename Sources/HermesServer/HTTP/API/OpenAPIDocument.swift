@@ -53,7 +53,7 @@ enum OpenAPIDocument {
                     length: 1...APICore.maxIdempotencyKeyBytes,
                     APISchema.StringForm(pattern: "^[!-~]+$", meaning: "printable ASCII", isMet: { _ in true })
                 ),
-                "Sending the same again with the same key gets the first answer and does nothing; for 24 hours."
+                "A repetition with the same key gets the first answer and does nothing, for 24 hours."
             )
             parameters.append(parameter(key, in: "header"))
         }
@@ -88,7 +88,7 @@ enum OpenAPIDocument {
                 ? nil
                 : [
                     "RateLimit-Limit": number("The most requests at once."),
-                    "RateLimit-Remaining": number("How many more are allowed now."),
+                    "RateLimit-Remaining": number("The number of requests allowed now."),
                     "RateLimit-Reset": number("Seconds until all of them are back."),
                 ],
             "content": route.answer.map { ["application/json": ["schema": $0.document]] },

@@ -15,7 +15,7 @@ actor TopicPublisher {
 
     static let congested = HermesError(
         .overloaded,
-        "The server is too far behind to publish; try again shortly.",
+        "The server is overloaded and cannot publish; try again shortly.",
         retryAfter: .seconds(1)
     )
 

@@ -35,7 +35,7 @@ extension MQTTSuback {
         body.writeInteger(packetID)
         if version == .v5 { try properties.write(into: &body) }
         for reason in reasons {
-            // 3.1.1 knows one failure alone.
+            // 3.1.1 has only one failure code.
             body.writeInteger(version == .v311 && reason.isFailure ? 0x80 : reason.rawValue)
         }
     }

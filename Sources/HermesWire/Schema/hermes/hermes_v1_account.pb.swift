@@ -34,7 +34,7 @@ package nonisolated struct Hermes_V1_Register: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The name for people: 1 to 64 characters after Unicode normalisation (NFKC), unique without regard to case.
+  /// The nick name: 1 to 64 characters after Unicode normalisation (NFKC), unique without regard to case.
   package var nickName: String = String()
 
   /// 6 to 256 bytes of UTF-8.
@@ -50,7 +50,7 @@ package nonisolated struct Hermes_V1_Register: Sendable {
   /// Clears the value of `device`. Subsequent reads from it will return its default value.
   package mutating func clearDevice() {self._device = nil}
 
-  /// The code of an invitation, where the server asks for one (error 1011); at most 64 bytes.
+  /// The code of an invitation, if the server requires one (error 1011); at most 64 bytes.
   package var invitation: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -77,7 +77,7 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
     set {credential = .password(newValue)}
   }
 
-  /// A token as given by an earlier `session`; at most 256 bytes.
+  /// The token of an earlier `session`; at most 256 bytes.
   package var token: String {
     get {
       if case .token(let v)? = credential {return v}
@@ -99,11 +99,11 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   /// The epoch that the device's cursor belongs to; 0 on the first login.
   package var epoch: UInt64 = 0
 
-  /// The highest inbox seq that the device has taken; the server goes on behind it. Without `epoch` it is ignored
-  /// and the server's own record of the device is used.
+  /// The highest inbox seq that the device has taken; the server continues after it. Ignored without `epoch`: the server
+  /// then uses its own record of the device.
   package var acknowledgedSeq: UInt64 = 0
 
-  /// As a server gave it in its advice to reconnect; at most 64 bytes, may be empty.
+  /// The ticket of a ReconnectAdvice; at most 64 bytes, may be empty.
   package var ticket: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -111,7 +111,7 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   package nonisolated enum OneOf_Credential: Equatable, Sendable {
     /// By name and password.
     case password(Hermes_V1_PasswordCredential)
-    /// A token as given by an earlier `session`; at most 256 bytes.
+    /// The token of an earlier `session`; at most 256 bytes.
     case token(String)
 
   }
@@ -127,7 +127,7 @@ package nonisolated struct Hermes_V1_PasswordCredential: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// As at registration; compared without regard to case.
+  /// The nick name, compared without regard to case.
   package var nickName: String = String()
 
   /// 6 to 256 bytes of UTF-8.
@@ -138,16 +138,17 @@ package nonisolated struct Hermes_V1_PasswordCredential: Sendable {
   package init() {}
 }
 
-/// What the client tells about the device it runs on.
+/// The client's description of its device.
 package nonisolated struct Hermes_V1_DeviceDescription: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Chosen by the client once and kept: 1 to 64 bytes of printable ASCII. The same id again replaces the connection.
+  /// Chosen by the client once and kept: 1 to 64 bytes of printable ASCII. A new connection with the same id replaces
+  /// the old one.
   package var id: String = String()
 
-  /// For people, for example "Ann's phone"; at most 64 bytes.
+  /// Human-readable, for example "Ann's phone"; at most 64 bytes.
   package var name: String = String()
 
   /// For example "iOS 18.2"; at most 64 bytes.
@@ -156,7 +157,7 @@ package nonisolated struct Hermes_V1_DeviceDescription: Sendable {
   /// The app's version; at most 32 bytes.
   package var appVersion: String = String()
 
-  /// What the client calls the kind of network that it is in, as in NetworkStatistics.label; empty: it does not tell.
+  /// The client's label for its network, as in NetworkStatistics.label; empty: not given.
   package var networkLabel: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -173,39 +174,39 @@ package nonisolated struct Hermes_V1_Session: Sendable {
   /// 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// The account's name for people.
+  /// The account's nick name.
   package var nickName: String = String()
 
   /// For the next login, instead of the password; empty if the connection authenticated by token.
   package var token: String = String()
 
-  /// Changes only if the server's store was lost: cursors of another epoch mean nothing.
+  /// Changes only when the server's store was lost. Cursors of another epoch are meaningless.
   package var epoch: UInt64 = 0
 
-  /// The seq of the newest inbox entry; 0 if there never was one.
+  /// The seq of the newest inbox entry; 0 if there has been none.
   package var headSeq: UInt64 = 0
 
-  /// Entries up to here were acknowledged by this device, by the server's record.
+  /// The highest seq that this device has acknowledged, by the server's record.
   package var acknowledgedSeq: UInt64 = 0
 
   /// The server's clock in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
-  /// The server closes connections from which nothing came for this many milliseconds; send a ping more often.
+  /// The server closes a connection that sends nothing for this many milliseconds; send a ping more often.
   package var idleTimeoutMs: UInt32 = 0
 
-  /// The longest frame that the server takes, in bytes.
+  /// The longest frame that the server accepts, in bytes.
   package var maxFrameBytes: UInt32 = 0
 
   /// The server's software and version, for logs.
   package var serverVersion: String = String()
 
-  /// The heartbeat interval that other clients found to be well in a network with this label, in seconds; 0: the server
-  /// does not know, or does not tell.
+  /// The heartbeat interval that has worked for other clients in a network with this label, in seconds; 0: unknown, or
+  /// switched off.
   package var heartbeatPriorSeconds: UInt32 = 0
 
-  /// The device has taken more than the inbox ever held: the server lost entries, and gives their seqs a second time. What
-  /// the device holds of the inbox may be lost for others; it goes on behind acknowledged_seq.
+  /// The device's cursor is past the end of the inbox: the server lost entries and assigns their seqs again. Other
+  /// devices may lack entries that this device has. Delivery continues after acknowledged_seq.
   package var inboxReset: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -219,7 +220,7 @@ package nonisolated struct Hermes_V1_LogOut: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Also removes the device, so that nothing waits for it any more.
+  /// Also removes the device, so that no entries wait for it.
   package var removeDevice: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -236,7 +237,7 @@ package nonisolated struct Hermes_V1_Account: Sendable {
   /// 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// The name for people: 1 to 64 characters.
+  /// The nick name: 1 to 64 characters.
   package var nickName: String = String()
 
   /// At most 1,024 bytes.
@@ -245,7 +246,7 @@ package nonisolated struct Hermes_V1_Account: Sendable {
   /// At least one device is connected.
   package var isOnline: Bool = false
 
-  /// When the account was created, in milliseconds since 1970; only in one's own.
+  /// When the account was created, in milliseconds since 1970; only in the caller's own account.
   package var createdAtMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -270,7 +271,7 @@ package nonisolated struct Hermes_V1_AccountRequest: Sendable {
     set {request = .get(newValue)}
   }
 
-  /// Changes one's own profile. Answer: result.account.
+  /// Changes the caller's profile. Answer: result.account.
   package var changeProfile: Hermes_V1_ProfileChange {
     get {
       if case .changeProfile(let v)? = request {return v}
@@ -279,7 +280,7 @@ package nonisolated struct Hermes_V1_AccountRequest: Sendable {
     set {request = .changeProfile(newValue)}
   }
 
-  /// Changes one's own password; every other session of the account ends. Answer: empty result.
+  /// Changes the caller's password; every other session of the account ends. Answer: empty result.
   package var changePassword: Hermes_V1_PasswordChange {
     get {
       if case .changePassword(let v)? = request {return v}
@@ -302,9 +303,9 @@ package nonisolated struct Hermes_V1_AccountRequest: Sendable {
   package nonisolated enum OneOf_Request: Equatable, Sendable {
     /// Reads one account. Answer: result.account.
     case get(Hermes_V1_AccountSelector)
-    /// Changes one's own profile. Answer: result.account.
+    /// Changes the caller's profile. Answer: result.account.
     case changeProfile(Hermes_V1_ProfileChange)
-    /// Changes one's own password; every other session of the account ends. Answer: empty result.
+    /// Changes the caller's password; every other session of the account ends. Answer: empty result.
     case changePassword(Hermes_V1_PasswordChange)
     /// Revokes all tokens but this connection's. Answer: empty result.
     case revokeTokens(Hermes_V1_RevokeTokens)
@@ -314,7 +315,7 @@ package nonisolated struct Hermes_V1_AccountRequest: Sendable {
   package init() {}
 }
 
-/// Names one account; empty means one's own.
+/// Selects an account; empty: the caller's own.
 package nonisolated struct Hermes_V1_AccountSelector: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -353,7 +354,7 @@ package nonisolated struct Hermes_V1_AccountSelector: Sendable {
   package init() {}
 }
 
-/// A field that is absent stays as it is.
+/// Changes the profile. An absent field stays as it is.
 package nonisolated struct Hermes_V1_ProfileChange: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -387,7 +388,7 @@ package nonisolated struct Hermes_V1_ProfileChange: Sendable {
   fileprivate var _avatarURL: String? = nil
 }
 
-/// Changes the password; the old one proves that it is the owner who asks.
+/// Changes the password. The old one is required as proof.
 package nonisolated struct Hermes_V1_PasswordChange: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -404,7 +405,7 @@ package nonisolated struct Hermes_V1_PasswordChange: Sendable {
   package init() {}
 }
 
-/// Revokes tokens; nothing to say about it.
+/// Revokes tokens.
 package nonisolated struct Hermes_V1_RevokeTokens: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -23,7 +23,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// Contacts are mutual: one asks, the other accepts.
+/// Requests, answers, lists and blocks contacts. Contacts are mutual: one user asks, the other accepts.
 package nonisolated struct Hermes_V1_ContactRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -31,7 +31,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
 
   package var request: Hermes_V1_ContactRequest.OneOf_Request? = nil
 
-  /// Answer: empty result; the other gets a ContactEvent.
+  /// Requests a contact. Answer: empty result; the other user gets a ContactEvent.
   package var add: Hermes_V1_AddContact {
     get {
       if case .add(let v)? = request {return v}
@@ -40,7 +40,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
     set {request = .add(newValue)}
   }
 
-  /// Accepts or declines. Answer: empty result; the other gets a ContactEvent.
+  /// Accepts or declines a request. Answer: empty result; the other user gets a ContactEvent.
   package var answer: Hermes_V1_AnswerContact {
     get {
       if case .answer(let v)? = request {return v}
@@ -49,7 +49,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
     set {request = .answer(newValue)}
   }
 
-  /// Ends it for both. Answer: empty result.
+  /// Ends the contact for both users. Answer: empty result.
   package var remove: Hermes_V1_ContactSelector {
     get {
       if case .remove(let v)? = request {return v}
@@ -58,7 +58,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
     set {request = .remove(newValue)}
   }
 
-  /// Neither messages nor requests from a blocked account arrive. Answer: empty result.
+  /// Blocks an account: its messages and requests no longer arrive. Answer: empty result.
   package var block: Hermes_V1_ContactSelector {
     get {
       if case .block(let v)? = request {return v}
@@ -67,7 +67,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
     set {request = .block(newValue)}
   }
 
-  /// The reverse of block. Answer: empty result.
+  /// Reverses `block`. Answer: empty result.
   package var unblock: Hermes_V1_ContactSelector {
     get {
       if case .unblock(let v)? = request {return v}
@@ -76,7 +76,7 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
     set {request = .unblock(newValue)}
   }
 
-  /// Answer: result.contacts.
+  /// Lists contacts. Answer: result.contacts.
   package var list: Hermes_V1_ListContacts {
     get {
       if case .list(let v)? = request {return v}
@@ -88,17 +88,17 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Request: Equatable, Sendable {
-    /// Answer: empty result; the other gets a ContactEvent.
+    /// Requests a contact. Answer: empty result; the other user gets a ContactEvent.
     case add(Hermes_V1_AddContact)
-    /// Accepts or declines. Answer: empty result; the other gets a ContactEvent.
+    /// Accepts or declines a request. Answer: empty result; the other user gets a ContactEvent.
     case answer(Hermes_V1_AnswerContact)
-    /// Ends it for both. Answer: empty result.
+    /// Ends the contact for both users. Answer: empty result.
     case remove(Hermes_V1_ContactSelector)
-    /// Neither messages nor requests from a blocked account arrive. Answer: empty result.
+    /// Blocks an account: its messages and requests no longer arrive. Answer: empty result.
     case block(Hermes_V1_ContactSelector)
-    /// The reverse of block. Answer: empty result.
+    /// Reverses `block`. Answer: empty result.
     case unblock(Hermes_V1_ContactSelector)
-    /// Answer: result.contacts.
+    /// Lists contacts. Answer: result.contacts.
     case list(Hermes_V1_ListContacts)
 
   }
@@ -106,13 +106,13 @@ package nonisolated struct Hermes_V1_ContactRequest: Sendable {
   package init() {}
 }
 
-/// Asks somebody to be a contact.
+/// Requests a contact with another account.
 package nonisolated struct Hermes_V1_AddContact: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Whom: 1 … 2^31−1.
+  /// The other account: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
   /// At most 256 bytes.
@@ -123,13 +123,13 @@ package nonisolated struct Hermes_V1_AddContact: Sendable {
   package init() {}
 }
 
-/// Answers somebody who asked.
+/// Answers a contact request.
 package nonisolated struct Hermes_V1_AnswerContact: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Who asked: 1 … 2^31−1.
+  /// The account that asked: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
   /// True: accept; false: decline.
@@ -143,7 +143,7 @@ package nonisolated struct Hermes_V1_AnswerContact: Sendable {
   package init() {}
 }
 
-/// Names one account.
+/// Selects an account.
 package nonisolated struct Hermes_V1_ContactSelector: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -157,7 +157,7 @@ package nonisolated struct Hermes_V1_ContactSelector: Sendable {
   package init() {}
 }
 
-/// Reads one's contacts, ordered by uid.
+/// Lists the caller's contacts, ordered by uid.
 package nonisolated struct Hermes_V1_ListContacts: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -174,46 +174,46 @@ package nonisolated struct Hermes_V1_ListContacts: Sendable {
   package init() {}
 }
 
-/// A contact, or one that is about to be.
+/// A contact, or a pending request for one.
 package nonisolated struct Hermes_V1_Contact: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The other's account: 1 … 2^31−1.
+  /// The other account: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// The other's name for people.
+  /// The other's nick name.
   package var nickName: String = String()
 
   /// At most 1,024 bytes.
   package var avatarURL: String = String()
 
-  /// How the two stand to each other.
+  /// The state between the two accounts.
   package var state: Hermes_V1_Contact.State = .unspecified
 
-  /// At least one of the other's devices is connected.
+  /// At least one device of the other account is connected.
   package var isOnline: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// How the two stand to each other.
+  /// The state between the two accounts.
   package nonisolated enum State: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Not said, or of a newer version.
+    /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
     /// Both agreed.
     case accepted // = 1
 
-    /// This side asked.
+    /// The caller asked.
     case requested // = 2
 
-    /// The other side asked.
+    /// The other user asked.
     case incoming // = 3
 
-    /// This side blocked the other.
+    /// The caller blocked the other user.
     case blocked // = 4
     case UNRECOGNIZED(Int)
 
@@ -257,7 +257,7 @@ package nonisolated struct Hermes_V1_Contact: Sendable {
   package init() {}
 }
 
-/// Some of one's contacts.
+/// Some of the caller's contacts.
 package nonisolated struct Hermes_V1_ContactList: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -266,7 +266,7 @@ package nonisolated struct Hermes_V1_ContactList: Sendable {
   /// Ordered by uid.
   package var contacts: [Hermes_V1_Contact] = []
 
-  /// There are more behind the last.
+  /// More follow after the last one.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -274,43 +274,43 @@ package nonisolated struct Hermes_V1_ContactList: Sendable {
   package init() {}
 }
 
-/// Somebody asked, answered or removed; an entry of the inbox.
+/// A contact was requested, answered or removed; an entry of the inbox.
 package nonisolated struct Hermes_V1_ContactEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// What happened.
+  /// The kind of event.
   package var kind: Hermes_V1_ContactEvent.Kind = .unspecified
 
-  /// The other: 1 … 2^31−1.
+  /// The other account: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// The other's name for people.
+  /// The other's nick name.
   package var nickName: String = String()
 
-  /// What the other told; at most 256 bytes.
+  /// The message of the other user; at most 256 bytes.
   package var message: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// What happened.
+  /// The kind of event.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Not said, or of a newer version.
+    /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// The other asks.
+    /// The other user asks.
     case requested // = 1
 
-    /// The other accepted.
+    /// The other user accepted.
     case accepted // = 2
 
-    /// The other declined.
+    /// The other user declined.
     case declined // = 3
 
-    /// The other ended it.
+    /// The other user ended the contact.
     case removed // = 4
     case UNRECOGNIZED(Int)
 

@@ -23,7 +23,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// The devices of one's own account.
+/// Requests about the devices of the caller's account.
 package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -31,7 +31,7 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
 
   package var request: Hermes_V1_DeviceRequest.OneOf_Request? = nil
 
-  /// Answer: result.devices.
+  /// Lists the devices. Answer: result.devices.
   package var list: Hermes_V1_ListDevices {
     get {
       if case .list(let v)? = request {return v}
@@ -40,7 +40,7 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
     set {request = .list(newValue)}
   }
 
-  /// Removes a device: its tokens are revoked, its connection closed, nothing waits for it. Answer: empty result.
+  /// Removes a device: revokes its tokens, closes its connection and keeps nothing for it. Answer: empty result.
   package var remove: Hermes_V1_RemoveDevice {
     get {
       if case .remove(let v)? = request {return v}
@@ -49,7 +49,7 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
     set {request = .remove(newValue)}
   }
 
-  /// Where to push when this device is not connected. Answer: empty result.
+  /// Sets the push token for when this device is not connected. Answer: empty result.
   package var setPushToken: Hermes_V1_PushToken {
     get {
       if case .setPushToken(let v)? = request {return v}
@@ -58,7 +58,7 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
     set {request = .setPushToken(newValue)}
   }
 
-  /// Push no longer. Answer: empty result.
+  /// Removes the push token. Answer: empty result.
   package var clearPushToken_p: Hermes_V1_ClearPushToken {
     get {
       if case .clearPushToken_p(let v)? = request {return v}
@@ -70,13 +70,13 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Request: Equatable, Sendable {
-    /// Answer: result.devices.
+    /// Lists the devices. Answer: result.devices.
     case list(Hermes_V1_ListDevices)
-    /// Removes a device: its tokens are revoked, its connection closed, nothing waits for it. Answer: empty result.
+    /// Removes a device: revokes its tokens, closes its connection and keeps nothing for it. Answer: empty result.
     case remove(Hermes_V1_RemoveDevice)
-    /// Where to push when this device is not connected. Answer: empty result.
+    /// Sets the push token for when this device is not connected. Answer: empty result.
     case setPushToken(Hermes_V1_PushToken)
-    /// Push no longer. Answer: empty result.
+    /// Removes the push token. Answer: empty result.
     case clearPushToken_p(Hermes_V1_ClearPushToken)
 
   }
@@ -84,7 +84,7 @@ package nonisolated struct Hermes_V1_DeviceRequest: Sendable {
   package init() {}
 }
 
-/// Reads the device list; nothing to say about it.
+/// Lists the devices.
 package nonisolated struct Hermes_V1_ListDevices: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -101,7 +101,7 @@ package nonisolated struct Hermes_V1_RemoveDevice: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Which: 1 to 64 bytes.
+  /// The device's id: 1 to 64 bytes.
   package var deviceID: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -109,16 +109,16 @@ package nonisolated struct Hermes_V1_RemoveDevice: Sendable {
   package init() {}
 }
 
-/// Where pushes for this device go.
+/// The address for pushes to this device.
 package nonisolated struct Hermes_V1_PushToken: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Who delivers.
+  /// The push service.
   package var service: Hermes_V1_PushToken.Service = .unspecified
 
-  /// As the service gave it; for Web Push the subscription as JSON. At most 4 KiB.
+  /// The service's token; for Web Push the subscription as JSON. At most 4 KiB.
   package var token: String = String()
 
   /// The app's bundle or package identifier; at most 128 bytes.
@@ -126,20 +126,20 @@ package nonisolated struct Hermes_V1_PushToken: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// Who delivers.
+  /// The push service.
   package nonisolated enum Service: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Not said, or of a newer version.
+    /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// Apple's, production.
+    /// Apple Push Notification service, production.
     case apns // = 1
 
-    /// Apple's, sandbox.
+    /// Apple Push Notification service, sandbox.
     case apnsSandbox // = 2
 
-    /// Google's Firebase Cloud Messaging.
+    /// Firebase Cloud Messaging.
     case fcm // = 3
 
     /// Web Push (RFC 8030).
@@ -186,7 +186,7 @@ package nonisolated struct Hermes_V1_PushToken: Sendable {
   package init() {}
 }
 
-/// Removes the push token of this device; nothing to say about it.
+/// Removes the push token of this device.
 package nonisolated struct Hermes_V1_ClearPushToken: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -197,16 +197,16 @@ package nonisolated struct Hermes_V1_ClearPushToken: Sendable {
   package init() {}
 }
 
-/// A device of one's own account.
+/// A device of the caller's account.
 package nonisolated struct Hermes_V1_Device: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// As the client chose it: 1 to 64 bytes.
+  /// The id that the client chose: 1 to 64 bytes.
   package var id: String = String()
 
-  /// For people; at most 64 bytes.
+  /// Human-readable; at most 64 bytes.
   package var name: String = String()
 
   /// At most 64 bytes.
@@ -215,16 +215,16 @@ package nonisolated struct Hermes_V1_Device: Sendable {
   /// At most 32 bytes.
   package var appVersion: String = String()
 
-  /// It is connected now.
+  /// The device is connected.
   package var isOnline: Bool = false
 
   /// In milliseconds since 1970.
   package var lastSeenMs: Int64 = 0
 
-  /// It has taken its inbox up to here.
+  /// The highest seq that the device has acknowledged.
   package var acknowledgedSeq: UInt64 = 0
 
-  /// The device that asks.
+  /// This is the device that asks.
   package var isCurrent: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -232,13 +232,13 @@ package nonisolated struct Hermes_V1_Device: Sendable {
   package init() {}
 }
 
-/// All devices of one's own account.
+/// All devices of the caller's account.
 package nonisolated struct Hermes_V1_DeviceList: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// One entry each.
+  /// One entry per device.
   package var devices: [Hermes_V1_Device] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -40,7 +40,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
     set {request = .create(newValue)}
   }
 
-  /// Answer: result.group with its members.
+  /// Reads a group. Answer: result.group with its members.
   package var get: Hermes_V1_GroupSelector {
     get {
       if case .get(let v)? = request {return v}
@@ -49,7 +49,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
     set {request = .get(newValue)}
   }
 
-  /// The groups one is a member of. Answer: result.groups.
+  /// Lists the groups that the caller is a member of. Answer: result.groups.
   package var list: Hermes_V1_ListGroups {
     get {
       if case .list(let v)? = request {return v}
@@ -85,7 +85,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
     set {request = .leave(newValue)}
   }
 
-  /// By the owner alone. Answer: empty result.
+  /// Dissolves a group; only the owner may. Answer: empty result.
   package var dissolve: Hermes_V1_GroupSelector {
     get {
       if case .dissolve(let v)? = request {return v}
@@ -99,9 +99,9 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
   package nonisolated enum OneOf_Request: Equatable, Sendable {
     /// Answer: result.group.
     case create(Hermes_V1_CreateGroup)
-    /// Answer: result.group with its members.
+    /// Reads a group. Answer: result.group with its members.
     case get(Hermes_V1_GroupSelector)
-    /// The groups one is a member of. Answer: result.groups.
+    /// Lists the groups that the caller is a member of. Answer: result.groups.
     case list(Hermes_V1_ListGroups)
     /// Answer: result.group.
     case change(Hermes_V1_ChangeGroup)
@@ -109,7 +109,7 @@ package nonisolated struct Hermes_V1_GroupRequest: Sendable {
     case changeMembers(Hermes_V1_ChangeMembers)
     /// Answer: empty result.
     case leave(Hermes_V1_GroupSelector)
-    /// By the owner alone. Answer: empty result.
+    /// Dissolves a group; only the owner may. Answer: empty result.
     case dissolve(Hermes_V1_GroupSelector)
 
   }
@@ -126,7 +126,7 @@ package nonisolated struct Hermes_V1_CreateGroup: Sendable {
   /// 1 to 64 characters.
   package var name: String = String()
 
-  /// Besides the creator; at most 499 at once.
+  /// The members besides the creator; at most 499 per request.
   package var memberUids: [UInt32] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -134,7 +134,7 @@ package nonisolated struct Hermes_V1_CreateGroup: Sendable {
   package init() {}
 }
 
-/// Names one group.
+/// Selects a group.
 package nonisolated struct Hermes_V1_GroupSelector: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -148,7 +148,7 @@ package nonisolated struct Hermes_V1_GroupSelector: Sendable {
   package init() {}
 }
 
-/// Reads one's groups, ordered by id.
+/// Lists the caller's groups, ordered by id.
 package nonisolated struct Hermes_V1_ListGroups: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -165,7 +165,7 @@ package nonisolated struct Hermes_V1_ListGroups: Sendable {
   package init() {}
 }
 
-/// A field that is absent stays as it is.
+/// Changes a group. An absent field stays as it is.
 package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -194,7 +194,7 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   /// Clears the value of `avatarURL`. Subsequent reads from it will return its default value.
   package mutating func clearAvatarURL() {self._avatarURL = nil}
 
-  /// Nobody but the owner and administrators may talk.
+  /// Only the owner and the administrators may send messages.
   package var muted: Bool {
     get {_muted ?? false}
     set {_muted = newValue}
@@ -213,7 +213,7 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   fileprivate var _muted: Bool? = nil
 }
 
-/// Adds and removes members, changes roles.
+/// Adds and removes members and changes roles.
 package nonisolated struct Hermes_V1_ChangeMembers: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -222,13 +222,13 @@ package nonisolated struct Hermes_V1_ChangeMembers: Sendable {
   /// 1 … 2^31−1.
   package var groupID: UInt32 = 0
 
-  /// Who comes in; at most 499 at once.
+  /// The accounts to add; at most 499 per request.
   package var addUids: [UInt32] = []
 
-  /// Who goes out; at most 499 at once.
+  /// The accounts to remove; at most 499 per request.
   package var removeUids: [UInt32] = []
 
-  /// Who gets another role or is muted; only uid, role and muted_until_ms are read.
+  /// The members whose role or muting changes; only uid, role and muted_until_ms are read.
   package var changeRoles: [Hermes_V1_GroupMember] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -245,31 +245,31 @@ package nonisolated struct Hermes_V1_GroupMember: Sendable {
   /// 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// The name for people.
+  /// The nick name.
   package var nickName: String = String()
 
-  /// What the member may do.
+  /// The member's role.
   package var role: Hermes_V1_GroupMember.Role = .unspecified
 
-  /// May not talk before this moment, in milliseconds since 1970; 0: may talk.
+  /// The member may send no messages before this time, in milliseconds since 1970; 0: not muted.
   package var mutedUntilMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// What a member may do.
+  /// The rights of a member.
   package nonisolated enum Role: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Not said, or of a newer version.
+    /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// May talk.
+    /// May send messages.
     case member // = 1
 
-    /// May add, remove and mute members and change the group, too.
+    /// May also add, remove and mute members and change the group.
     case administrator // = 2
 
-    /// May change roles and dissolve the group, too.
+    /// May also change roles and dissolve the group.
     case owner // = 3
     case UNRECOGNIZED(Int)
 
@@ -325,13 +325,13 @@ package nonisolated struct Hermes_V1_Group: Sendable {
   /// At most 1,024 bytes.
   package var avatarURL: String = String()
 
-  /// Nobody but the owner and administrators may talk.
+  /// Only the owner and the administrators may send messages.
   package var muted: Bool = false
 
-  /// How many are in it.
+  /// The number of members.
   package var memberCount: UInt32 = 0
 
-  /// Only where asked for, and only up to 500.
+  /// Only in the answer to `get`, at most 500.
   package var members: [Hermes_V1_GroupMember] = []
 
   /// In milliseconds since 1970.
@@ -342,16 +342,16 @@ package nonisolated struct Hermes_V1_Group: Sendable {
   package init() {}
 }
 
-/// Some of one's groups.
+/// Some of the caller's groups.
 package nonisolated struct Hermes_V1_GroupList: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Ordered by id, without their members.
+  /// The groups, ordered by id, without their members.
   package var groups: [Hermes_V1_Group] = []
 
-  /// There are more behind the last.
+  /// More follow after the last one.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -365,7 +365,7 @@ package nonisolated struct Hermes_V1_GroupEvent: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// What happened.
+  /// The kind of event.
   package var kind: Hermes_V1_GroupEvent.Kind = .unspecified
 
   /// The group as it is now, without its members.
@@ -378,34 +378,34 @@ package nonisolated struct Hermes_V1_GroupEvent: Sendable {
   /// Clears the value of `group`. Subsequent reads from it will return its default value.
   package mutating func clearGroup() {self._group = nil}
 
-  /// Who did it.
+  /// The uid of the account that made the change.
   package var byUid: UInt32 = 0
 
-  /// Who was added or removed.
+  /// The members that were added or removed.
   package var uids: [UInt32] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// What happened.
+  /// The kind of event.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Not said, or of a newer version.
+    /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
     /// The group is new.
     case created // = 1
 
-    /// Name, picture or muting changed, or somebody's role.
+    /// The name, the picture, the muting or a member's role changed.
     case changed // = 2
 
-    /// Members came.
+    /// Members were added.
     case membersAdded // = 3
 
-    /// Members went.
+    /// Members were removed.
     case membersRemoved // = 4
 
-    /// The group is gone.
+    /// The group was dissolved.
     case dissolved // = 5
     case UNRECOGNIZED(Int)
 

@@ -23,8 +23,8 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// One entry of a user's inbox. Seqs are contiguous per user from 1: a client that sees n+2 after n lost one and asks
-/// for it with synchronize; one that sees n again drops it.
+/// One entry of a user's inbox. Seqs are contiguous per user from 1. A client that gets n+2 after n asks for n+1 with
+/// synchronize; a client that gets n again drops it.
 package nonisolated struct Hermes_V1_Event: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -36,11 +36,11 @@ package nonisolated struct Hermes_V1_Event: Sendable {
   /// When the entry was committed, in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
-  /// Absent: the entry counts and shows nothing, for it is for another device of the account, or of a kind that is newer
-  /// than the client.
+  /// Absent: the entry counts but has nothing to show. It is for another device of the account, or of a kind that the
+  /// client is too old for.
   package var event: Hermes_V1_Event.OneOf_Event? = nil
 
-  /// A message of a conversation, one's own from other devices too.
+  /// A message of a conversation, including the user's own from other devices.
   package var message: Hermes_V1_Message {
     get {
       if case .message(let v)? = event {return v}
@@ -49,7 +49,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .message(newValue)}
   }
 
-  /// Somebody read up to a message.
+  /// A user read up to a message.
   package var readMark: Hermes_V1_ReadMark {
     get {
       if case .readMark(let v)? = event {return v}
@@ -58,7 +58,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .readMark(newValue)}
   }
 
-  /// A message was taken back.
+  /// A message was recalled.
   package var recalled: Hermes_V1_RecalledMessage {
     get {
       if case .recalled(let v)? = event {return v}
@@ -67,7 +67,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .recalled(newValue)}
   }
 
-  /// Somebody asked, answered or ended a contact.
+  /// A contact was requested, answered or removed.
   package var contact: Hermes_V1_ContactEvent {
     get {
       if case .contact(let v)? = event {return v}
@@ -103,7 +103,8 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .call(newValue)}
   }
 
-  /// The entries from seq to this one are gone: expired, or removed before this device came. Nothing to fetch.
+  /// The entries from seq to this one are gone: they expired, or were removed before this device logged in. There is
+  /// nothing to fetch.
   package var expired: Hermes_V1_Expired {
     get {
       if case .expired(let v)? = event {return v}
@@ -112,8 +113,7 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     set {event = .expired(newValue)}
   }
 
-  /// Stands for an entry that is longer than what this client takes at once: the Maximum Packet Size of MQTT. It counts
-  /// as the entry.
+  /// Stands for an entry that is longer than the client's MQTT Maximum Packet Size. It counts as the entry.
   package var oversized: Hermes_V1_Oversized {
     get {
       if case .oversized(let v)? = event {return v}
@@ -124,16 +124,16 @@ package nonisolated struct Hermes_V1_Event: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// Absent: the entry counts and shows nothing, for it is for another device of the account, or of a kind that is newer
-  /// than the client.
+  /// Absent: the entry counts but has nothing to show. It is for another device of the account, or of a kind that the
+  /// client is too old for.
   package nonisolated enum OneOf_Event: Equatable, Sendable {
-    /// A message of a conversation, one's own from other devices too.
+    /// A message of a conversation, including the user's own from other devices.
     case message(Hermes_V1_Message)
-    /// Somebody read up to a message.
+    /// A user read up to a message.
     case readMark(Hermes_V1_ReadMark)
-    /// A message was taken back.
+    /// A message was recalled.
     case recalled(Hermes_V1_RecalledMessage)
-    /// Somebody asked, answered or ended a contact.
+    /// A contact was requested, answered or removed.
     case contact(Hermes_V1_ContactEvent)
     /// A group changed.
     case group(Hermes_V1_GroupEvent)
@@ -141,10 +141,10 @@ package nonisolated struct Hermes_V1_Event: Sendable {
     case push(Hermes_V1_Push)
     /// A call rang, was answered, missed or ended.
     case call(Hermes_V1_CallEvent)
-    /// The entries from seq to this one are gone: expired, or removed before this device came. Nothing to fetch.
+    /// The entries from seq to this one are gone: they expired, or were removed before this device logged in. There is
+    /// nothing to fetch.
     case expired(Hermes_V1_Expired)
-    /// Stands for an entry that is longer than what this client takes at once: the Maximum Packet Size of MQTT. It counts
-    /// as the entry.
+    /// Stands for an entry that is longer than the client's MQTT Maximum Packet Size. It counts as the entry.
     case oversized(Hermes_V1_Oversized)
 
   }
@@ -152,13 +152,13 @@ package nonisolated struct Hermes_V1_Event: Sendable {
   package init() {}
 }
 
-/// Everything up to this seq is with the app: the server need not keep it for this device.
+/// The app has everything up to this seq: the server need not keep it for this device.
 package nonisolated struct Hermes_V1_Acknowledge: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The highest seq that was taken, with all before it.
+  /// The highest seq such that the client has it and all before it.
   package var upToSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -166,7 +166,7 @@ package nonisolated struct Hermes_V1_Acknowledge: Sendable {
   package init() {}
 }
 
-/// Asks for the entries behind `after_seq` again.
+/// Asks for the entries after `after_seq` again.
 package nonisolated struct Hermes_V1_Synchronize: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -183,22 +183,23 @@ package nonisolated struct Hermes_V1_Synchronize: Sendable {
   package init() {}
 }
 
-/// What synchronize found. The entries follow as events, in order.
+/// The answer to synchronize. The entries follow as events, in order.
 package nonisolated struct Hermes_V1_Synchronized: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Changes only if the server's store was lost.
+  /// Changes only when the server's store was lost.
   package var epoch: UInt64 = 0
 
-  /// The newest seq; the client is complete once it has it.
+  /// The newest seq. The client has everything once it has this entry.
   package var headSeq: UInt64 = 0
 
-  /// The oldest seq that is still stored; what is missing before it cannot be repaired. head_seq + 1 if nothing is.
+  /// The oldest seq that is still stored; what is missing before it cannot be repaired. head_seq + 1 if nothing is
+  /// stored.
   package var oldestSeq: UInt64 = 0
 
-  /// How many events follow.
+  /// The number of events that follow.
   package var count: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -206,7 +207,7 @@ package nonisolated struct Hermes_V1_Synchronized: Sendable {
   package init() {}
 }
 
-/// Somebody read up to a message.
+/// A user read up to a message.
 package nonisolated struct Hermes_V1_ReadMark: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -222,7 +223,7 @@ package nonisolated struct Hermes_V1_ReadMark: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Who read; one's own uid where another of one's own devices did.
+  /// The account that read; the user's own uid if another of the user's devices read.
   package var uid: UInt32 = 0
 
   /// All messages up to this conversation_seq are read.
@@ -235,7 +236,7 @@ package nonisolated struct Hermes_V1_ReadMark: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// A message was taken back.
+/// A message was recalled.
 package nonisolated struct Hermes_V1_RecalledMessage: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -251,13 +252,13 @@ package nonisolated struct Hermes_V1_RecalledMessage: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Which message: 26 characters.
+  /// The message's id, 26 characters.
   package var messageID: String = String()
 
   /// Its seq within the conversation.
   package var conversationSeq: UInt64 = 0
 
-  /// Who took it back: 1 … 2^31−1.
+  /// The account that recalled it: 1 … 2^31−1.
   package var byUid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -267,8 +268,7 @@ package nonisolated struct Hermes_V1_RecalledMessage: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// A notification that a back end posted: to users as an entry of their inboxes, to a topic as the payload of a
-/// publication.
+/// A notification that a back end posted: for a user an entry of the inbox, for a topic the payload of a publication.
 package nonisolated struct Hermes_V1_Push: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -286,32 +286,32 @@ package nonisolated struct Hermes_V1_Push: Sendable {
   /// The application's own JSON object, UTF-8; at most 16 KiB. Empty: none.
   package var dataJson: String = String()
 
-  /// A newer push with the same key takes the place of an older one, in the inbox while that is not delivered, and in the
-  /// notification centre; at most 64 bytes.
+  /// A newer push with the same key replaces the older one: in the inbox while that is undelivered, and in the
+  /// notification centre. At most 64 bytes.
   package var collapseKey: String = String()
 
-  /// Not worth showing any more from then on, in milliseconds since 1970; 0: not said.
+  /// When the push is no longer worth showing, in milliseconds since 1970; 0: not given.
   package var expiresAtMs: Int64 = 0
 
-  /// How soon a device that sleeps is to be woken.
+  /// The urgency of waking a sleeping device.
   package var priority: Hermes_V1_Push.Priority = .unspecified
 
-  /// Of a push to a topic: the topic. Empty: a push to a user.
+  /// The topic of a push to a topic; empty: a push to a user.
   package var topic: String = String()
 
-  /// Of a push to a topic: contiguous per topic, from 1, within one epoch; what is missing cannot be fetched.
+  /// The number of a push to a topic: contiguous per topic, from 1, within one epoch. A missing push cannot be fetched.
   package var topicSeq: UInt64 = 0
 
-  /// Of a push to a topic: changes when the server has started anew; seqs of another epoch mean nothing.
+  /// The epoch of a push to a topic: changes when the server restarts. Seqs of another epoch are meaningless.
   package var topicEpoch: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// How soon a device that sleeps is to be woken.
+  /// The urgency of waking a sleeping device.
   package nonisolated enum Priority: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Not said, or of a newer version.
+    /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
     /// When it suits the battery.
@@ -369,23 +369,23 @@ package nonisolated struct Hermes_V1_Expired: Sendable {
   package init() {}
 }
 
-/// An entry that was not sent, for it is longer than what the client takes at once. While it is stored, synchronize with
-/// the seq before this entry's and a limit of 1 gives it, over a connection that takes so much.
+/// An entry that was not sent because it is longer than the client's limit. While it is stored, a connection with a high
+/// enough limit gets it by synchronize, with the seq before this entry's and a limit of 1.
 package nonisolated struct Hermes_V1_Oversized: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// What the entry is: the name of its field in Event, as "message" or "push".
+  /// The entry's kind: the name of its field in Event, for example "message" or "push".
   package var kind: String = String()
 
-  /// How long the packet with the whole entry is, in bytes, in the form (binary or JSON) that was asked for.
+  /// The length of the packet with the whole entry, in bytes, in the client's form (binary or JSON).
   package var packetBytes: UInt64 = 0
 
-  /// Of a message or a push: its id, 26 characters. Empty otherwise.
+  /// The id of a message or a push, 26 characters; otherwise empty.
   package var id: String = String()
 
-  /// Of a message: the conversation.
+  /// The conversation of a message.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -395,13 +395,13 @@ package nonisolated struct Hermes_V1_Oversized: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Of a message: its seq within the conversation.
+  /// The seq of a message within its conversation.
   package var conversationSeq: UInt64 = 0
 
-  /// Of a message: the author.
+  /// The author of a message.
   package var fromUid: UInt32 = 0
 
-  /// For people: how to get the entry. Empty where there was no room for it either.
+  /// The way to get the entry, human-readable. Empty if it did not fit either.
   package var hint: String = String()
 
   /// Of a message: what its content is, as "text" or "image": what other protocols call stand_in. Empty otherwise.
@@ -417,7 +417,7 @@ package nonisolated struct Hermes_V1_Oversized: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// Something that matters only now.
+/// A live event, never stored.
 package nonisolated struct Hermes_V1_Ephemeral: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -425,7 +425,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
 
   package var event: Hermes_V1_Ephemeral.OneOf_Event? = nil
 
-  /// Somebody is typing, or stopped.
+  /// A user is typing, or stopped.
   package var typing: Hermes_V1_TypingEvent {
     get {
       if case .typing(let v)? = event {return v}
@@ -434,7 +434,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
     set {event = .typing(newValue)}
   }
 
-  /// Somebody who is watched came or went.
+  /// A watched user came online or went offline.
   package var presence: Hermes_V1_Presence {
     get {
       if case .presence(let v)? = event {return v}
@@ -452,7 +452,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
     set {event = .room(newValue)}
   }
 
-  /// Set-up data of a link or call.
+  /// Data that sets up a link or a call.
   package var signal: Hermes_V1_SignalEvent {
     get {
       if case .signal(let v)? = event {return v}
@@ -464,13 +464,13 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Event: Equatable, Sendable {
-    /// Somebody is typing, or stopped.
+    /// A user is typing, or stopped.
     case typing(Hermes_V1_TypingEvent)
-    /// Somebody who is watched came or went.
+    /// A watched user came online or went offline.
     case presence(Hermes_V1_Presence)
     /// Something happened in a room.
     case room(Hermes_V1_RoomEvent)
-    /// Set-up data of a link or call.
+    /// Data that sets up a link or a call.
     case signal(Hermes_V1_SignalEvent)
 
   }
@@ -478,7 +478,7 @@ package nonisolated struct Hermes_V1_Ephemeral: Sendable {
   package init() {}
 }
 
-/// Somebody is typing, or stopped.
+/// A user is typing, or stopped.
 package nonisolated struct Hermes_V1_TypingEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -494,10 +494,10 @@ package nonisolated struct Hermes_V1_TypingEvent: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Who: 1 … 2^31−1.
+  /// The user: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
-  /// True: no longer.
+  /// True: the user stopped typing.
   package var stopped: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -28,7 +28,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// Where messages go. A client may name the other user; the server always answers with the whole.
+/// The target of messages.
 package nonisolated struct Hermes_V1_Conversation: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -36,7 +36,7 @@ package nonisolated struct Hermes_V1_Conversation: Sendable {
 
   package var target: Hermes_V1_Conversation.OneOf_Target? = nil
 
-  /// 1:1 with this account.
+  /// The 1:1 conversation with this account.
   package var uid: UInt32 {
     get {
       if case .uid(let v)? = target {return v}
@@ -57,7 +57,7 @@ package nonisolated struct Hermes_V1_Conversation: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Target: Equatable, Sendable {
-    /// 1:1 with this account.
+    /// The 1:1 conversation with this account.
     case uid(UInt32)
     /// A group.
     case groupID(UInt32)
@@ -67,7 +67,7 @@ package nonisolated struct Hermes_V1_Conversation: Sendable {
   package init() {}
 }
 
-/// What a message says. Exactly one kind; unknown kinds are passed on unchanged.
+/// The content of a message: exactly one kind. Unknown kinds are forwarded unchanged.
 package nonisolated struct Hermes_V1_Content: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -111,7 +111,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .location(newValue)}
   }
 
-  /// A film.
+  /// A video.
   package var video: Hermes_V1_Content.Video {
     get {
       if case .video(let v)? = kind {return v}
@@ -129,7 +129,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .expression(newValue)}
   }
 
-  /// The application's own.
+  /// Content that the application defines.
   package var custom: Hermes_V1_Content.Custom {
     get {
       if case .custom(let v)? = kind {return v}
@@ -138,7 +138,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     set {kind = .custom(newValue)}
   }
 
-  /// The application's own, for example for rendering; at most 32 pairs, 4 KiB in all.
+  /// The application's attributes, for example for rendering; at most 32 pairs, 4 KiB in all.
   package var attributes: Dictionary<String,String> = [:]
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -152,11 +152,11 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     case sound(Hermes_V1_Content.Sound)
     /// A place.
     case location(Hermes_V1_Content.Location)
-    /// A film.
+    /// A video.
     case video(Hermes_V1_Content.Video)
     /// A large emoticon of the application's set.
     case expression(Hermes_V1_Content.Expression)
-    /// The application's own.
+    /// Content that the application defines.
     case custom(Hermes_V1_Content.Custom)
 
   }
@@ -167,7 +167,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// Where it is; at most 1,024 bytes.
+    /// The URL; at most 1,024 bytes.
     package var url: String = String()
 
     /// In pixels; 0 if unknown.
@@ -190,10 +190,10 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// In seconds.
     package var durationSeconds: Double = 0
 
-    /// Where others find it; at most 1,024 bytes.
+    /// The URL for the receivers; at most 1,024 bytes.
     package var sourceURL: String = String()
 
-    /// Where the author's device keeps it; at most 1,024 bytes.
+    /// The file's place on the author's device; at most 1,024 bytes.
     package var locationURL: String = String()
 
     /// At most 256 bytes.
@@ -216,7 +216,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// In degrees, WGS 84, east positive.
     package var longitude: Double = 0
 
-    /// For people; at most 256 bytes.
+    /// Human-readable; at most 256 bytes.
     package var label: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -224,19 +224,19 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     package init() {}
   }
 
-  /// A film.
+  /// A video.
   package nonisolated struct Video: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
     // methods supported on all messages.
 
-    /// Where it is; at most 1,024 bytes.
+    /// The URL; at most 1,024 bytes.
     package var url: String = String()
 
     /// In seconds; 0 if unknown.
     package var durationSeconds: Double = 0
 
-    /// Where a still picture is; at most 1,024 bytes.
+    /// The URL of a still picture; at most 1,024 bytes.
     package var thumbnailURL: String = String()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -261,7 +261,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     package init() {}
   }
 
-  /// The application's own content.
+  /// Content that the application defines.
   package nonisolated struct Custom: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -270,7 +270,7 @@ package nonisolated struct Hermes_V1_Content: Sendable {
     /// The application's name for the kind; at most 64 bytes.
     package var type: String = String()
 
-    /// Its own bytes; at most 64 KiB.
+    /// The application's bytes; at most 64 KiB.
     package var data: Data = Data()
 
     package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -287,7 +287,7 @@ package nonisolated struct Hermes_V1_Send: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Where it goes.
+  /// The conversation.
   package var to: Hermes_V1_Conversation {
     get {_to ?? Hermes_V1_Conversation()}
     set {_to = newValue}
@@ -298,10 +298,11 @@ package nonisolated struct Hermes_V1_Send: Sendable {
   package mutating func clearTo() {self._to = nil}
 
   /// Makes sending again safe: 1 to 64 bytes, unique per sender. The same id with the same content gives the first
-  /// receipt again; with other content it is an error. Empty: the server makes one, and sending again is a new message.
+  /// receipt again; with other content it is an error. Empty: the server chooses one, and sending again sends a new
+  /// message.
   package var clientID: String = String()
 
-  /// What it says.
+  /// The content.
   package var content: Hermes_V1_Content {
     get {_content ?? Hermes_V1_Content()}
     set {_content = newValue}
@@ -311,7 +312,7 @@ package nonisolated struct Hermes_V1_Send: Sendable {
   /// Clears the value of `content`. Subsequent reads from it will return its default value.
   package mutating func clearContent() {self._content = nil}
 
-  /// Not delivered any more after this many seconds; 0: the server's retention.
+  /// The message expires after this many seconds; 0: the server's retention.
   package var expiresInSeconds: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -331,19 +332,19 @@ package nonisolated struct Hermes_V1_Receipt: Sendable {
   /// 26 characters, sortable by time.
   package var messageID: String = String()
 
-  /// As it was in `send`, or as the server made it.
+  /// The client_id of `send`, or the server's choice.
   package var clientID: String = String()
 
   /// Contiguous within the conversation, from 1.
   package var conversationSeq: UInt64 = 0
 
-  /// The seq of the entry that this message is in the sender's own inbox. The sending device counts it as received.
+  /// The seq of this message in the sender's own inbox. The sending device counts it as received.
   package var inboxSeq: UInt64 = 0
 
   /// When it was committed, in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
-  /// True if this client_id had been committed before; nothing was sent a second time.
+  /// True: this client_id was already committed, and nothing was sent again.
   package var duplicate: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -360,7 +361,7 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   /// 26 characters, sortable by time.
   package var id: String = String()
 
-  /// As the receiver sees it: the other user of a 1:1 conversation, or the group.
+  /// The conversation as the receiver sees it: the other user, or the group.
   package var conversation: Hermes_V1_Conversation {
     get {_conversation ?? Hermes_V1_Conversation()}
     set {_conversation = newValue}
@@ -376,13 +377,13 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   /// The author, as authenticated.
   package var fromUid: UInt32 = 0
 
-  /// The author's name for people.
+  /// The author's nick name.
   package var fromNickName: String = String()
 
-  /// As the author chose it; only in one's own messages.
+  /// The author's client_id; only in the user's own messages.
   package var clientID: String = String()
 
-  /// What it says.
+  /// The content.
   package var content: Hermes_V1_Content {
     get {_content ?? Hermes_V1_Content()}
     set {_content = newValue}
@@ -395,7 +396,7 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   /// When it was committed, in milliseconds since 1970.
   package var serverTimeMs: Int64 = 0
 
-  /// True in the inbox of the author, for its other devices.
+  /// True in the author's own inbox, for the author's other devices.
   package var own: Bool = false
 
   /// True once it was recalled; content is then empty.
@@ -409,7 +410,7 @@ package nonisolated struct Hermes_V1_Message: Sendable {
   fileprivate var _content: Hermes_V1_Content? = nil
 }
 
-/// Moves the reader's mark forward; it never goes back.
+/// Moves the read mark forward; it never goes back.
 package nonisolated struct Hermes_V1_MarkRead: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -451,7 +452,7 @@ package nonisolated struct Hermes_V1_Typing: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// True: no longer.
+  /// True: the user stopped typing.
   package var stopped: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -461,7 +462,7 @@ package nonisolated struct Hermes_V1_Typing: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// Takes a message back, at most 2 minutes (by default) after it was sent.
+/// Recalls a message, at most 2 minutes (by default) after it was sent.
 package nonisolated struct Hermes_V1_Recall: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -477,7 +478,7 @@ package nonisolated struct Hermes_V1_Recall: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Which message: 26 characters.
+  /// The message's id, 26 characters.
   package var messageID: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -516,7 +517,7 @@ package nonisolated struct Hermes_V1_HistoryRequest: Sendable {
   fileprivate var _conversation: Hermes_V1_Conversation? = nil
 }
 
-/// What is stored of a conversation.
+/// Stored messages of a conversation.
 package nonisolated struct Hermes_V1_History: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -525,7 +526,7 @@ package nonisolated struct Hermes_V1_History: Sendable {
   /// Newest last.
   package var messages: [Hermes_V1_Message] = []
 
-  /// More is stored before the first of these.
+  /// Older messages are stored.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

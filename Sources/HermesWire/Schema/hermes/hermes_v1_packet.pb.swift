@@ -28,19 +28,19 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// The one message of the native protocol, both ways. The same bytes travel in a Delimited frame, in a WebSocket
-/// frame at /ws and as the payload of the MQTT topics hermes/v1/up and hermes/v1/down.
+/// The one message of the native protocol, in both directions. The same bytes travel in a Delimited frame, in a
+/// WebSocket frame at /ws and as the payload of the MQTT topics hermes/v1/up and hermes/v1/down.
 ///
-/// A client sends one of the bodies 10 to 63 with an `id` of its choice; the server answers each of them, except
-/// those that say otherwise, with one `result` (or `pong`) carrying the same `id`. Bodies from 64 on come from the
-/// server; `event`, `ephemeral`, `notice` and `kicked` carry `id` 0, since nobody asked for them.
+/// A client sends one of the bodies 10 to 63 with an `id` of its choice. The server answers with one `result` (or
+/// `pong`) of the same `id`, unless the body's comment says otherwise. Bodies from 64 on come from the server; `event`,
+/// `ephemeral`, `notice` and `kicked` carry `id` 0.
 package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Correlates an answer with its request; chosen by the client, unique among its unanswered requests.
-  /// 0 means "no answer is wanted": a failure is then still reported, with id 0.
+  /// Correlates an answer with its request; chosen by the client, unique among its unanswered requests. 0: no answer is
+  /// wanted; a failure is still reported, with id 0.
   package var id: UInt64 {
     get {_storage._id}
     set {_uniqueStorage()._id = newValue}
@@ -60,8 +60,8 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .register(newValue)}
   }
 
-  /// Authenticates the connection. Answer: result.session. Must be the first body but for register and ping. Over MQTT,
-  /// where a JSON Web Token let the connection in: takes a new one in its place. Answer: empty result.
+  /// Authenticates the connection. Answer: result.session. Must be the first body except register and ping. On an MQTT
+  /// connection that authenticated by JSON Web Token: replaces the token. Answer: empty result.
   package var authenticate: Hermes_V1_Authenticate {
     get {
       if case .authenticate(let v)? = _storage._body {return v}
@@ -79,7 +79,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .send(newValue)}
   }
 
-  /// Tells up to where this device has taken its inbox. No answer unless id is set.
+  /// Acknowledges the inbox up to a seq for this device. No answer unless id is set.
   package var acknowledge: Hermes_V1_Acknowledge {
     get {
       if case .acknowledge(let v)? = _storage._body {return v}
@@ -88,7 +88,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .acknowledge(newValue)}
   }
 
-  /// Asks for inbox entries again, from a seq on. Answer: result.synchronized, then the entries as events.
+  /// Asks for inbox entries again, after a seq. Answer: result.synchronized, then the entries as events.
   package var synchronize: Hermes_V1_Synchronize {
     get {
       if case .synchronize(let v)? = _storage._body {return v}
@@ -97,7 +97,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .synchronize(newValue)}
   }
 
-  /// Moves the reader's mark in a conversation. Answer: empty result.
+  /// Moves the read mark in a conversation. Answer: empty result.
   package var markRead: Hermes_V1_MarkRead {
     get {
       if case .markRead(let v)? = _storage._body {return v}
@@ -106,7 +106,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .markRead(newValue)}
   }
 
-  /// Says that the user is typing. Never stored, no answer unless it fails.
+  /// Announces that the user is typing. Never stored; no answer unless it fails.
   package var typing: Hermes_V1_Typing {
     get {
       if case .typing(let v)? = _storage._body {return v}
@@ -115,7 +115,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .typing(newValue)}
   }
 
-  /// Takes back a message of one's own. Answer: empty result.
+  /// Recalls one of the user's own messages. Answer: empty result.
   package var recall: Hermes_V1_Recall {
     get {
       if case .recall(let v)? = _storage._body {return v}
@@ -124,7 +124,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .recall(newValue)}
   }
 
-  /// Friend requests, answers, lists, blocks. Answer: result.contacts or empty result.
+  /// Requests, answers, lists and blocks contacts. Answer: result.contacts or empty result.
   package var contact: Hermes_V1_ContactRequest {
     get {
       if case .contact(let v)? = _storage._body {return v}
@@ -142,7 +142,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .group(newValue)}
   }
 
-  /// Watches others' presence or tells one's own. Answer: result.presence.
+  /// Watches the presence of others, or sets the device's app state. Answer: result.presence.
   package var presence: Hermes_V1_PresenceRequest {
     get {
       if case .presence(let v)? = _storage._body {return v}
@@ -151,7 +151,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .presence(newValue)}
   }
 
-  /// Enters, leaves and talks in rooms. Answer: result.room or empty result.
+  /// Enters and leaves rooms and sends to them. Answer: result.room or empty result.
   package var room: Hermes_V1_RoomRequest {
     get {
       if case .room(let v)? = _storage._body {return v}
@@ -160,7 +160,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .room(newValue)}
   }
 
-  /// Push token and device list. Answer: result.devices or empty result.
+  /// Sets the push token; lists and removes devices. Answer: result.devices or empty result.
   package var device: Hermes_V1_DeviceRequest {
     get {
       if case .device(let v)? = _storage._body {return v}
@@ -169,7 +169,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .device(newValue)}
   }
 
-  /// Passes set-up data for peer-to-peer links and calls to another user. Answer: empty result.
+  /// Passes data that sets up a peer-to-peer link or a call to another user. Answer: empty result.
   package var signal: Hermes_V1_Signal {
     get {
       if case .signal(let v)? = _storage._body {return v}
@@ -178,7 +178,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .signal(newValue)}
   }
 
-  /// Uploads what the client counted. Answer: empty result.
+  /// Uploads the client's statistics. Answer: empty result.
   package var statistics: Hermes_V1_Statistics {
     get {
       if case .statistics(let v)? = _storage._body {return v}
@@ -205,7 +205,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .account(newValue)}
   }
 
-  /// Ends the session: the token is revoked, the connection closed. Answer: empty result.
+  /// Ends the session: revokes the token and closes the connection. Answer: empty result.
   package var logOut: Hermes_V1_LogOut {
     get {
       if case .logOut(let v)? = _storage._body {return v}
@@ -214,7 +214,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .logOut(newValue)}
   }
 
-  /// Reads what is stored of a conversation. Answer: result.history.
+  /// Reads stored messages of a conversation. Answer: result.history.
   package var history: Hermes_V1_HistoryRequest {
     get {
       if case .history(let v)? = _storage._body {return v}
@@ -241,7 +241,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .event(newValue)}
   }
 
-  /// Something that matters only now: typing, presence, a room's events, signalling. Never stored, no seq.
+  /// A live event: typing, presence, room events, signalling. Never stored, no seq.
   package var ephemeral: Hermes_V1_Ephemeral {
     get {
       if case .ephemeral(let v)? = _storage._body {return v}
@@ -250,7 +250,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .ephemeral(newValue)}
   }
 
-  /// The server tells about itself: it will restart, reconnect later or elsewhere.
+  /// A notice of the server, for example that it restarts.
   package var notice: Hermes_V1_Notice {
     get {
       if case .notice(let v)? = _storage._body {return v}
@@ -259,7 +259,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
     set {_uniqueStorage()._body = .notice(newValue)}
   }
 
-  /// The last packet of a connection that the server ends on purpose, and why.
+  /// The last packet of a connection that the server ends on purpose.
   package var kicked: Hermes_V1_Kicked {
     get {
       if case .kicked(let v)? = _storage._body {return v}
@@ -282,52 +282,52 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
   package nonisolated enum OneOf_Body: Equatable, Sendable {
     /// Creates an account and authenticates the connection as it. Answer: result.session.
     case register(Hermes_V1_Register)
-    /// Authenticates the connection. Answer: result.session. Must be the first body but for register and ping. Over MQTT,
-    /// where a JSON Web Token let the connection in: takes a new one in its place. Answer: empty result.
+    /// Authenticates the connection. Answer: result.session. Must be the first body except register and ping. On an MQTT
+    /// connection that authenticated by JSON Web Token: replaces the token. Answer: empty result.
     case authenticate(Hermes_V1_Authenticate)
     /// Sends a message to a conversation. Answer, once it is committed: result.receipt.
     case send(Hermes_V1_Send)
-    /// Tells up to where this device has taken its inbox. No answer unless id is set.
+    /// Acknowledges the inbox up to a seq for this device. No answer unless id is set.
     case acknowledge(Hermes_V1_Acknowledge)
-    /// Asks for inbox entries again, from a seq on. Answer: result.synchronized, then the entries as events.
+    /// Asks for inbox entries again, after a seq. Answer: result.synchronized, then the entries as events.
     case synchronize(Hermes_V1_Synchronize)
-    /// Moves the reader's mark in a conversation. Answer: empty result.
+    /// Moves the read mark in a conversation. Answer: empty result.
     case markRead(Hermes_V1_MarkRead)
-    /// Says that the user is typing. Never stored, no answer unless it fails.
+    /// Announces that the user is typing. Never stored; no answer unless it fails.
     case typing(Hermes_V1_Typing)
-    /// Takes back a message of one's own. Answer: empty result.
+    /// Recalls one of the user's own messages. Answer: empty result.
     case recall(Hermes_V1_Recall)
-    /// Friend requests, answers, lists, blocks. Answer: result.contacts or empty result.
+    /// Requests, answers, lists and blocks contacts. Answer: result.contacts or empty result.
     case contact(Hermes_V1_ContactRequest)
     /// Creates and changes groups and their members. Answer: result.group, result.groups or empty result.
     case group(Hermes_V1_GroupRequest)
-    /// Watches others' presence or tells one's own. Answer: result.presence.
+    /// Watches the presence of others, or sets the device's app state. Answer: result.presence.
     case presence(Hermes_V1_PresenceRequest)
-    /// Enters, leaves and talks in rooms. Answer: result.room or empty result.
+    /// Enters and leaves rooms and sends to them. Answer: result.room or empty result.
     case room(Hermes_V1_RoomRequest)
-    /// Push token and device list. Answer: result.devices or empty result.
+    /// Sets the push token; lists and removes devices. Answer: result.devices or empty result.
     case device(Hermes_V1_DeviceRequest)
-    /// Passes set-up data for peer-to-peer links and calls to another user. Answer: empty result.
+    /// Passes data that sets up a peer-to-peer link or a call to another user. Answer: empty result.
     case signal(Hermes_V1_Signal)
-    /// Uploads what the client counted. Answer: empty result.
+    /// Uploads the client's statistics. Answer: empty result.
     case statistics(Hermes_V1_Statistics)
     /// Asks for a pong at once. Allowed before authentication.
     case ping(Hermes_V1_Ping)
     /// Reads and changes the account: profile, password, tokens. Answer: result.account or empty result.
     case account(Hermes_V1_AccountRequest)
-    /// Ends the session: the token is revoked, the connection closed. Answer: empty result.
+    /// Ends the session: revokes the token and closes the connection. Answer: empty result.
     case logOut(Hermes_V1_LogOut)
-    /// Reads what is stored of a conversation. Answer: result.history.
+    /// Reads stored messages of a conversation. Answer: result.history.
     case history(Hermes_V1_HistoryRequest)
     /// The answer to a request.
     case result(Hermes_V1_Result)
     /// One entry of the user's inbox.
     case event(Hermes_V1_Event)
-    /// Something that matters only now: typing, presence, a room's events, signalling. Never stored, no seq.
+    /// A live event: typing, presence, room events, signalling. Never stored, no seq.
     case ephemeral(Hermes_V1_Ephemeral)
-    /// The server tells about itself: it will restart, reconnect later or elsewhere.
+    /// A notice of the server, for example that it restarts.
     case notice(Hermes_V1_Notice)
-    /// The last packet of a connection that the server ends on purpose, and why.
+    /// The last packet of a connection that the server ends on purpose.
     case kicked(Hermes_V1_Kicked)
     /// The answer to ping.
     case pong(Hermes_V1_Pong)
@@ -339,7 +339,7 @@ package nonisolated struct Hermes_V1_Packet: @unchecked Sendable {
   fileprivate var _storage = _StorageClass.defaultInstance
 }
 
-/// The answer to one request: either an error or, where the request promises one, a value.
+/// The answer to one request: an error, a value, or neither (an empty result).
 package nonisolated struct Hermes_V1_Result: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -489,7 +489,7 @@ package nonisolated struct Hermes_V1_Result: Sendable {
   fileprivate var _error: Hermes_V1_Error? = nil
 }
 
-/// Why a request failed. `code` is for programs and stable; `message` is for people and may change.
+/// The reason why a request failed. `code` is stable; `message` is human-readable and may change.
 package nonisolated struct Hermes_V1_Error: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -498,10 +498,10 @@ package nonisolated struct Hermes_V1_Error: Sendable {
   /// A number of the server's error catalogue (docs/errors.md), for example 1003 "wrong name or password".
   package var code: UInt32 = 0
 
-  /// What went wrong and what can be done about it, in English, at most 500 bytes.
+  /// The failure and its remedy, in English, at most 500 bytes.
   package var message: String = String()
 
-  /// When trying again makes sense: the earliest wait in milliseconds; 0 = trying the same again is pointless.
+  /// The shortest wait before trying again, in milliseconds; 0: trying the same again is pointless.
   package var retryAfterMs: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -515,7 +515,7 @@ package nonisolated struct Hermes_V1_Ping: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The client's clock in milliseconds since 1970; comes back unchanged.
+  /// The client's clock in milliseconds since 1970; the pong returns it.
   package var clientTimeMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -529,7 +529,7 @@ package nonisolated struct Hermes_V1_Pong: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// As it was in the ping.
+  /// The client_time_ms of the ping.
   package var clientTimeMs: Int64 = 0
 
   /// The server's clock in milliseconds since 1970, for estimating the offset.
@@ -540,19 +540,19 @@ package nonisolated struct Hermes_V1_Pong: Sendable {
   package init() {}
 }
 
-/// The server tells about itself. The client goes on as before unless it is told to reconnect.
+/// A notice of the server. The client continues unless the notice tells it to reconnect.
 package nonisolated struct Hermes_V1_Notice: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// What the server tells.
+  /// The kind of notice.
   package var kind: Hermes_V1_Notice.Kind = .unspecified
 
-  /// For people, at most 500 bytes.
+  /// Human-readable, at most 500 bytes.
   package var message: String = String()
 
-  /// The advice for coming back; absent: the client's own policy.
+  /// When and where to reconnect; absent: the client's own policy.
   package var reconnect: Hermes_V1_ReconnectAdvice {
     get {_reconnect ?? Hermes_V1_ReconnectAdvice()}
     set {_reconnect = newValue}
@@ -562,29 +562,29 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
   /// Clears the value of `reconnect`. Subsequent reads from it will return its default value.
   package mutating func clearReconnect() {self._reconnect = nil}
 
-  /// Of KIND_TOKEN_EXPIRES: when the connection will be closed, in milliseconds since 1970.
+  /// Only in KIND_TOKEN_EXPIRES: when the connection will be closed, in milliseconds since 1970.
   package var expiresAtMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// What the server tells.
+  /// The kind of notice.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Not said, or of a newer version.
+    /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
     /// The server is about to stop or to restart; the connection will be closed.
     case shutdown // = 1
 
-    /// Please reconnect, for example because another node is to take over; the connection stays until then.
+    /// The client should reconnect, for example because another node takes over. The connection stays until then.
     case reconnect // = 2
 
-    /// A text for the people who run the app.
+    /// A text for the users of the app.
     case `operator` // = 3
 
-    /// The token that the connection was let in with is about to expire; the connection will be closed then. Authenticate
-    /// again over this connection, with a new token of the same user, to keep it.
+    /// The connection's token is about to expire; the connection will be closed then. To keep it, authenticate again
+    /// over it with a new token of the same user.
     case tokenExpires // = 4
     case UNRECOGNIZED(Int)
 
@@ -630,22 +630,22 @@ package nonisolated struct Hermes_V1_Notice: Sendable {
   fileprivate var _reconnect: Hermes_V1_ReconnectAdvice? = nil
 }
 
-/// When and where to reconnect. Spreads clients so that a restart is not met by a storm.
+/// When and where to reconnect. Spreads the clients' reconnects after a restart.
 package nonisolated struct Hermes_V1_ReconnectAdvice: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Not before this many milliseconds from now.
+  /// The shortest wait, in milliseconds from now.
   package var notBeforeMs: UInt32 = 0
 
-  /// At a random moment of the window of this many milliseconds that starts then.
+  /// The length of the window after that wait, in milliseconds; the client picks a random moment in it.
   package var windowMs: UInt32 = 0
 
   /// host:port to use instead; empty: the same as before.
   package var address: String = String()
 
-  /// Lets the server serve those first that it sent away; opaque, at most 64 bytes, may be empty.
+  /// Lets the server admit first the clients that it sent away; opaque, at most 64 bytes, may be empty.
   package var ticket: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -659,13 +659,13 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Why.
+  /// The reason.
   package var reason: Hermes_V1_Kicked.Reason = .unspecified
 
-  /// For people, at most 500 bytes.
+  /// Human-readable, at most 500 bytes.
   package var message: String = String()
 
-  /// The advice for coming back; absent where coming back makes no sense.
+  /// When and where to reconnect; absent where reconnecting is pointless.
   package var reconnect: Hermes_V1_ReconnectAdvice {
     get {_reconnect ?? Hermes_V1_ReconnectAdvice()}
     set {_reconnect = newValue}
@@ -680,14 +680,14 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// Why a connection ends.
+  /// The reason why a connection ends.
   package nonisolated enum Reason: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Not said, or of a newer version.
+    /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// The same device id authenticated again: the newer connection stays.
+    /// The same device id authenticated on a newer connection.
     case replaced // = 1
 
     /// The account was disabled or deleted.
@@ -699,13 +699,13 @@ package nonisolated struct Hermes_V1_Kicked: Sendable {
     /// The client broke the protocol; `message` says how.
     case `protocol` // = 4
 
-    /// No sign of life for longer than agreed, or not authenticated in time.
+    /// The client was silent for longer than idle_timeout_ms, or did not authenticate in time.
     case timeout // = 5
 
-    /// More than the limits allow: requests per second, or output the client does not read.
+    /// The client exceeded a limit: requests per second, or output that it does not read.
     case limit // = 6
 
-    /// The server stops.
+    /// The server is stopping.
     case shutdown // = 7
     case UNRECOGNIZED(Int)
 

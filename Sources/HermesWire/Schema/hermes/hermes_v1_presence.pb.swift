@@ -23,20 +23,20 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// What the app is doing, as the device says. Decides when an unacknowledged message becomes a device push.
+/// The state of the app, as the device reports it. Decides when an unacknowledged message becomes a device push.
 package nonisolated enum Hermes_V1_AppState: SwiftProtobuf.Enum, Swift.CaseIterable {
   package typealias RawValue = Int
 
-  /// Not said, or of a newer version.
+  /// Unspecified, or a value of a newer version.
   case unspecified // = 0
 
-  /// In front of the user.
+  /// The user sees the app.
   case foreground // = 1
 
-  /// Running, but not in front of the user.
+  /// The app runs in the background.
   case background // = 2
 
-  /// About to be frozen: do not count on this connection.
+  /// The system is about to freeze the app: do not rely on this connection.
   case suspended // = 3
   case UNRECOGNIZED(Int)
 
@@ -74,19 +74,19 @@ package nonisolated enum Hermes_V1_AppState: SwiftProtobuf.Enum, Swift.CaseItera
 
 }
 
-/// Watches others and tells one's own state.
+/// Watches the presence of others and sets the device's app state.
 package nonisolated struct Hermes_V1_PresenceRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// From now on, changes of these come as ephemeral events; at most 1,000 watched per connection.
+  /// The accounts to watch: their changes arrive as ephemeral events. At most 1,000 watched per connection.
   package var watchUids: [UInt32] = []
 
-  /// No longer watched.
+  /// The accounts to watch no longer.
   package var unwatchUids: [UInt32] = []
 
-  /// What this device says of itself; absent: unchanged.
+  /// The state of the app on this device; absent: unchanged.
   package var appState: Hermes_V1_AppState {
     get {_appState ?? .unspecified}
     set {_appState = newValue}
@@ -103,19 +103,19 @@ package nonisolated struct Hermes_V1_PresenceRequest: Sendable {
   fileprivate var _appState: Hermes_V1_AppState? = nil
 }
 
-/// Whether somebody is connected.
+/// The presence of a user.
 package nonisolated struct Hermes_V1_Presence: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Who: 1 … 2^31−1.
+  /// The user: 1 … 2^31−1.
   package var uid: UInt32 = 0
 
   /// At least one device is connected.
   package var isOnline: Bool = false
 
-  /// When the last device went away, in milliseconds since 1970; 0 while online or if unknown.
+  /// When the last device disconnected, in milliseconds since 1970; 0 while online or if unknown.
   package var lastSeenMs: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -123,13 +123,13 @@ package nonisolated struct Hermes_V1_Presence: Sendable {
   package init() {}
 }
 
-/// The present state of those that were asked to be watched.
+/// The presence of the accounts in watch_uids.
 package nonisolated struct Hermes_V1_PresenceList: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// One for each that was asked for.
+  /// One for each account.
   package var presences: [Hermes_V1_Presence] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

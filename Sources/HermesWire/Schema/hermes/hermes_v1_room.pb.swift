@@ -28,7 +28,8 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// Rooms are live: nothing is stored, who is there gets it. A room exists while somebody is in it.
+/// A request about a room. Rooms are live: nothing is stored, and only current members receive. A room exists while it
+/// has members.
 package nonisolated struct Hermes_V1_RoomRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -39,7 +40,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
 
   package var request: Hermes_V1_RoomRequest.OneOf_Request? = nil
 
-  /// Answer: result.room.
+  /// Enters the room. Answer: result.room.
   package var enter: Hermes_V1_EnterRoom {
     get {
       if case .enter(let v)? = request {return v}
@@ -48,7 +49,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     set {request = .enter(newValue)}
   }
 
-  /// Answer: empty result.
+  /// Leaves the room. Answer: empty result.
   package var leave: Hermes_V1_LeaveRoom {
     get {
       if case .leave(let v)? = request {return v}
@@ -57,7 +58,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     set {request = .leave(newValue)}
   }
 
-  /// To everyone in the room, the sender included. Answer: empty result.
+  /// Sends to everyone in the room, the sender included. Answer: empty result.
   package var text: Hermes_V1_RoomText {
     get {
       if case .text(let v)? = request {return v}
@@ -66,7 +67,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     set {request = .text(newValue)}
   }
 
-  /// To everyone in the room, the sender included. Answer: empty result.
+  /// Sends to everyone in the room, the sender included. Answer: empty result.
   package var gift: Hermes_V1_RoomGift {
     get {
       if case .gift(let v)? = request {return v}
@@ -75,7 +76,7 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
     set {request = .gift(newValue)}
   }
 
-  /// The application's own.
+  /// Content that the application defines.
   package var custom: Hermes_V1_RoomCustom {
     get {
       if case .custom(let v)? = request {return v}
@@ -87,15 +88,15 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Request: Equatable, Sendable {
-    /// Answer: result.room.
+    /// Enters the room. Answer: result.room.
     case enter(Hermes_V1_EnterRoom)
-    /// Answer: empty result.
+    /// Leaves the room. Answer: empty result.
     case leave(Hermes_V1_LeaveRoom)
-    /// To everyone in the room, the sender included. Answer: empty result.
+    /// Sends to everyone in the room, the sender included. Answer: empty result.
     case text(Hermes_V1_RoomText)
-    /// To everyone in the room, the sender included. Answer: empty result.
+    /// Sends to everyone in the room, the sender included. Answer: empty result.
     case gift(Hermes_V1_RoomGift)
-    /// The application's own.
+    /// Content that the application defines.
     case custom(Hermes_V1_RoomCustom)
 
   }
@@ -103,19 +104,19 @@ package nonisolated struct Hermes_V1_RoomRequest: Sendable {
   package init() {}
 }
 
-/// How one appears to the others in the room.
+/// A member as the others in the room see it.
 package nonisolated struct Hermes_V1_RoomUser: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// As the application counts it.
+  /// The application's level.
   package var level: Int32 = 0
 
   /// The name to show; at most 64 bytes.
   package var name: String = String()
 
-  /// Where the picture is; at most 1,024 bytes.
+  /// The URL of the picture; at most 1,024 bytes.
   package var iconURL: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -129,7 +130,7 @@ package nonisolated struct Hermes_V1_EnterRoom: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// How one appears to the others.
+  /// The member as the others see it.
   package var user: Hermes_V1_RoomUser {
     get {_user ?? Hermes_V1_RoomUser()}
     set {_user = newValue}
@@ -146,7 +147,7 @@ package nonisolated struct Hermes_V1_EnterRoom: Sendable {
   fileprivate var _user: Hermes_V1_RoomUser? = nil
 }
 
-/// Leaves a room; nothing to say about it.
+/// Leaves a room.
 package nonisolated struct Hermes_V1_LeaveRoom: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -180,10 +181,10 @@ package nonisolated struct Hermes_V1_RoomGift: Sendable {
   /// At most 64 bytes.
   package var name: String = String()
 
-  /// Where its picture or animation is; at most 1,024 bytes.
+  /// The URL of its picture or animation; at most 1,024 bytes.
   package var url: String = String()
 
-  /// How many at once.
+  /// The number of gifts.
   package var count: Int32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -200,7 +201,7 @@ package nonisolated struct Hermes_V1_RoomCustom: Sendable {
   /// LiveRoom frame type, 16 to 65,535.
   package var type: UInt32 = 0
 
-  /// Its own bytes; at most 4 KiB.
+  /// The application's bytes; at most 4 KiB.
   package var data: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -217,7 +218,7 @@ package nonisolated struct Hermes_V1_RoomState: Sendable {
   /// 1 to 64 bytes.
   package var room: String = String()
 
-  /// How many connections are in the room now.
+  /// The number of connections in the room.
   package var memberCount: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -231,10 +232,10 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Which room: 1 to 64 bytes.
+  /// The room's name: 1 to 64 bytes.
   package var room: String = String()
 
-  /// Whom it is about; absent in notices.
+  /// The member that the event is about; absent in notices.
   package var user: Hermes_V1_RoomUser {
     get {_user ?? Hermes_V1_RoomUser()}
     set {_user = newValue}
@@ -244,7 +245,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
   /// Clears the value of `user`. Subsequent reads from it will return its default value.
   package mutating func clearUser() {self._user = nil}
 
-  /// The account, where the sender is authenticated; otherwise 0.
+  /// The sender's account, if authenticated; otherwise 0.
   package var uid: UInt32 = 0
 
   package var event: Hermes_V1_RoomEvent.OneOf_Event? = nil
@@ -267,7 +268,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .left(newValue)}
   }
 
-  /// `user` says something.
+  /// `user` sent a text.
   package var text: Hermes_V1_RoomText {
     get {
       if case .text(let v)? = event {return v}
@@ -276,7 +277,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .text(newValue)}
   }
 
-  /// `user` gives something.
+  /// `user` sent a gift.
   package var gift: Hermes_V1_RoomGift {
     get {
       if case .gift(let v)? = event {return v}
@@ -285,7 +286,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .gift(newValue)}
   }
 
-  /// `user` sent something of the application's own.
+  /// `user` sent content that the application defines.
   package var custom: Hermes_V1_RoomCustom {
     get {
       if case .custom(let v)? = event {return v}
@@ -294,7 +295,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .custom(newValue)}
   }
 
-  /// From the server to all.
+  /// A text of the server's to everyone in the room.
   package var notice: Hermes_V1_RoomNotice {
     get {
       if case .notice(let v)? = event {return v}
@@ -312,11 +313,11 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     set {event = .kicked(newValue)}
   }
 
-  /// Of a push of the back end's to the room, which is a notice: contiguous per room, from 1, within one epoch; what is
-  /// missing cannot be fetched. 0: not numbered.
+  /// The number of a back end's push to the room, which is a notice: contiguous per room, from 1, within one epoch. A
+  /// missing push cannot be fetched. 0: not numbered.
   package var topicSeq: UInt64 = 0
 
-  /// Of such a push: changes when the server has started anew; seqs of another epoch mean nothing.
+  /// The epoch of such a push: changes when the server restarts. Seqs of another epoch are meaningless.
   package var topicEpoch: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -326,13 +327,13 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
     case joined(Hermes_V1_RoomJoined)
     /// `user` left.
     case left(Hermes_V1_RoomLeft)
-    /// `user` says something.
+    /// `user` sent a text.
     case text(Hermes_V1_RoomText)
-    /// `user` gives something.
+    /// `user` sent a gift.
     case gift(Hermes_V1_RoomGift)
-    /// `user` sent something of the application's own.
+    /// `user` sent content that the application defines.
     case custom(Hermes_V1_RoomCustom)
-    /// From the server to all.
+    /// A text of the server's to everyone in the room.
     case notice(Hermes_V1_RoomNotice)
     /// This connection was removed from the room.
     case kicked(Hermes_V1_RoomKicked)
@@ -344,7 +345,7 @@ package nonisolated struct Hermes_V1_RoomEvent: Sendable {
   fileprivate var _user: Hermes_V1_RoomUser? = nil
 }
 
-/// Somebody entered; who is in RoomEvent.user.
+/// RoomEvent.user entered.
 package nonisolated struct Hermes_V1_RoomJoined: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -355,7 +356,7 @@ package nonisolated struct Hermes_V1_RoomJoined: Sendable {
   package init() {}
 }
 
-/// Somebody left; who is in RoomEvent.user.
+/// RoomEvent.user left.
 package nonisolated struct Hermes_V1_RoomLeft: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -386,7 +387,7 @@ package nonisolated struct Hermes_V1_RoomKicked: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// For people; at most 500 bytes.
+  /// Human-readable; at most 500 bytes.
   package var reason: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

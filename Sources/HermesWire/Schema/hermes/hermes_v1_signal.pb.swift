@@ -28,16 +28,16 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// Set-up data for peer-to-peer links and calls, passed to all connected devices of another user. Not stored.
+/// Data that sets up a peer-to-peer link or a call, passed to all connected devices of another user. Not stored.
 package nonisolated struct Hermes_V1_Signal: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The other: 1 … 2^31−1.
+  /// The other account: 1 … 2^31−1.
   package var toUid: UInt32 = 0
 
-  /// Names the link or call; chosen by the caller, 1 to 64 bytes.
+  /// The id of the link or call; chosen by the caller, 1 to 64 bytes.
   package var sessionID: String = String()
 
   package var signal: Hermes_V1_Signal.OneOf_Signal? = nil
@@ -90,13 +90,13 @@ package nonisolated struct Hermes_V1_PeerAddress: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// As the device knows itself.
+  /// The device's own host address.
   package var localHost: String = String()
 
   /// UDP port, 1 … 65,535; 0 if unknown.
   package var localPort: UInt32 = 0
 
-  /// As the server saw it.
+  /// The host address that the server saw.
   package var observedHost: String = String()
 
   /// UDP port, 1 … 65,535; 0 if unknown.
@@ -116,7 +116,7 @@ package nonisolated struct Hermes_V1_SignalEnd: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// For programs or people; at most 256 bytes.
+  /// The reason, in the application's own words; at most 256 bytes.
   package var reason: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -124,19 +124,19 @@ package nonisolated struct Hermes_V1_SignalEnd: Sendable {
   package init() {}
 }
 
-/// A signal from another user; `signal.to_uid` is one's own.
+/// A signal from another user; `signal.to_uid` is the receiver's own uid.
 package nonisolated struct Hermes_V1_SignalEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Who: 1 … 2^31−1.
+  /// The sending account: 1 … 2^31−1.
   package var fromUid: UInt32 = 0
 
-  /// Which of its devices: 1 to 64 bytes.
+  /// The id of the sending device: 1 to 64 bytes.
   package var fromDeviceID: String = String()
 
-  /// What it sent.
+  /// The signal.
   package var signal: Hermes_V1_Signal {
     get {_signal ?? Hermes_V1_Signal()}
     set {_signal = newValue}
@@ -153,43 +153,43 @@ package nonisolated struct Hermes_V1_SignalEvent: Sendable {
   fileprivate var _signal: Hermes_V1_Signal? = nil
 }
 
-/// A call that rang; an entry of the inbox, so that a missed call is seen later.
+/// A call; an entry of the inbox, so that the user sees a missed call later.
 package nonisolated struct Hermes_V1_CallEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// What happened.
+  /// The kind of event.
   package var kind: Hermes_V1_CallEvent.Kind = .unspecified
 
-  /// The other: 1 … 2^31−1.
+  /// The other account: 1 … 2^31−1.
   package var withUid: UInt32 = 0
 
-  /// As in Signal.session_id: 1 to 64 bytes.
+  /// The Signal.session_id: 1 to 64 bytes.
   package var sessionID: String = String()
 
-  /// How long it was, once it ended.
+  /// The length of the call, once it ended.
   package var durationSeconds: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// What happened.
+  /// The kind of event.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Not said, or of a newer version.
+    /// Unspecified, or a value of a newer version.
     case unspecified // = 0
 
-    /// It rings.
+    /// The call is ringing.
     case ringing // = 1
 
-    /// It was answered, here or on another device.
+    /// The call was answered, here or on another device.
     case answered // = 2
 
     /// Nobody answered.
     case missed // = 3
 
-    /// It is over.
+    /// The call ended.
     case ended // = 4
     case UNRECOGNIZED(Int)
 

@@ -23,7 +23,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// What a client counted since its last upload, per network.
+/// A client's counts since its last upload, per network.
 package nonisolated struct Hermes_V1_Statistics: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -32,7 +32,7 @@ package nonisolated struct Hermes_V1_Statistics: Sendable {
   /// The app's version; at most 32 bytes.
   package var appVersion: String = String()
 
-  /// One for each network that was in use.
+  /// One for each network that the client used.
   package var networks: [Hermes_V1_NetworkStatistics] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -46,13 +46,13 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// What the client calls the network, for example "wifi" or "cellular:26201"; at most 64 bytes, no names of people.
+  /// The client's label for the network, for example "wifi" or "cellular:26201"; at most 64 bytes, no personal data.
   package var label: String {
     get {_storage._label}
     set {_uniqueStorage()._label = newValue}
   }
 
-  /// The span that these counts cover, in milliseconds since 1970.
+  /// The start of the span that these counts cover, in milliseconds since 1970.
   package var fromMs: Int64 {
     get {_storage._fromMs}
     set {_uniqueStorage()._fromMs = newValue}
@@ -76,13 +76,13 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._duplicates = newValue}
   }
 
-  /// Missing seqs that were noticed, those that could be fetched afterwards, and those that could not.
+  /// Missing seqs that the client noticed.
   package var gaps: UInt64 {
     get {_storage._gaps}
     set {_uniqueStorage()._gaps = newValue}
   }
 
-  /// Missing seqs that could be fetched.
+  /// Missing seqs that the client fetched afterwards.
   package var repaired: UInt64 {
     get {_storage._repaired}
     set {_uniqueStorage()._repaired = newValue}
@@ -94,61 +94,61 @@ package nonisolated struct Hermes_V1_NetworkStatistics: @unchecked Sendable {
     set {_uniqueStorage()._lost = newValue}
   }
 
-  /// Delivered within 1 s and within 10 s of the server's time stamp, and later.
+  /// Entries that arrived within 1 s of the server's time stamp.
   package var within1S: UInt64 {
     get {_storage._within1S}
     set {_uniqueStorage()._within1S = newValue}
   }
 
-  /// Later than that, within 10 s.
+  /// Entries that arrived later, within 10 s.
   package var within10S: UInt64 {
     get {_storage._within10S}
     set {_uniqueStorage()._within10S = newValue}
   }
 
-  /// Later than 10 s.
+  /// Entries that arrived later than 10 s.
   package var later: UInt64 {
     get {_storage._later}
     set {_uniqueStorage()._later = newValue}
   }
 
-  /// Ends of connections, by cause: closed by the server, reset, no answer to a heartbeat, network changed.
+  /// Connections that the server closed.
   package var closed: UInt64 {
     get {_storage._closed}
     set {_uniqueStorage()._closed = newValue}
   }
 
-  /// The connection was reset.
+  /// Connections that were reset.
   package var resets: UInt64 {
     get {_storage._resets}
     set {_uniqueStorage()._resets = newValue}
   }
 
-  /// No answer to a heartbeat.
+  /// Connections that ended without an answer to a heartbeat.
   package var heartbeatTimeouts: UInt64 {
     get {_storage._heartbeatTimeouts}
     set {_uniqueStorage()._heartbeatTimeouts = newValue}
   }
 
-  /// The network changed.
+  /// Connections that ended because the network changed.
   package var networkChanges: UInt64 {
     get {_storage._networkChanges}
     set {_uniqueStorage()._networkChanges = newValue}
   }
 
-  /// The heartbeat interval in use at the end of the span, in seconds, and whether it had settled.
+  /// The heartbeat interval in use at the end of the span, in seconds.
   package var heartbeatSeconds: UInt32 {
     get {_storage._heartbeatSeconds}
     set {_uniqueStorage()._heartbeatSeconds = newValue}
   }
 
-  /// The interval had settled.
+  /// The heartbeat interval had settled.
   package var heartbeatStable: Bool {
     get {_storage._heartbeatStable}
     set {_uniqueStorage()._heartbeatStable = newValue}
   }
 
-  /// Pushes to topics and rooms that did not arrive, by their numbers.
+  /// Pushes to topics and rooms that did not arrive, by the gaps in their numbers.
   package var topicMissed: UInt64 {
     get {_storage._topicMissed}
     set {_uniqueStorage()._topicMissed = newValue}

@@ -12,8 +12,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The bodies of IMPB's frames. Names and numbers are those of the published schema, its spelling included.
-// What Hermes adds is marked "Extension": new messages, new enum values, and field numbers that were unused, so that a
-// client which knows nothing of it still works.
+// "Extension" marks the additions of Hermes: new messages, new enum values, and field numbers that were unused. A
+// client without the extensions still works.
 //
 //   frame type        body
 //   1 ping            empty
@@ -38,7 +38,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// What a chat message says; tells which message `content` is.
+/// The kinds of chat message: which message `content` is.
 package nonisolated enum IMPB_Content_type: SwiftProtobuf.Enum, Swift.CaseIterable {
   package typealias RawValue = Int
 
@@ -107,7 +107,7 @@ package nonisolated enum IMPB_Content_type: SwiftProtobuf.Enum, Swift.CaseIterab
 
 }
 
-/// The body of every request: which area it concerns, and that area's own message.
+/// The body of every request: its area and that area's message.
 package nonisolated struct IMPB_Common: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -193,7 +193,7 @@ package nonisolated struct IMPB_CommonRespon: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// True: `respon` holds the answer. False: `error` says why not.
+  /// True: `respon` holds the answer. False: `error` holds the reason.
   package var isSuc: Bool = false
 
   /// The answer, serialised; which message it is depends on the request. May be empty.
@@ -216,7 +216,7 @@ package nonisolated struct IMPB_CommonRespon: Sendable {
   fileprivate var _error: IMPB_ErrorMsg? = nil
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 package nonisolated struct IMPB_ErrorMsg: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -225,13 +225,13 @@ package nonisolated struct IMPB_ErrorMsg: Sendable {
   /// The kind of error.
   package var type: IMPB_ErrorMsg.TypeEnum = .common
 
-  /// For people, at most 500 bytes.
+  /// Human-readable, at most 500 bytes.
   package var msg: String = String()
 
   /// Extension: a number of the server's error catalogue, stable, for programs.
   package var code: UInt32 = 0
 
-  /// Extension: the earliest wait in milliseconds after which trying again makes sense; 0 = pointless.
+  /// Extension: the shortest wait before trying again, in milliseconds; 0: trying the same again is pointless.
   package var retryAfterMs: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -243,7 +243,7 @@ package nonisolated struct IMPB_ErrorMsg: Sendable {
     /// The request was understood and refused, or the server could not do it.
     case common // = 0
 
-    /// The request was malformed, or what it says is not allowed: wrong password, unknown user, bad value.
+    /// The request was malformed or has a value that is not allowed: a wrong password, an unknown user.
     case invalidParams // = 2
     case UNRECOGNIZED(Int)
 
@@ -278,7 +278,7 @@ package nonisolated struct IMPB_ErrorMsg: Sendable {
   package init() {}
 }
 
-/// A key and its value, for what the application adds.
+/// A key and its value, of the application's own.
 package nonisolated struct IMPB_ext_key_info: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -375,13 +375,13 @@ package nonisolated struct IMPB_signin_request: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The name for people: 1 to 64 characters after Unicode normalisation (NFKC), unique without regard to case.
+  /// The nick name: 1 to 64 characters after Unicode normalisation (NFKC), unique without regard to case.
   package var nickName: String = String()
 
   /// 6 to 256 bytes of UTF-8.
   package var pwd: String = String()
 
-  /// Extension: the code of an invitation, where the server asks for one (error 1011); at most 64 bytes.
+  /// Extension: the code of an invitation, if the server requires one (error 1011); at most 64 bytes.
   package var invitation: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -424,10 +424,11 @@ package nonisolated struct IMPB_login_request: Sendable {
   /// The client's own UDP port, for P2P.
   package var port: Int32 = 0
 
-  /// For people, for example "Ann's phone"; at most 64 bytes.
+  /// Human-readable, for example "Ann's phone"; at most 64 bytes.
   package var deviceName: String = String()
 
-  /// Chosen by the client once and kept: 1 to 64 bytes of printable ASCII. The same id again replaces the connection.
+  /// Chosen by the client once and kept: 1 to 64 bytes of printable ASCII. A new connection with the same id replaces
+  /// the old one.
   package var deviceID: String = String()
 
   /// The app's version; at most 32 bytes.
@@ -441,7 +442,7 @@ package nonisolated struct IMPB_login_request: Sendable {
   package init() {}
 }
 
-/// The connection is authenticated. What waits for the device follows as frames of types 3 and 4.
+/// The connection is authenticated. The entries that wait for the device follow as frames of types 3 and 4.
 package nonisolated struct IMPB_login_response: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -453,13 +454,13 @@ package nonisolated struct IMPB_login_response: Sendable {
   /// For the next login instead of the password.
   package var token: String = String()
 
-  /// Extension: changes only if the server's store was lost; cursors of another epoch mean nothing.
+  /// Extension: changes only when the server's store was lost. Cursors of another epoch are meaningless.
   package var epoch: UInt64 = 0
 
-  /// Extension: the seq of the newest inbox entry; 0 if there never was one.
+  /// Extension: the seq of the newest inbox entry; 0 if there has been none.
   package var headSeq: UInt64 = 0
 
-  /// Extension: entries up to here were acknowledged by this device, by the server's record.
+  /// Extension: the highest seq that this device has acknowledged, by the server's record.
   package var acknowledgedSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -473,7 +474,7 @@ package nonisolated struct IMPB_logout_request: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// One's own account.
+  /// The caller's own account.
   package var uid: Int32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -487,7 +488,7 @@ package nonisolated struct IMPB_User_info_request: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Whose.
+  /// The account's uid.
   package var uid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -501,7 +502,7 @@ package nonisolated struct IMPB_User_info_response: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// As others may see it.
+  /// The account as others may see it.
   package var userInfo: IMPB_User_info {
     get {_userInfo ?? IMPB_User_info()}
     set {_userInfo = newValue}
@@ -527,16 +528,16 @@ package nonisolated struct IMPB_User_info: Sendable {
   /// 1 to 2^31-1.
   package var uid: UInt32 = 0
 
-  /// The name for people.
+  /// The nick name.
   package var nickName: String = String()
 
-  /// Where the picture is; at most 1,024 bytes.
+  /// The URL of the picture; at most 1,024 bytes.
   package var avartaURL: String = String()
 
   /// 1: a device is connected; 0: none is.
   package var isOnline: Int32 = 0
 
-  /// Where the account's latest device can be reached directly; only where the server may tell.
+  /// The direct addresses of the account's latest device; only if the server may disclose them.
   package var ipInfo: IMPB_Ip_info {
     get {_ipInfo ?? IMPB_Ip_info()}
     set {_ipInfo = newValue}
@@ -559,10 +560,10 @@ package nonisolated struct IMPB_Ip_info: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The address in its own network, as it told at login.
+  /// The address in its own network, as given at login.
   package var ip: String = String()
 
-  /// The UDP port in its own network, as it told at login.
+  /// The UDP port in its own network, as given at login.
   package var port: Int32 = 0
 
   /// The address that the server saw.
@@ -582,7 +583,7 @@ package nonisolated struct IMPB_base_msg: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Whom it goes to.
+  /// The kind of receiver.
   package var type: IMPB_base_msg.TypeEnum = .c2C
 
   /// The message, serialised.
@@ -606,7 +607,7 @@ package nonisolated struct IMPB_base_msg: Sendable {
     /// From the server to everyone; refused from a client.
     case broadcast // = 3
 
-    /// The application's own.
+    /// Content that the application defines.
     case custom // = 4
     case UNRECOGNIZED(Int)
 
@@ -668,7 +669,7 @@ package nonisolated struct IMPB_C2C_msg: @unchecked Sendable {
     set {_uniqueStorage()._to = newValue}
   }
 
-  /// The author, filled in by the server.
+  /// The author, set by the server.
   package var fromInfo: IMPB_User_info {
     get {_storage._fromInfo ?? IMPB_User_info()}
     set {_uniqueStorage()._fromInfo = newValue}
@@ -678,7 +679,7 @@ package nonisolated struct IMPB_C2C_msg: @unchecked Sendable {
   /// Clears the value of `fromInfo`. Subsequent reads from it will return its default value.
   package mutating func clearFromInfo() {_uniqueStorage()._fromInfo = nil}
 
-  /// The receiver, filled in by the server.
+  /// The receiver, set by the server.
   package var toInfo: IMPB_User_info {
     get {_storage._toInfo ?? IMPB_User_info()}
     set {_uniqueStorage()._toInfo = newValue}
@@ -688,7 +689,7 @@ package nonisolated struct IMPB_C2C_msg: @unchecked Sendable {
   /// Clears the value of `toInfo`. Subsequent reads from it will return its default value.
   package mutating func clearToInfo() {_uniqueStorage()._toInfo = nil}
 
-  /// Which message `content` is.
+  /// The kind of message in `content`.
   package var type: IMPB_Content_type {
     get {_storage._type}
     set {_uniqueStorage()._type = newValue}
@@ -700,7 +701,7 @@ package nonisolated struct IMPB_C2C_msg: @unchecked Sendable {
     set {_uniqueStorage()._content = newValue}
   }
 
-  /// The application's own; at most 32 pairs.
+  /// The application's attributes; at most 32 pairs.
   package var ext: [IMPB_ext_key_info] {
     get {_storage._ext}
     set {_uniqueStorage()._ext = newValue}
@@ -749,7 +750,7 @@ package nonisolated struct IMPB_Group_msg: @unchecked Sendable {
     set {_uniqueStorage()._groupID = newValue}
   }
 
-  /// The group, filled in by the server.
+  /// The group, set by the server.
   package var groupInfo: IMPB_Group_info {
     get {_storage._groupInfo ?? IMPB_Group_info()}
     set {_uniqueStorage()._groupInfo = newValue}
@@ -759,7 +760,7 @@ package nonisolated struct IMPB_Group_msg: @unchecked Sendable {
   /// Clears the value of `groupInfo`. Subsequent reads from it will return its default value.
   package mutating func clearGroupInfo() {_uniqueStorage()._groupInfo = nil}
 
-  /// Which message `content` is.
+  /// The kind of message in `content`.
   package var type: IMPB_Content_type {
     get {_storage._type}
     set {_uniqueStorage()._type = newValue}
@@ -777,7 +778,7 @@ package nonisolated struct IMPB_Group_msg: @unchecked Sendable {
     set {_uniqueStorage()._from = newValue}
   }
 
-  /// Extension: the author, filled in by the server.
+  /// Extension: the author, set by the server.
   package var fromInfo: IMPB_User_info {
     get {_storage._fromInfo ?? IMPB_User_info()}
     set {_uniqueStorage()._fromInfo = newValue}
@@ -787,7 +788,7 @@ package nonisolated struct IMPB_Group_msg: @unchecked Sendable {
   /// Clears the value of `fromInfo`. Subsequent reads from it will return its default value.
   package mutating func clearFromInfo() {_uniqueStorage()._fromInfo = nil}
 
-  /// The application's own; at most 32 pairs.
+  /// The application's attributes; at most 32 pairs.
   package var ext: [IMPB_ext_key_info] {
     get {_storage._ext}
     set {_uniqueStorage()._ext = newValue}
@@ -844,7 +845,7 @@ package nonisolated struct IMPB_msg_img_content: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Where it is.
+  /// The URL.
   package var imgURL: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -901,10 +902,10 @@ package nonisolated struct IMPB_msg_sound_content: Sendable {
   /// In seconds.
   package var soundDuration: Double = 0
 
-  /// Where others find it.
+  /// The URL for the receivers.
   package var sourceURL: String = String()
 
-  /// Where the author's device keeps it.
+  /// The file's place on the author's device.
   package var locationURL: String = String()
 
   /// The file's name.
@@ -932,7 +933,7 @@ package nonisolated struct IMPB_msg_expression_content: Sendable {
   package init() {}
 }
 
-/// The application's own content.
+/// Content that the application defines.
 package nonisolated struct IMPB_msg_cumstom_content: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -970,13 +971,13 @@ package nonisolated struct IMPB_Message_receipt: Sendable {
   /// The seq of the entry in the author's own inbox; the sending device counts it as received.
   package var seq: UInt64 = 0
 
-  /// As the client chose it.
+  /// The client_id that the client chose.
   package var clientID: String = String()
 
   /// Contiguous within the conversation, from 1.
   package var conversationSeq: UInt64 = 0
 
-  /// True if this client_id had been committed before; nothing was sent a second time.
+  /// True: this client_id was already committed, and nothing was sent again.
   package var duplicate: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1008,10 +1009,10 @@ package nonisolated struct IMPB_Message_msg: Sendable {
     /// Acknowledges inbox entries: `body` is ack_request, the answer is empty.
     case ack // = 1
 
-    /// Reads what is stored of a conversation: `body` is history_request, the answer history_response.
+    /// Reads stored messages of a conversation: `body` is history_request, the answer history_response.
     case history // = 2
 
-    /// Takes a message back: `body` is recall_request, the answer is empty.
+    /// Recalls a message: `body` is recall_request, the answer is empty.
     case recall // = 3
 
     /// Marks a conversation read: `body` is read_request, the answer is empty.
@@ -1058,7 +1059,7 @@ package nonisolated struct IMPB_Message_msg: Sendable {
   package init() {}
 }
 
-/// Extension: names a conversation: set exactly one of the two.
+/// Extension: selects a conversation: set exactly one of the two.
 package nonisolated struct IMPB_Conversation_id: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1075,7 +1076,7 @@ package nonisolated struct IMPB_Conversation_id: Sendable {
   package init() {}
 }
 
-/// Extension: asks for the inbox entries behind a seq.
+/// Extension: asks for the inbox entries after a seq.
 package nonisolated struct IMPB_pull_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1092,22 +1093,22 @@ package nonisolated struct IMPB_pull_request: Sendable {
   package init() {}
 }
 
-/// Extension: what a pull found. The entries follow as frames of types 3 and 4, in order.
+/// Extension: the answer to a pull. The entries follow as frames of types 3 and 4, in order.
 package nonisolated struct IMPB_pull_response: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Changes only if the server's store was lost.
+  /// Changes only when the server's store was lost.
   package var epoch: UInt64 = 0
 
-  /// The newest seq; the client is complete once it has it.
+  /// The newest seq. The client has everything once it has this entry.
   package var headSeq: UInt64 = 0
 
   /// The oldest seq that is still stored; what is missing before it cannot be repaired.
   package var oldestSeq: UInt64 = 0
 
-  /// How many frames follow.
+  /// The number of frames that follow.
   package var count: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1115,13 +1116,13 @@ package nonisolated struct IMPB_pull_response: Sendable {
   package init() {}
 }
 
-/// Extension: everything up to a seq is with the app: the server need not keep it for this device.
+/// Extension: the app has everything up to a seq: the server need not keep it for this device.
 package nonisolated struct IMPB_ack_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The highest seq that was taken, with all before it.
+  /// The highest seq such that the client has it and all before it.
   package var upToSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1148,7 +1149,7 @@ package nonisolated struct IMPB_history_request: Sendable {
   /// Messages with a conversation seq below this; 0: the newest.
   package var beforeSeq: UInt64 = 0
 
-  /// 1 to 500; 0: 50. Fewer come where more do not fit into a frame.
+  /// 1 to 500; 0: 50. Fewer arrive if more do not fit into a frame.
   package var limit: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1167,7 +1168,7 @@ package nonisolated struct IMPB_history_response: Sendable {
   /// The messages.
   package var messages: [IMPB_History_msg] = []
 
-  /// More is stored before the first of these.
+  /// Older messages are stored.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1194,7 +1195,7 @@ package nonisolated struct IMPB_History_msg: Sendable {
   /// Contiguous within the conversation, from 1.
   package var conversationSeq: UInt64 = 0
 
-  /// True once it was taken back; its content is then empty.
+  /// True once it was recalled; its content is then empty.
   package var recalled: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1204,7 +1205,7 @@ package nonisolated struct IMPB_History_msg: Sendable {
   fileprivate var _msg: IMPB_base_msg? = nil
 }
 
-/// Extension: takes back a message of one's own.
+/// Extension: recalls one of the user's own messages.
 package nonisolated struct IMPB_recall_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1220,7 +1221,7 @@ package nonisolated struct IMPB_recall_request: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Which message.
+  /// The message's id.
   package var messageID: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1230,7 +1231,7 @@ package nonisolated struct IMPB_recall_request: Sendable {
   fileprivate var _conversation: IMPB_Conversation_id? = nil
 }
 
-/// Extension: moves the reader's mark forward; it never goes back.
+/// Extension: moves the read mark forward; it never goes back.
 package nonisolated struct IMPB_read_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1256,7 +1257,7 @@ package nonisolated struct IMPB_read_request: Sendable {
   fileprivate var _conversation: IMPB_Conversation_id? = nil
 }
 
-/// Extension: a request about friends. The bodies are published, this wrapper never was.
+/// Extension: a request about friends. The bodies are published; this wrapper is not.
 package nonisolated struct IMPB_Friend_msg: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1274,10 +1275,10 @@ package nonisolated struct IMPB_Friend_msg: Sendable {
   package nonisolated enum Cmd: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Asks somebody: `body` is add_friend_req, the answer is empty.
+    /// Sends a friend request: `body` is add_friend_req, the answer is empty.
     case addFriend // = 0
 
-    /// Accepts or declines: `body` is receive_friend_req, the answer is empty.
+    /// Accepts or declines a request: `body` is receive_friend_req, the answer is empty.
     case receiveFriend // = 1
 
     /// Lists friends: `body` is get_friend_list_req, the answer user_info_list_res.
@@ -1289,10 +1290,11 @@ package nonisolated struct IMPB_Friend_msg: Sendable {
     /// Ends a friendship for both: `body` is friend_target_req, the answer is empty.
     case removeFriend // = 4
 
-    /// Neither messages nor requests of this account arrive any more: `body` is friend_target_req, the answer is empty.
+    /// Blocks an account, so that its messages and requests no longer arrive: `body` is friend_target_req, the answer is
+    /// empty.
     case block // = 5
 
-    /// The reverse of block: `body` is friend_target_req, the answer is empty.
+    /// Reverses block: `body` is friend_target_req, the answer is empty.
     case unblock // = 6
     case UNRECOGNIZED(Int)
 
@@ -1342,7 +1344,7 @@ package nonisolated struct IMPB_Friend_msg: Sendable {
   package init() {}
 }
 
-/// Asks somebody to be friends.
+/// Sends a friend request.
 package nonisolated struct IMPB_add_friend_req: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1351,7 +1353,7 @@ package nonisolated struct IMPB_add_friend_req: Sendable {
   /// The other's uid in decimal, or its name.
   package var targetID: String = String()
 
-  /// What to tell; at most 256 bytes.
+  /// A text for the other user; at most 256 bytes.
   package var extMsg: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1359,7 +1361,7 @@ package nonisolated struct IMPB_add_friend_req: Sendable {
   package init() {}
 }
 
-/// Answers a request.
+/// Answers a friend request.
 package nonisolated struct IMPB_receive_friend_req: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1368,10 +1370,10 @@ package nonisolated struct IMPB_receive_friend_req: Sendable {
   /// True: accept; false: decline.
   package var isReceive: Bool = false
 
-  /// The uid of the one who asked, in decimal.
+  /// The uid of the account that asked, in decimal.
   package var targetUid: String = String()
 
-  /// What to tell; at most 256 bytes.
+  /// A text for the other user; at most 256 bytes.
   package var extMsg: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1388,7 +1390,7 @@ package nonisolated struct IMPB_get_friend_list_req: Sendable {
   /// The page, from 0.
   package var page: Int32 = 0
 
-  /// How many a page: 1 to 500; 0: 100.
+  /// The page size: 1 to 500; 0: 100.
   package var limit: Int32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1410,13 +1412,13 @@ package nonisolated struct IMPB_get_user_info_by_id: Sendable {
   package init() {}
 }
 
-/// Extension: names the account of remove_friend, block and unblock.
+/// Extension: selects the account of remove_friend, block and unblock.
 package nonisolated struct IMPB_friend_target_req: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Whom.
+  /// The account's uid.
   package var uid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1430,7 +1432,7 @@ package nonisolated struct IMPB_user_info_res: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// As others may see it.
+  /// The account as others may see it.
   package var userInfo: IMPB_User_info {
     get {_userInfo ?? IMPB_User_info()}
     set {_userInfo = newValue}
@@ -1453,7 +1455,7 @@ package nonisolated struct IMPB_user_info_list_res: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// As others may see them; repeated here, single by mistake in the published schema, which reads the same.
+  /// The accounts as others may see them. The published schema has it single by mistake, which reads the same.
   package var userList: [IMPB_User_info] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1479,25 +1481,25 @@ package nonisolated struct IMPB_Group_cmd: Sendable {
   package nonisolated enum Cmd: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Creates one: `body` is group_create_request, the answer group_response.
+    /// Creates a group: `body` is group_create_request, the answer group_response.
     case create // = 0
 
-    /// Reads one with its members: `body` is group_target_request, the answer group_response.
+    /// Reads a group with its members: `body` is group_target_request, the answer group_response.
     case info // = 1
 
-    /// Lists those one is a member of: `body` is group_list_request, the answer group_list_response.
+    /// Lists the caller's groups: `body` is group_list_request, the answer group_list_response.
     case list // = 2
 
-    /// Changes name, picture or muting: `body` is group_change_request, the answer group_response.
+    /// Changes a group's name, picture or muting: `body` is group_change_request, the answer group_response.
     case change // = 3
 
     /// Adds or removes members, changes roles: `body` is group_members_request, the answer is empty.
     case changeMembers // = 4
 
-    /// Leaves: `body` is group_target_request, the answer is empty.
+    /// Leaves a group: `body` is group_target_request, the answer is empty.
     case leave // = 5
 
-    /// Dissolves, by the owner alone: `body` is group_target_request, the answer is empty.
+    /// Dissolves a group; only the owner may: `body` is group_target_request, the answer is empty.
     case dissolve // = 6
     case UNRECOGNIZED(Int)
 
@@ -1559,16 +1561,16 @@ package nonisolated struct IMPB_Group_info: Sendable {
   /// 1 to 64 characters.
   package var name: String = String()
 
-  /// Where the picture is; at most 1,024 bytes.
+  /// The URL of the picture; at most 1,024 bytes.
   package var avartaURL: String = String()
 
-  /// How many are in it.
+  /// The number of members.
   package var memberCount: UInt32 = 0
 
-  /// Nobody but the owner and administrators may talk.
+  /// Only the owner and the administrators may send messages.
   package var muted: Bool = false
 
-  /// Only where asked for, and only as many as fit into a frame.
+  /// Only in the answer to reading the group, and only as many as fit into a frame.
   package var members: [IMPB_Group_member] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1588,19 +1590,19 @@ package nonisolated struct IMPB_Group_member: Sendable {
   /// Its name.
   package var nickName: String = String()
 
-  /// What it may do.
+  /// The member's role.
   package var role: IMPB_Group_member.Role = .member
 
-  /// May not talk before this moment, in milliseconds since 1970; 0: may talk.
+  /// The member may send no messages before this time, in milliseconds since 1970; 0: not muted.
   package var mutedUntil: Int64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// What a member may do.
+  /// The rights of a member.
   package nonisolated enum Role: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// May talk.
+    /// May send messages.
     case member // = 0
 
     /// May add and remove members.
@@ -1644,13 +1646,13 @@ package nonisolated struct IMPB_Group_member: Sendable {
   package init() {}
 }
 
-/// Extension: names one group.
+/// Extension: selects a group.
 package nonisolated struct IMPB_group_target_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Which.
+  /// The group's id.
   package var groupID: Int32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1667,7 +1669,7 @@ package nonisolated struct IMPB_group_create_request: Sendable {
   /// 1 to 64 characters.
   package var name: String = String()
 
-  /// Besides the creator; at most 499 at once.
+  /// The members besides the creator; at most 499 per request.
   package var memberUids: [UInt32] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1692,13 +1694,13 @@ package nonisolated struct IMPB_group_list_request: Sendable {
   package init() {}
 }
 
-/// Extension: changes a group; a field that is absent stays as it is.
+/// Extension: changes a group. An absent field stays as it is.
 package nonisolated struct IMPB_group_change_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Which.
+  /// The group's id.
   package var groupID: Int32 = 0
 
   /// 1 to 64 characters.
@@ -1721,7 +1723,7 @@ package nonisolated struct IMPB_group_change_request: Sendable {
   /// Clears the value of `avartaURL`. Subsequent reads from it will return its default value.
   package mutating func clearAvartaURL() {self._avartaURL = nil}
 
-  /// Nobody but the owner and administrators may talk.
+  /// Only the owner and the administrators may send messages.
   package var muted: Bool {
     get {_muted ?? false}
     set {_muted = newValue}
@@ -1746,16 +1748,16 @@ package nonisolated struct IMPB_group_members_request: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Which.
+  /// The group's id.
   package var groupID: Int32 = 0
 
-  /// Who comes in.
+  /// The accounts to add.
   package var addUids: [UInt32] = []
 
-  /// Who goes out.
+  /// The accounts to remove.
   package var removeUids: [UInt32] = []
 
-  /// Who gets another role, or is muted; only uid, role and muted_until are read.
+  /// The members whose role or muting changes; only uid, role and muted_until are read.
   package var changeRoles: [IMPB_Group_member] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1795,7 +1797,7 @@ package nonisolated struct IMPB_group_list_response: Sendable {
   /// The groups, without their members.
   package var groups: [IMPB_Group_info] = []
 
-  /// There are more behind the last.
+  /// More follow after the last one.
   package var more: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1865,13 +1867,13 @@ package nonisolated struct IMPB_p2p_connect: Sendable {
   package init() {}
 }
 
-/// Asks for a direct link to somebody.
+/// Asks for a direct link to another account.
 package nonisolated struct IMPB_p2pconnect_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// One's own uid; the server uses the authenticated one.
+  /// The caller's uid; the server uses the authenticated one.
   package var uid: UInt32 = 0
 
   /// The other's uid.
@@ -1882,7 +1884,7 @@ package nonisolated struct IMPB_p2pconnect_request: Sendable {
   package init() {}
 }
 
-/// Whether a link is possible.
+/// The answer to a request for a direct link.
 package nonisolated struct IMPB_p2pconnect_response: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1894,7 +1896,7 @@ package nonisolated struct IMPB_p2pconnect_response: Sendable {
   /// The other's account exists.
   package var isExit: Bool = false
 
-  /// One's own addresses.
+  /// The caller's addresses.
   package var sponsorIpInfo: IMPB_Ip_info {
     get {_sponsorIpInfo ?? IMPB_Ip_info()}
     set {_sponsorIpInfo = newValue}
@@ -1904,7 +1906,7 @@ package nonisolated struct IMPB_p2pconnect_response: Sendable {
   /// Clears the value of `sponsorIpInfo`. Subsequent reads from it will return its default value.
   package mutating func clearSponsorIpInfo() {self._sponsorIpInfo = nil}
 
-  /// Empty: the other's addresses come once it has agreed, as p2p_connect_ready_notification.
+  /// Empty: the other's addresses arrive in p2p_connect_ready_notification once it has agreed.
   package var targetIpInfo: IMPB_Ip_info {
     get {_targetIpInfo ?? IMPB_Ip_info()}
     set {_targetIpInfo = newValue}
@@ -1922,19 +1924,19 @@ package nonisolated struct IMPB_p2pconnect_response: Sendable {
   fileprivate var _targetIpInfo: IMPB_Ip_info? = nil
 }
 
-/// The one who was asked tells its address.
+/// The asked account's addresses.
 package nonisolated struct IMPB_p2p_post_ip_request: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Who asked for the link.
+  /// The account that asked for the link.
   package var sponsorUid: UInt32 = 0
 
-  /// One's own uid; the server uses the authenticated one.
+  /// The caller's uid; the server uses the authenticated one.
   package var uid: UInt32 = 0
 
-  /// One's own addresses.
+  /// The caller's addresses.
   package var ipInfo: IMPB_Ip_info {
     get {_ipInfo ?? IMPB_Ip_info()}
     set {_ipInfo = newValue}
@@ -1944,7 +1946,7 @@ package nonisolated struct IMPB_p2p_post_ip_request: Sendable {
   /// Clears the value of `ipInfo`. Subsequent reads from it will return its default value.
   package mutating func clearIpInfo() {self._ipInfo = nil}
 
-  /// Ready to receive.
+  /// The device is ready to receive.
   package var isReady: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1960,7 +1962,7 @@ package nonisolated struct IMPB_p2p_post_ip_response: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// It was.
+  /// True: the address was passed on.
   package var isSuc: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1974,19 +1976,19 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Which message `body` is.
+  /// The kind of notification in `body`.
   package var type: IMPB_Notification_msg.TypeEnum = .addfriendReq
 
-  /// Whom it is for.
+  /// The receiver's uid.
   package var targetUid: UInt32 = 0
 
   /// The notification, serialised.
   package var body: Data = Data()
 
-  /// Extension: when it was committed, in milliseconds since 1970; 0 where it is not stored.
+  /// Extension: when it was committed, in milliseconds since 1970; 0 if it is not stored.
   package var serverTime: Int64 = 0
 
-  /// Extension: the seq of this entry in the receiver's inbox; 0 where it is not stored.
+  /// Extension: the seq of this entry in the receiver's inbox; 0 if it is not stored.
   package var seq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1995,22 +1997,22 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
   package nonisolated enum TypeEnum: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
-    /// Somebody asks to be friends: `body` is add_friend_noti.
+    /// A friend request: `body` is add_friend_noti.
     case addfriendReq // = 0
 
     /// Published without a meaning; not sent.
     case unused // = 1
 
-    /// Messages wait: `body` is offline_msg_notification (extension).
+    /// Messages are waiting: `body` is offline_msg_notification (extension).
     case offlineMsg // = 2
 
     /// The application's own command: `body` is its own.
     case cmd // = 3
 
-    /// Somebody asks for a direct link: `body` is p2p_receive_connect_notification.
+    /// A request for a direct link: `body` is p2p_receive_connect_notification.
     case p2PReceiveConnectReq // = 4
 
-    /// The other is ready for the direct link: `body` is p2p_connect_ready_notification.
+    /// The other device is ready for the direct link: `body` is p2p_connect_ready_notification.
     case p2PConnectReady // = 5
 
     /// Extension: a friend request was answered: `body` is receive_friend_noti.
@@ -2019,10 +2021,10 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
     /// Extension: a friendship ended: `body` is friend_target_req.
     case friendRemoved // = 7
 
-    /// Extension: somebody read up to a message: `body` is read_notification.
+    /// Extension: a user read up to a message: `body` is read_notification.
     case readMark // = 8
 
-    /// Extension: a message was taken back: `body` is recall_notification.
+    /// Extension: a message was recalled: `body` is recall_notification.
     case recalled // = 9
 
     /// Extension: a group changed: `body` is group_notification.
@@ -2105,16 +2107,16 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
   package init() {}
 }
 
-/// Somebody asks for a direct link.
+/// A request for a direct link.
 package nonisolated struct IMPB_p2p_receive_connect_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Who asks.
+  /// The account that asks.
   package var sponsorUid: UInt32 = 0
 
-  /// The addresses of the one who asks.
+  /// The addresses of the account that asks.
   package var sponsorIpInfo: IMPB_Ip_info {
     get {_sponsorIpInfo ?? IMPB_Ip_info()}
     set {_sponsorIpInfo = newValue}
@@ -2124,7 +2126,7 @@ package nonisolated struct IMPB_p2p_receive_connect_notification: Sendable {
   /// Clears the value of `sponsorIpInfo`. Subsequent reads from it will return its default value.
   package mutating func clearSponsorIpInfo() {self._sponsorIpInfo = nil}
 
-  /// One's own addresses, as the server knows them.
+  /// The receiver's own addresses, as the server knows them.
   package var targetInfo: IMPB_Ip_info {
     get {_targetInfo ?? IMPB_Ip_info()}
     set {_targetInfo = newValue}
@@ -2142,7 +2144,7 @@ package nonisolated struct IMPB_p2p_receive_connect_notification: Sendable {
   fileprivate var _targetInfo: IMPB_Ip_info? = nil
 }
 
-/// The other is ready for the direct link.
+/// The other device is ready for the direct link.
 package nonisolated struct IMPB_p2p_connect_ready_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2162,16 +2164,16 @@ package nonisolated struct IMPB_p2p_connect_ready_notification: Sendable {
   package init() {}
 }
 
-/// Somebody asks to be friends.
+/// A friend request.
 package nonisolated struct IMPB_add_friend_noti: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The uid of the one who asks, in decimal.
+  /// The uid of the account that asks, in decimal.
   package var opID: String = String()
 
-  /// What was told; at most 256 bytes.
+  /// The other user's text; at most 256 bytes.
   package var extMsg: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2188,10 +2190,10 @@ package nonisolated struct IMPB_receive_friend_noti: Sendable {
   /// True: accepted; false: declined.
   package var isReceive: Bool = false
 
-  /// The uid of the one who answered, in decimal.
+  /// The uid of the account that answered, in decimal.
   package var opUid: String = String()
 
-  /// What was told; at most 256 bytes.
+  /// The other user's text; at most 256 bytes.
   package var extMsg: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2199,13 +2201,13 @@ package nonisolated struct IMPB_receive_friend_noti: Sendable {
   package init() {}
 }
 
-/// Extension: messages wait and will follow, or can be pulled.
+/// Extension: messages are waiting. They follow, or can be pulled.
 package nonisolated struct IMPB_offline_msg_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// How many.
+  /// The number of messages.
   package var count: UInt32 = 0
 
   /// The newest seq.
@@ -2216,7 +2218,7 @@ package nonisolated struct IMPB_offline_msg_notification: Sendable {
   package init() {}
 }
 
-/// Extension: somebody read up to a message.
+/// Extension: a user read up to a message.
 package nonisolated struct IMPB_read_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2232,7 +2234,7 @@ package nonisolated struct IMPB_read_notification: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Who read; one's own uid where another of one's own devices did.
+  /// The account that read; the user's own uid if another of the user's devices read.
   package var uid: UInt32 = 0
 
   /// All messages up to this conversation seq are read.
@@ -2245,7 +2247,7 @@ package nonisolated struct IMPB_read_notification: Sendable {
   fileprivate var _conversation: IMPB_Conversation_id? = nil
 }
 
-/// Extension: a message was taken back.
+/// Extension: a message was recalled.
 package nonisolated struct IMPB_recall_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2261,13 +2263,13 @@ package nonisolated struct IMPB_recall_notification: Sendable {
   /// Clears the value of `conversation`. Subsequent reads from it will return its default value.
   package mutating func clearConversation() {self._conversation = nil}
 
-  /// Which message.
+  /// The message's id.
   package var messageID: String = String()
 
   /// Its seq within the conversation.
   package var conversationSeq: UInt64 = 0
 
-  /// Who took it back.
+  /// The account that recalled it.
   package var byUid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2283,7 +2285,7 @@ package nonisolated struct IMPB_group_notification: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// What happened.
+  /// The kind of event.
   package var kind: IMPB_group_notification.Kind = .created
 
   /// The group, without its members.
@@ -2296,31 +2298,31 @@ package nonisolated struct IMPB_group_notification: Sendable {
   /// Clears the value of `group`. Subsequent reads from it will return its default value.
   package mutating func clearGroup() {self._group = nil}
 
-  /// Who did it.
+  /// The uid of the account that made the change.
   package var byUid: UInt32 = 0
 
-  /// Who came or went.
+  /// The members that were added or removed.
   package var uids: [UInt32] = []
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
-  /// What may happen.
+  /// The kinds of change.
   package nonisolated enum Kind: SwiftProtobuf.Enum, Swift.CaseIterable {
     package typealias RawValue = Int
 
     /// Created.
     case created // = 0
 
-    /// Name, picture or muting changed.
+    /// The name, the picture or the muting changed.
     case changed // = 1
 
-    /// Members came.
+    /// Members were added.
     case membersAdded // = 2
 
-    /// Members went.
+    /// Members were removed.
     case membersRemoved // = 3
 
-    /// It is gone.
+    /// The group was dissolved.
     case dissolved // = 4
     case UNRECOGNIZED(Int)
 
@@ -2384,7 +2386,7 @@ package nonisolated struct IMPB_push_notification: Sendable {
   /// The application's own JSON object, UTF-8; at most 16 KiB.
   package var dataJson: String = String()
 
-  /// A newer one with the same key replaces an older one; at most 64 bytes.
+  /// A newer push with the same key replaces an older one; at most 64 bytes.
   package var collapseKey: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2392,13 +2394,13 @@ package nonisolated struct IMPB_push_notification: Sendable {
   package init() {}
 }
 
-/// Extension: the entries from Notification_msg.seq to `to_seq` are no longer stored; nothing to fetch.
+/// Extension: the entries from Notification_msg.seq to `to_seq` are no longer stored. There is nothing to fetch.
 package nonisolated struct IMPB_expired_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The last of them.
+  /// The seq of the last entry that is gone.
   package var toSeq: UInt64 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -2415,7 +2417,7 @@ package nonisolated struct IMPB_kicked_notification: Sendable {
   /// A number of the server's error catalogue.
   package var code: UInt32 = 0
 
-  /// Why, for people, at most 500 bytes.
+  /// The reason, human-readable, at most 500 bytes.
   package var reason: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -36,7 +36,7 @@ fileprivate nonisolated struct _GeneratedWithProtocGenSwiftVersion: SwiftProtobu
   typealias Version = _2
 }
 
-/// How a viewer appears to the others in the room.
+/// A viewer as the others in the room see it.
 package nonisolated struct LiveRoom_UserInfo: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -62,7 +62,7 @@ package nonisolated struct LiveRoom_UserInfo: Sendable {
   /// Clears the value of `name`. Subsequent reads from it will return its default value.
   package mutating func clearName() {self._name = nil}
 
-  /// Where the viewer's picture is.
+  /// The URL of the viewer's picture.
   package var iconURL: String {
     get {_iconURL ?? String()}
     set {_iconURL = newValue}
@@ -87,7 +87,7 @@ package nonisolated struct LiveRoom_ChatMessage: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Who says it.
+  /// The viewer that sent it.
   package var user: LiveRoom_UserInfo {
     get {_user ?? LiveRoom_UserInfo()}
     set {_user = newValue}
@@ -97,7 +97,7 @@ package nonisolated struct LiveRoom_ChatMessage: Sendable {
   /// Clears the value of `user`. Subsequent reads from it will return its default value.
   package mutating func clearUser() {self._user = nil}
 
-  /// What is said, UTF-8.
+  /// The text, UTF-8.
   package var text: String {
     get {_text ?? String()}
     set {_text = newValue}
@@ -121,7 +121,7 @@ package nonisolated struct LiveRoom_GiftMessage: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// Who gives it.
+  /// The viewer that gives it.
   package var user: LiveRoom_UserInfo {
     get {_user ?? LiveRoom_UserInfo()}
     set {_user = newValue}
@@ -141,7 +141,7 @@ package nonisolated struct LiveRoom_GiftMessage: Sendable {
   /// Clears the value of `giftname`. Subsequent reads from it will return its default value.
   package mutating func clearGiftname() {self._giftname = nil}
 
-  /// Where the gift's picture or animation is.
+  /// The URL of the gift's picture or animation.
   package var giftURL: String {
     get {_giftURL ?? String()}
     set {_giftURL = newValue}
@@ -151,7 +151,7 @@ package nonisolated struct LiveRoom_GiftMessage: Sendable {
   /// Clears the value of `giftURL`. Subsequent reads from it will return its default value.
   package mutating func clearGiftURL() {self._giftURL = nil}
 
-  /// How many at once.
+  /// The number of gifts.
   package var giftcount: Int32 {
     get {_giftcount ?? 0}
     set {_giftcount = newValue}
@@ -177,7 +177,7 @@ package nonisolated struct LiveRoom_SystemNotice: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// What to show, UTF-8, at most 4 KiB.
+  /// The text, UTF-8, at most 4 KiB.
   package var text: String {
     get {_text ?? String()}
     set {_text = newValue}
@@ -221,7 +221,7 @@ package nonisolated struct LiveRoom_Kicked: Sendable {
   /// Clears the value of `code`. Subsequent reads from it will return its default value.
   package mutating func clearCode() {self._code = nil}
 
-  /// Why, for people, UTF-8, at most 500 bytes.
+  /// The reason, human-readable, UTF-8, at most 500 bytes.
   package var reason: String {
     get {_reason ?? String()}
     set {_reason = newValue}
@@ -256,7 +256,7 @@ package nonisolated struct LiveRoom_Enter: Sendable {
   /// Clears the value of `room`. Subsequent reads from it will return its default value.
   package mutating func clearRoom() {self._room = nil}
 
-  /// An access token as given by a login; at most 256 bytes. Absent: the connection stays anonymous.
+  /// The token of an earlier login; at most 256 bytes. Absent: the connection stays anonymous.
   package var token: String {
     get {_token ?? String()}
     set {_token = newValue}
@@ -266,7 +266,7 @@ package nonisolated struct LiveRoom_Enter: Sendable {
   /// Clears the value of `token`. Subsequent reads from it will return its default value.
   package mutating func clearToken() {self._token = nil}
 
-  /// Which of the account's devices this is: 1 to 64 bytes of printable ASCII. Absent: "liveroom".
+  /// The device's id: 1 to 64 bytes of printable ASCII. Absent: "liveroom".
   package var deviceID: String {
     get {_deviceID ?? String()}
     set {_deviceID = newValue}

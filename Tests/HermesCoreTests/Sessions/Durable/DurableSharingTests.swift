@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// What is shared is lost with nobody, and goes to one member at a time.
+/// A shared publication is never lost, and goes to one member at a time.
 @Suite(.timeLimit(.minutes(1))) struct DurableSharingTests {
     private let store = FakeSessionStore()
     private let time = ManualTime()

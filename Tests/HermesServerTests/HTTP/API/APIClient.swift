@@ -20,7 +20,7 @@ struct APIClient {
     let port: Int
     let routes: [APIRoute]
     var key: String
-    /// What the key is called.
+    /// The key's name.
     let keyName: String
 
     /// - Parameter scopes: what the key may do.

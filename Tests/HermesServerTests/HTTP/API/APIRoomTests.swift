@@ -34,7 +34,7 @@ struct APIRoomTests {
         try await api.send("DELETE", "/v1/rooms/\(room)/members/\(name)").status
     }
 
-    /// What comes before the text "end" on the topic "end".
+    /// Returns the texts before "end" on the topic "end".
     private static func heard(by client: MQTTClient) async -> [String] {
         var heard: [String] = []
         for await message in client.messages {

@@ -71,7 +71,7 @@ struct APITests {
                 (#"{"to":{"user":"a","room":"b"}}"#, 422, "exactly one of"),
                 (#"{"to":{"user":0}}"#, 422, "to.user must be"),
                 (#"{"to":{"everyone":false},"title":"a"}"#, 422, "must be true"),
-                (#"{"to":{"everyone":true},"title":7}"#, 422, "title must be a text, and is a number"),
+                (#"{"to":{"everyone":true},"title":7}"#, 422, "title must be a text, but is a number"),
                 (#"{"to":{"everyone":true},"title":"a","ttl_seconds":0}"#, 422, "ttl_seconds must be"),
                 (#"{"to":{"everyone":true}}"#, 422, "says nothing"),
                 (#"{"to":{"topic":{"name":"a/#"}},"title":"a"}"#, 422, "to.topic.name must be"),
