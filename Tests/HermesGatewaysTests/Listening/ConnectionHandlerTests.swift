@@ -91,7 +91,11 @@ struct ConnectionHandlerTests {
         var slices: [Range<Int>] = []
         var others = 0
         var isDone = false
-        fixture.connection.inSlices(10, of: 4) { slices.append($0) } then: { isDone = true }
+        fixture.connection.inSlices(10, of: 4) {
+            slices.append($0)
+        } then: {
+            isDone = true
+        }
         #expect(slices == [0..<4] && !isDone)
         // Another connection's turn comes between two slices.
         fixture.channel.eventLoop.assumeIsolated().execute {
@@ -104,7 +108,11 @@ struct ConnectionHandlerTests {
         #expect(others < 3 && slices == [0..<4, 4..<8, 8..<10] && isDone)
         #expect(fixture.session.frames.count == 1)
         var small: [Range<Int>] = []
-        fixture.connection.inSlices(4, of: 4) { small.append($0) } then: { small.append(0..<0) }
+        fixture.connection.inSlices(4, of: 4) {
+            small.append($0)
+        } then: {
+            small.append(0..<0)
+        }
         #expect(small == [0..<4, 0..<0], "little is done at once")
     }
 
@@ -112,7 +120,11 @@ struct ConnectionHandlerTests {
         let fixture = try Fixture()
         var slices = 0
         var isDone = false
-        fixture.connection.inSlices(10, of: 4) { _ in slices += 1 } then: { isDone = true }
+        fixture.connection.inSlices(10, of: 4) { _ in
+            slices += 1
+        } then: {
+            isDone = true
+        }
         fixture.connection.end(.finished)
         fixture.channel.embeddedEventLoop.run()
         #expect(slices == 1 && !isDone)
