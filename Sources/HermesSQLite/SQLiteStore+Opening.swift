@@ -91,7 +91,7 @@ extension SQLiteStore {
                 try SessionWriter.settle(db)
             }
             let unread = try pool.write { try UnreadLedger($0) }
-            let queues = try pool.read { QueueBudget(settings, waiting: try SessionReader(db: $0).waiting()) }
+            let queues = try pool.write { QueueBudget(settings, waiting: try SessionReader(db: $0).waiting()) }
             try record.markOpen(bootID: bootID)
             let checkpointer = try DatabaseQueue(path: path, configuration: configuration)
             return SQLiteStore(
