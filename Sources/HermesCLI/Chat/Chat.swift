@@ -152,7 +152,7 @@ actor Chat {
             case .push(let push):
                 try await console.print("[\(push.title.printable)] \(push.body.printable)")
             case .gap(let from, let to):
-                await console.status("\(to &- from &+ 1)message(s) had expired before this device connected")
+                await console.status("\(to &- from &+ 1) message(s) had expired before this device connected")
             case .topicGap(let topic, let from, let to):
                 await console.status("\(to &- from &+ 1) push(es) to \(topic.printable) did not arrive")
             case .inboxReset:

@@ -143,7 +143,7 @@ struct SubCommand: AsyncParsableCommand {
                     guard let end else { continue }
                     let dropped = await client.droppedMessages
                     if dropped > 0 {
-                        run.say("\(dropped)messages of QoS 0 were dropped: they arrived faster than they were printed")
+                        run.say("\(dropped) messages of QoS 0 were dropped: they arrived faster than they were printed")
                     }
                     if end == .success { return }
                     throw end

@@ -47,7 +47,7 @@ package struct RevokedCertificates: Sendable {
             guard let der = Data(base64Encoded: body, options: .ignoreUnknownCharacters),
                 let list = try? RevocationList(der: Array(der))
             else {
-                throw Unusable(description: "\"\(path)\"contains a damaged list, or one of an unknown kind")
+                throw Unusable(description: "\"\(path)\" contains a damaged list, or one of an unknown kind")
             }
             lists.append(list)
         }

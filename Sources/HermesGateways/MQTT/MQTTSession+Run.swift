@@ -76,7 +76,7 @@ extension MQTTSession {
             return run.bodies.allSatisfy { body in
                 let id = Self.packetID(bytes, body)
                 defer { last = id }
-                // Ascending, so that none is duplicate.
+                // Ascending, so that there are no duplicates.
                 return id != 0 && !(isExactlyOnce && (id <= last || client.received.contains(id)))
             }
         }

@@ -79,7 +79,7 @@ package struct JSONParser {
             guard next == UInt8(ascii: "\"") else { throw failure("a name in quotes is expected") }
             let name = try string()
             guard names.insert(name).inserted else {
-                throw failure("the name \"\(name.prefix(64))\"is duplicate")
+                throw failure("the name \"\(name.prefix(64))\" is a duplicate")
             }
             skipSpace()
             guard takes(UInt8(ascii: ":")) else { throw failure("a colon is expected") }

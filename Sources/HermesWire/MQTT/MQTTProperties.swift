@@ -52,7 +52,7 @@ extension MQTTProperties {
             }
             let bit = UInt64(1) << UInt64(identifier.rawValue)
             guard seen & bit == 0 || identifier.mayRepeat(in: place) else {
-                throw .protocolError("\(identifier) is duplicate (2.2.2.2)")
+                throw .protocolError("\(identifier) is a duplicate (2.2.2.2)")
             }
             seen |= bit
             list.append(property)

@@ -65,15 +65,15 @@ struct APITests {
         try await withServer { server in
             let client = try await APIClient(server)
             let cases: [(String, Int, String)] = [
-                ("", 400, "not JSON"), ("{", 400, "not JSON"), (#"{"to":1,"to":2}"#, 400, "twice"),
+                ("", 400, "not JSON"), ("{", 400, "not JSON"), (#"{"to":1,"to":2}"#, 400, "is a duplicate"),
                 ("[1]", 422, "must be an object"), ("{}", 422, "to is missing"),
-                (#"{"to":{"user":"a"},"titel":"x"}"#, 422, "titel is not known"),
+                (#"{"to":{"user":"a"},"titel":"x"}"#, 422, "titel is unknown"),
                 (#"{"to":{"user":"a","room":"b"}}"#, 422, "exactly one of"),
                 (#"{"to":{"user":0}}"#, 422, "to.user must be"),
                 (#"{"to":{"everyone":false},"title":"a"}"#, 422, "must be true"),
                 (#"{"to":{"everyone":true},"title":7}"#, 422, "title must be a text, but is a number"),
                 (#"{"to":{"everyone":true},"title":"a","ttl_seconds":0}"#, 422, "ttl_seconds must be"),
-                (#"{"to":{"everyone":true}}"#, 422, "says nothing"),
+                (#"{"to":{"everyone":true}}"#, 422, "is empty"),
                 (#"{"to":{"topic":{"name":"a/#"}},"title":"a"}"#, 422, "to.topic.name must be"),
             ]
             for (body, status, words) in cases {
