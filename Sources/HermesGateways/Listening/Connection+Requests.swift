@@ -66,6 +66,9 @@ extension Connection {
         slice(from: 0, Slices(count: count, size: size, body: body, finish: finish))
     }
 
+    /// The pause between two slices. It is not zero, so that the loop serves its connections.
+    private static let sliceBreak = TimeAmount.milliseconds(1)
+
     private struct Slices {
         let count: Int
         let size: Int
@@ -81,7 +84,8 @@ extension Connection {
             slices.finish()
             return release()
         }
-        loop.eventLoop.assumeIsolated().execute { self.slice(from: end, slices) }
+        // Not `execute`: a loop runs all tasks, also those that tasks add, before it serves its connections.
+        loop.eventLoop.assumeIsolated().scheduleTask(in: Self.sliceBreak) { self.slice(from: end, slices) }
     }
 
     private func answered<Value>(_ then: (Result<Value, HermesError>) -> Void, _ result: Result<Value, HermesError>) {

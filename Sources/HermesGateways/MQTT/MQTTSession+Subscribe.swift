@@ -17,6 +17,8 @@ extension MQTTSession {
         var options: SubscriptionOptions
         let handling: MQTTSubscription.RetainHandling
         let isNew: Bool
+        /// The number of the rules that it was decided by.
+        let generation: UInt64
 
         /// Whether it opens the account's inbox.
         var isInbox: Bool { group == nil && MQTTInbox.isAskedFor(by: filter) }
@@ -153,6 +155,7 @@ extension MQTTSession {
         else {
             return .failure(Refusal(reason: .quotaExceeded))
         }
+        let generation = environment.access.generation
         let access = client.access(environment.access).access(to: filter)
         guard access != .none else {
             gateway.metrics.refusedSubscriptions.increment()
@@ -173,7 +176,8 @@ extension MQTTSession {
                 group: shared.map { String($0.group) },
                 options: options,
                 handling: wanted.retainHandling,
-                isNew: isNew
+                isNew: isNew,
+                generation: generation
             )
         )
     }
@@ -187,6 +191,8 @@ extension MQTTSession {
             }
             measureMemory()
         } then: { [self] in
+            // The rules changed after the first decision: those that were not held by then missed it.
+            if let first = granted.first, first.generation != environment.access.generation { refilter(client) }
             write(.suback(suback))
             for subscription in granted { wantRetained(subscription, of: client) }
             sendRetained(client)

@@ -36,6 +36,24 @@ import Testing
         }
     }
 
+    @Test("rules that change while thousands of filters are granted hold for all of them", arguments: [false, true])
+    func rulesChangeDuringManyFilters(durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let client = try await harness.mqtt("one", .v5, durable: durable)
+            let filters = ["secret/#"] + (0..<3_000).map { "many/\($0)" }
+            let subscriptions = filters.map { MQTTSubscription(filter: $0, maximumQoS: .atMostOnce) }
+            try await client.send(.subscribe(MQTTSubscribe(packetID: 7, subscriptions: subscriptions)))
+            harness.environment.access.replace(with: try TopicRules(parsing: "deny client one read secret/#"))
+            guard case .suback = try await client.next() else { throw Unexpected("no SUBACK") }
+            // Over the client's loop, behind the change.
+            #expect(try await client.untilPong().isEmpty)
+            try await publisher.publish("secret/plan", "x")
+            try await publisher.publish("many/1", "y")
+            #expect(try await client.taken().topic == "many/1")
+        }
+    }
+
     @Test(
         "thousands of filters in one packet are granted and ended in their order, some at a time",
         arguments: MQTTVersion.allCases,
