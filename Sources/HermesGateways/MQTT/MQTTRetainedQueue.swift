@@ -26,8 +26,10 @@ final class MQTTRetainedQueue {
     /// connections.
     static let pause = TimeAmount.milliseconds(1)
 
-    /// Until what a kept session's queue did not take is tried again.
+    /// The first pause before publications that found no place in a kept session's queue are tried again. It doubles up to
+    /// ``maxRetryPause`` while none finds a place.
     static let retryPause = TimeAmount.seconds(1)
+    static let maxRetryPause = TimeAmount.seconds(64)
 
     private var requests = Deque<Request>()
     private var requested: Set<TopicText> = []
@@ -35,8 +37,18 @@ final class MQTTRetainedQueue {
     private(set) var current: Request?
     private var search: RetainedMessages.Search?
     private var found = Deque<Publication>()
+    private var retryPause = MQTTRetainedQueue.retryPause
     /// Whether continuing is scheduled, or a page is being stored.
     var isPaused = false
+
+    /// Returns the pause before the next try.
+    ///
+    /// - Parameter isStuck: whether nothing has found a place since the last one.
+    func nextRetryPause(isStuck: Bool) -> TimeAmount {
+        if !isStuck { retryPause = Self.retryPause }
+        defer { retryPause = min(retryPause + retryPause, Self.maxRetryPause) }
+        return retryPause
+    }
 
     func append(_ request: Request) {
         guard requested.insert(TopicText(request.text)).inserted else { return }

@@ -110,17 +110,19 @@ extension MQTTSession {
         queue.isPaused = true
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
+        let count = stored.count
         environment.messenger.durable.queue(stored, for: link.id, request.options, source: link.source) { left in
-            loop.post(.run { session.value.retainedStored(but: left.map(\.topic)) })
+            loop.post(.run { session.value.retainedStored(but: left.map(\.topic), of: count) })
         }
     }
 
     /// What found no place in the queue, which is full or not to be written, is tried again while the connection lasts: by
     /// then as it is retained then.
-    private func retainedStored(but left: [TopicName]) {
+    private func retainedStored(but left: [TopicName], of count: Int) {
         guard !left.isEmpty else { return goOnWithRetained() }
+        guard let pause = client?.retained?.nextRetryPause(isStuck: left.count == count) else { return }
         let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-        connection.loop.eventLoop.scheduleTask(in: MQTTRetainedQueue.retryPause) {
+        connection.loop.eventLoop.scheduleTask(in: pause) {
             session.value.storeRetainedAgain(left)
         }
     }
