@@ -22,6 +22,10 @@ GENEROUS = {
     "HERMES_LIMITS_REQUESTS_PER_SECOND": "1000000",
     "HERMES_LIMITS_REGISTRATIONS_PER_ADDRESS": "0",
     "HERMES_LIMITS_REGISTRATIONS_PER_HOUR": "0",
+    # A fast machine writes more to a device that is away than an inbox takes by default.
+    "HERMES_LIMITS_INBOX": "1024 GiB",
+    "HERMES_LIMITS_INBOX_ENTRIES": "100000000",
+    "HERMES_LIMITS_UNREAD_PER_ACCOUNT": "1024 GiB",
     "HERMES_QSIOP_REQUIRE_TOKEN": "true",
 }
 
