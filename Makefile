@@ -35,7 +35,7 @@ format: ## format all Swift files in place
 bench: build ## measure this server on this machine
 	@scripts/bench $(ARGS)
 
-fuzz: bootstrap ## fuzz every decoder (make fuzz ARGS="--seconds 600")
+fuzz: bootstrap ## fuzz decoders, connections and clients (make fuzz ARGS="--seconds 600")
 	@scripts/fuzz $(ARGS)
 
 docs: bootstrap ## write docs/hermes.yaml and docs/configuration.md anew

@@ -328,9 +328,30 @@ if Context.environment["HERMES_DEV"] != nil {
         )
     }
     for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited", "FuzzMQTT", "FuzzJSON"] { fuzz(name) }
-    // A whole connection, with the server behind it.
+    // Whole connections, with the server behind them.
+    package.targets.append(
+        .target(
+            name: "FuzzServer",
+            dependencies: [
+                "FuzzSupport", "HermesCore", "HermesGateways", "HermesWire", nio("NIOCore"), nio("NIOPosix"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Fuzz/Server",
+            swiftSettings: strict
+        )
+    )
+    for name in [
+        "FuzzMQTTSession", "FuzzDelimitedSession", "FuzzIMPBSession", "FuzzLiveRoomSession", "FuzzQSIOPSession",
+    ] {
+        fuzz(name, ["FuzzServer", "HermesCore", "HermesGateways", nio("NIOPosix")])
+    }
     fuzz(
-        "FuzzMQTTSession",
-        ["HermesCore", "HermesGateways", nio("NIOPosix"), .product(name: "Logging", package: "swift-log")]
+        "FuzzHTTP",
+        ["FuzzServer", "HermesCore", "HermesGateways", "HermesServer", .product(name: "Logging", package: "swift-log")]
+    )
+    // The clients of the SDK before a hostile server.
+    fuzz(
+        "FuzzClient",
+        ["HermesClient", nio("NIOConcurrencyHelpers"), nio("NIOPosix"), server("Crypto", "swift-crypto")]
     )
 }

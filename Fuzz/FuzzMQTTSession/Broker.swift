@@ -1,12 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import FuzzServer
 import FuzzSupport
 import HermesCore
 import HermesGateways
 import HermesWire
-import Logging
-import NIOCore
 import NIOPosix
 
 /// A broker over a memory store with small limits, and an observer that subscribes to everything. One for all inputs:
@@ -18,10 +17,7 @@ final class Broker {
 
     nonisolated(unsafe) static let shared = Broker()  // libFuzzer calls from one thread.
 
-    private let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
-    private let environment: GatewayEnvironment
-    private let gateway: MQTTGateway
-    private let listener: ListenerState
+    private let served: ServedGateway<MQTTGateway>
     private var observer: Peer?
 
     private init() {
@@ -32,68 +28,31 @@ final class Broker {
         settings.broker.maxSubscriptionsPerSession = 32
         settings.broker.maxSubscriptionBytesPerSession = 4_096
         settings.broker.sysInterval = .zero
-        let store = MemoryStore(settings: StoreSettings(maxQueuedMessages: 64, maxQueuedBytes: 64 << 10))
-        let logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
-        let messenger = Messenger(
-            accountStore: store,
-            messageStore: store,
-            socialStore: store,
-            sessionStore: store,
-            pushTokenStore: store,
+        served = ServedGateway(
+            MQTTGateway.self,
+            group: MultiThreadedEventLoopGroup(numberOfThreads: 2),
+            settings: settings,
+            storeSettings: StoreSettings(maxQueuedMessages: 64, maxQueuedBytes: 64 << 10),
             durableSettings: DurableSettings(
                 sessions: SharedLimit(Self.maxSessions),
                 retainedMessages: SharedLimit(Self.maxRetained),
                 retainedBytes: SharedLimit(Self.maxRetainedBytes)
             )
         )
-        environment = GatewayEnvironment(
-            messenger: messenger,
-            loops: LoopContexts(group),
-            settings: settings,
-            logger: logger
-        )
-        gateway = MQTTGateway(environment: environment)
-        listener = ListenerState(
-            name: MQTTGateway.name,
-            limits: settings.limits,
-            idleTimeout: gateway.idleTimeout,
-            maxFrameBytes: gateway.maxFrameBytes,
-            logger: logger
-        )
     }
 
-    /// Opens a connection on one of the loops.
-    func connect(onLoop index: Int) -> Peer {
-        let loop = environment.loops.all[index]
-        let (gateway, listener) = (gateway, listener)
-        return Peer { socket in
-            let made = ClientBootstrap(group: loop.eventLoop).channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    let connection = Connection(loop: loop, listener: listener, requiresAuthentication: true)
-                    let session = gateway.makeSession(for: connection)
-                    let handler = ConnectionHandler<MQTTSession>(connection: connection, session: session)
-                    try channel.pipeline.syncOperations.addHandler(handler)
-                }
-            }.withConnectedSocket(socket)
-            do { _ = try made.wait() } catch { broken("no connection: \(error)") }
-        }
-    }
+    /// A new connection.
+    func connect() -> Peer { served.connect() }
 
-    /// Waits until the loops and the store have done their work.
-    func settle(_ peer: Peer) {
-        for _ in 0..<3 {
-            for loop in environment.loops.all { wait(loop.eventLoop.submit {}) }
-            peer.receive(atLeast: 0)
-        }
-    }
+    /// Waits until the loops have done what they were given, and the store with them.
+    func settle(_ peer: Peer) { served.settle([peer]) }
 
-    private func wait(_ future: EventLoopFuture<Void>) {
-        do { try future.wait() } catch { broken("a loop does not answer: \(error)") }
-    }
+    /// One round through the loops.
+    func turn() { served.turn() }
 
     /// Checks that the limits hold, that closed connections leave nothing, and that others are served.
     func check() {
-        let durable = environment.messenger.durable
+        let durable = served.environment.messenger.durable
         invariant(durable.statistics.sessions <= Self.maxSessions, "more sessions than there may be")
         let retained = durable.retained.statistics
         invariant(retained.count <= Self.maxRetained, "more is retained than may be")
@@ -101,25 +60,12 @@ final class Broker {
         let observer = observer ?? makeObserver()
         observer.send(packet: .pingreq, version: .v5)
         guard observer.receive(until: .pingresp) else { broken("the other client is not answered") }
-        // Only the observer and its two filters remain, once the loops know that the other connection ended.
-        let deadline = NIODeadline.now() + .seconds(5)
-        while listener.openCount > 1 || wildcardCounts.contains(where: { $0 > 2 }) {
-            invariant(
-                NIODeadline.now() < deadline,
-                "left behind: \(listener.openCount) connections, \(wildcardCounts) filters with wildcards"
-            )
-        }
-    }
-
-    private var wildcardCounts: [Int] {
-        environment.loops.all.map { loop in
-            let count = loop.eventLoop.submit { loop.topics.wildcardCount }
-            do { return try count.wait() } catch { broken("a loop does not answer: \(error)") }
-        }
+        // The observer and its two filters alone, once the loops have told each other of the end of the other connection.
+        served.awaitQuiet(connections: 1, subscriptions: 2)
     }
 
     private func makeObserver() -> Peer {
-        let peer = connect(onLoop: 1)
+        let peer = connect()
         peer.send(packet: .connect(MQTTConnect(version: .v5, clientID: "observer", keepAlive: 0)), version: .v5)
         let filters = ["#", "$SYS/#"].map { MQTTSubscription(filter: $0, maximumQoS: .atMostOnce) }
         peer.send(packet: .subscribe(MQTTSubscribe(packetID: 1, subscriptions: filters)), version: .v5)

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import FuzzServer
 import FuzzSupport
 import HermesCore
 import HermesGateways
@@ -19,7 +20,7 @@ public func fuzzMQTTSession(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
     checkTopics(UnsafeRawBufferPointer(rebasing: bytes))
 
     let broker = Broker.shared
-    let peer = broker.connect(onLoop: 0)
+    let peer = broker.connect()
     if mode & 1 != 0 {
         let lasts = mode & 4 != 0
         var connect = MQTTConnect(version: mode & 2 != 0 ? .v5 : .v311, clientID: "fuzz", cleanStart: !lasts)
@@ -29,9 +30,11 @@ public func fuzzMQTTSession(_ start: UnsafeRawPointer?, _ count: Int) -> CInt {
     }
     var rest = bytes
     while !rest.isEmpty {
-        let piece = rest.prefix(mode & 8 != 0 ? 7 : 1_024)
+        let piece = rest.prefix(mode & 8 != 0 ? 7 : 4_096)
         rest = rest.dropFirst(piece.count)
-        guard peer.send(Array(piece)) else { break }
+        guard peer.send(piece) else { break }
+        // The server has read it, so that the next is a piece of its own.
+        if mode & 8 != 0 { broker.turn() }
     }
     broker.settle(peer)
     peer.close()

@@ -21,7 +21,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Frees memory if all connections together hold too much.
     let reclaimer: MemoryReclaimer
     /// The memory of this loop's connections, and the part that was reported to the budget, in bytes.
-    private var heldBytes = 0
+    package private(set) var heldBytes = 0
     private var reportedBytes = 0
 
     private let index: Int

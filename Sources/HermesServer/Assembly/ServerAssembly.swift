@@ -218,6 +218,9 @@ package final class ServerAssembly: Sendable {
         }
     }
 
+    /// Connections that are counted now: of gateways, by WebSocket too, and others of the HTTP port.
+    package var openConnections: (gateways: Int, http: Int) { (counter.open, counter.openHTTP) }
+
     /// The certificates in use.
     package var certificates: ServerCertificates {
         ServerCertificates(listeners: listeners, http: http?.tls, logger: logger)
