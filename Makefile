@@ -1,6 +1,10 @@
 # Hermes: thin names over swift and scripts/. `make help` lists them.
 
 export HERMES_STRICT ?= 1
+# SwiftPM writes sets into its plan in the order of their hashes; without this, each new plan compiles some modules again.
+export SWIFT_DETERMINISTIC_HASHING = 1
+# Another C compiler or other search paths would compile everything again.
+unexport CC CXX CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH SDKROOT
 
 SWIFT ?= swift
 RELEASE := $(SWIFT) build -c release --product hermes
@@ -44,9 +48,10 @@ docs: bootstrap ## write docs/hermes.yaml and docs/configuration.md anew
 interop: build ## run foreign clients against the release build
 	@Interop/run $(ARGS)
 
-soak: build ## attack the server in every way there is, each alone and all at once, for minutes
+soak: build ## attack, cut the power and fuzz, for hours
 	@Interop/attack --each --scale 1 --seconds 20 $(ARGS)
 	@Interop/powercut
+	@scripts/fuzz --seconds 1800
 
 crash: build ## kill the server again and again under load; nothing acknowledged may be lost
 	@Interop/crash $(ARGS)
