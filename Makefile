@@ -11,10 +11,10 @@ RELEASE := $(SWIFT) build -c release --product hermes
 ARGS ?=
 BUILD_FLAGS ?=
 
-.PHONY: help run build test lint format bench fuzz docs interop soak crash bootstrap clean
+.PHONY: help run build test web-test lint format bench fuzz docs interop soak crash bootstrap clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 bootstrap: ## find what the machine lacks; install it when root
 	@scripts/bootstrap
@@ -29,6 +29,9 @@ build: bootstrap ## build for release
 test: bootstrap ## run all tests
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
 	$(SWIFT) test --skip-build --no-parallel $(BUILD_FLAGS) $(ARGS)
+
+web-test: ## test the JavaScript SDK in Node, with the release build if there is one
+	@scripts/web-test
 
 lint: ## check format, layers, file sizes, headers, generated code
 	@scripts/lint

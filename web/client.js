@@ -1,0 +1,597 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { Requests } from "./api.js";
+import { ConnectionMachine } from "./connection.js";
+import { Deliveries } from "./deliveries.js";
+import { ErrorCode, HermesError } from "./errors.js";
+import { pushHeartbeat } from "./heartbeat.js";
+import { InboxTracker, SeenEntries } from "./inbox.js";
+import { makeID, Outbox } from "./outbox.js";
+import { standardOutboxLimits } from "./outbox-queue.js";
+import { readPacket } from "./packet.js";
+import { followPage, platform, serverURL } from "./page.js";
+import { standardPolicy } from "./reconnect.js";
+import { RequestTable } from "./requests.js";
+import { Session } from "./session.js";
+import { IndexedDBStore, MemoryStore } from "./stores.js";
+
+/**
+ * @typedef {object} ClientOptions
+ * @property {string} server For example "wss://chat.example.com"; the path is /ws if it has none.
+ * @property {import("./stores.js").Store} [store] By default IndexedDB, or memory where there is none. A store serves
+ *   one client at a time.
+ * @property {{ name?: string, platform?: string, appVersion?: string }} [device] How the user sees this device in the
+ *   list of devices. Its id is made once and kept in the store.
+ * @property {any} [WebSocket] The class to connect with; by default the global one. Node 20 has none: pass the one of
+ *   node-websocket.js.
+ * @property {import("./reconnect.js").ReconnectPolicy} [reconnect]
+ * @property {import("./heartbeat.js").HeartbeatPolicy} [heartbeat]
+ * @property {import("./outbox-queue.js").OutboxLimits} [outboxLimits]
+ * @property {number | null} [statisticsInterval] The time between two uploads of delivery statistics, in milliseconds;
+ *   null: never.
+ * @property {string} [network] The kind of network, for example "wifi"; by default what the browser tells.
+ * @property {boolean} [followsPage] Whether the page's visibility and the browser's network state are followed.
+ */
+
+/** The subprotocol that asks for JSON. */
+const subprotocol = "hermes.v1.json";
+/** The longest frame that is read, in characters. */
+const maxFrameLength = 4 * 1_048_576;
+/** The longest output that a server may leave unread, in bytes. */
+const maxUnsent = 16 * 1_048_576;
+const connectTimeout = 10_000;
+/** The number of entry names that outlive the page, see `SeenEntries`. */
+const keptNames = 128;
+
+/**
+ * A client of one account.
+ *
+ * ```js
+ * const client = await HermesClient.open({ server: "wss://chat.example.com" });
+ * client.on("entry", (event) => event.type === "message" && show(event.message));
+ * await client.logIn({ nickName: "ann", password: "…" });
+ * await client.outbox.send("hello", { uid: 7 });
+ * ```
+ *
+ * Events:
+ *
+ * - `entry`: an entry of the inbox (`InboxEvent`). Each arrives once and in order, and counts as taken when all handlers
+ *   have returned or their promises are fulfilled. Only then the server may delete it. A handler that fails gets the
+ *   same entry again after a while. Entries wait until there is a handler.
+ * - `typing`, `presence`, `room`, `signal`, `notice`, `topicGap`: live events, never stored.
+ * - `outbox`: the progress of a message (`OutboxEntry`).
+ * - `state`: the state of the connection, see `state`.
+ * - `session`: a login succeeded.
+ * - `storeError`: the store cannot record what the app has taken. Meanwhile nothing is acknowledged to the server.
+ */
+export class HermesClient extends Requests {
+    #options;
+    #store;
+    #machine;
+    /** @type {Session} */
+    #session;
+    #requests = new RequestTable();
+    /** @type {any} */
+    #socket = null;
+    /** @type {any} */
+    #connectTimer;
+    /** @type {any} */
+    #timer;
+    #timerAt = Infinity;
+    #deliveries;
+    #ordinal;
+    #lastState = "";
+    /** @type {{ uid: number, nickName: string, token: string } | null} The account that logged in last. */
+    #account;
+    /** @type {{ resolve: (session: any) => void, reject: (error: Error) => void }[]} */
+    #logins = [];
+    /** @type {any} What the server said at the last login. */
+    session = null;
+    /** @type {Outbox} Messages to send whenever there is a connection. */
+    outbox;
+    /** @type {() => void} */
+    #unfollow = () => {};
+
+    /**
+     * Opens the store and creates a client, which does not connect yet.
+     *
+     * @param {ClientOptions} options
+     */
+    static async open(options) {
+        const store = options.store ?? (globalThis.indexedDB ? new IndexedDBStore() : new MemoryStore());
+        const records = await store.load();
+        const deviceId = records.get("device") ?? `web-${makeID()}`;
+        if (!records.has("device")) await store.write([["device", deviceId]], true);
+        return new HermesClient(options, store, records, deviceId);
+    }
+
+    /**
+     * @param {ClientOptions} options
+     * @param {import("./stores.js").Store} store
+     * @param {Map<string, any>} records
+     * @param {string} deviceId
+     */
+    constructor(options, store, records, deviceId) {
+        super();
+        this.#options = { url: serverURL(options.server), ...options };
+        this.#store = store;
+        this.#account = records.get("account") ?? null;
+        const network = options.network ?? /** @type {any} */ (globalThis.navigator)?.connection?.type ?? "";
+        const learned = records.get("heartbeat")?.[network] ?? null;
+        this.#machine = new ConnectionMachine(
+            options.heartbeat ?? pushHeartbeat,
+            options.reconnect ?? standardPolicy,
+            learned,
+        );
+        const seen = [...records].filter(([key]) => key.startsWith("seen/")).map(([, value]) => value);
+        seen.sort((a, b) => a[0] - b[0]);
+        this.#ordinal = seen.at(-1)?.[0] ?? 0;
+        const cursor = records.get("cursor");
+        this.#session = new Session({
+            device: { platform: platform(), ...options.device, id: deviceId },
+            isOwn: (clientId) => this.outbox.isOwn(clientId),
+            statisticsInterval: options.statisticsInterval === undefined ? 900_000 : options.statisticsInterval,
+        });
+        this.#session.owner = this.#account?.uid ?? null;
+        this.#session.seen = new SeenEntries(seen.map((pair) => pair[1]));
+        this.#session.strays = records.get("logins") ?? [];
+        this.#session.statistics.kind = network;
+        this.#session.statistics.restore(records.get("statistics") ?? []);
+        if (cursor) this.#session.inbox = new InboxTracker(cursor.epoch, cursor.seq);
+        this.#deliveries = new Deliveries({
+            handlers: () => this.handlers("entry"),
+            taken: (delivery) => this.#taken(delivery),
+            fullnessChanged: (isFull) => void (this.#session.inbox.isFull = isFull),
+        });
+        this.outbox = new Outbox({
+            store,
+            records,
+            uid: this.#account?.uid ?? null,
+            limits: options.outboxLimits ?? standardOutboxLimits,
+            submit: async (send) => (await this.request({ send }, true, 60_000)).receipt,
+            changed: (entry) => this.emit("outbox", entry),
+            place: () => this.#session.inbox.taken,
+        });
+        if (options.followsPage !== false) {
+            this.#unfollow = followPage(this.#options.url, (conditions) => this.setConditions(conditions));
+        }
+    }
+
+    /**
+     * The state of the connection: `is` is "idle", "connecting", "authenticating", "live", "waiting" (with `error` and
+     * `delay` in milliseconds), "paused" (with `error`: the page is suspended, or there is no network), or "stopped"
+     * (the client does not try again; `error` tells why, or is null if the app closed it).
+     */
+    get state() {
+        const { state } = this.#machine;
+        if (state.is === "waiting") {
+            return this.#machine.isHeld
+                ? { is: "paused", error: state.error }
+                : { is: "waiting", error: state.error, delay: state.delay };
+        }
+        return state.is === "lost" || state.is === "stopped" ? { is: state.is, error: state.error } : { is: state.is };
+    }
+
+    /** Whether an earlier login left a token, so that `resume` can log in. */
+    get canResume() {
+        return Boolean(this.#account?.token);
+    }
+
+    /**
+     * Logs in, and stays logged in: the client reconnects by itself.
+     *
+     * @param {{ nickName: string, password: string } | { token: string }} credential
+     * @returns {Promise<any>} The session, once there is one: `uid`, `nickName`, `token`, `epoch`, `serverVersion`.
+     * @throws {HermesError} If the server refuses for good.
+     */
+    logIn(credential) {
+        return this.#logIn(credential);
+    }
+
+    /**
+     * Creates an account and logs in to it.
+     *
+     * @param {{ nickName: string, password: string, invitation?: string }} account
+     */
+    register(account) {
+        return this.#logIn({ ...account, register: true });
+    }
+
+    /** Logs in with the token of an earlier login. */
+    async resume() {
+        if (!this.#account?.token) throw new HermesError(ErrorCode.invalidToken, "no earlier login left a token");
+        return this.#logIn({ token: this.#account.token });
+    }
+
+    /**
+     * Logs out: revokes the token and closes the client.
+     *
+     * @param {{ removeDevice?: boolean }} options `removeDevice`: the server keeps nothing for this device any more.
+     */
+    async logOut({ removeDevice = false } = {}) {
+        await this.request({ logOut: { removeDevice } }, false);
+        await this.#forgetToken();
+        await this.close();
+    }
+
+    /** Ends the connection. Waiting requests fail with `closed`; messages in the outbox wait for the next login. */
+    async close() {
+        this.#deliveries.isHeld = true;
+        this.#unfollow();
+        this.#stop();
+        const statistics = this.#session.statistics.unsent;
+        await this.#write([["statistics", statistics.length ? statistics : undefined]]).catch(() => {});
+        this.#store.close();
+    }
+
+    /**
+     * The page's state or the network changed. Called by the client itself unless `followsPage` is false.
+     *
+     * @param {{ app?: "foreground" | "background" | "suspended", isOnline?: boolean }} conditions
+     */
+    setConditions(conditions) {
+        this.#turn((now, effects) => {
+            const next = { ...this.#machine.conditions, ...conditions };
+            const isLive = this.#machine.state.is === "live";
+            this.#session.appStateChanged(next.app, isLive, effects);
+            this.#apply(effects.splice(0));
+            this.#perform(this.#machine.conditionsChanged(next, now));
+        });
+    }
+
+    /** See `Requests`. @override */
+    request(/** @type {any} */ body, isRepeatable = true, timeout = 30_000) {
+        return new Promise((resolve, reject) => {
+            if (!this.#isStarted) {
+                reject(new HermesError(ErrorCode.closed, "log in first"));
+                return;
+            }
+            this.#turn((now) => {
+                const entry = this.#requests.insert(body, isRepeatable, now + timeout, resolve, reject);
+                if (this.#machine.state.is === "live") this.#writeRequest(entry);
+            });
+        });
+    }
+
+    /** See `Requests`. @override */
+    notify(/** @type {any} */ body) {
+        if (this.#machine.state.is === "live") this.#turn((_now, effects) => effects.push({ do: "send", body, id: 0 }));
+    }
+
+    /** @override */
+    handlersChanged(/** @type {string} */ name) {
+        if (name === "entry") this.#deliveries.run();
+    }
+
+    get #isStarted() {
+        const { state } = this.#machine;
+        return state.is !== "idle" && state.is !== "stopped";
+    }
+
+    /** @param {import("./session.js").Credential} credential */
+    #logIn(credential) {
+        const known = this.#session.credential;
+        const isSame = this.#isStarted && JSON.stringify(known) === JSON.stringify(credential);
+        if (isSame && this.#machine.state.is === "live") return Promise.resolve(this.session);
+        if (!isSame && this.#isStarted) this.#stop();
+        this.#deliveries.isHeld = false;
+        return new Promise((resolve, reject) => {
+            this.#logins.push({ resolve, reject });
+            if (isSame) return;
+            const account = this.#account;
+            const isOwners =
+                account !== null &&
+                ("token" in credential
+                    ? credential.token === account.token
+                    : !("register" in credential) &&
+                      credential.nickName.toLowerCase() === account.nickName.toLowerCase());
+            this.#session.logIn(credential, isOwners);
+            this.#turn(() => this.#perform(this.#machine.startRequested()));
+        });
+    }
+
+    #stop() {
+        this.#turn((_now, effects) => {
+            if (this.#machine.state.is === "live") this.#session.closing(Date.now(), effects);
+            this.#apply(effects.splice(0));
+            this.#perform(this.#machine.stopRequested());
+        });
+    }
+
+    /**
+     * Runs a step, carries out its effects, and sets the timer anew.
+     *
+     * @param {(now: number, effects: import("./session.js").Effect[]) => void} step
+     */
+    #turn(step) {
+        /** @type {import("./session.js").Effect[]} */
+        const effects = [];
+        step(performance.now(), effects);
+        this.#apply(effects);
+        this.#schedule();
+        const { state } = this.#machine;
+        const isNew = state.is !== this.#lastState;
+        this.#lastState = state.is;
+        if (isNew && state.is === "stopped") this.#stopped(state.error);
+        if (isNew) this.emit("state", this.state);
+    }
+
+    /** @param {import("./connection.js").Action[]} actions */
+    #perform(actions) {
+        for (const action of actions) {
+            /** @type {import("./session.js").Effect[]} */
+            const effects = [];
+            const now = performance.now();
+            if (action === "connect") this.#connect();
+            else if (action === "authenticate") {
+                this.#session.connected(Date.now(), effects);
+                // Should the page end now, the login may still reach the server.
+                this.#write([["logins", [...this.#session.strays, Date.now()]]]).catch(() => {});
+            } else if (action === "becameLive") {
+                this.#session.becameLive(now, effects);
+                for (const entry of this.#requests.unwritten()) this.#writeRequest(entry);
+            } else if (action === "sendHeartbeat") {
+                const { body, id } = this.#session.heartbeat(Date.now());
+                this.#send(body, id);
+            } else this.#disconnect();
+            this.#apply(effects);
+        }
+    }
+
+    /** @param {import("./session.js").Effect[]} effects */
+    #apply(effects) {
+        for (const effect of effects) {
+            const now = performance.now();
+            switch (effect.do) {
+                case "send":
+                    this.#session.wrote(effect.body, effect.id);
+                    this.#send(effect.body, effect.id);
+                    this.#machine.wrote(now);
+                    break;
+                case "answer":
+                    this.#requests.remove(effect.id)?.resolve(effect.result);
+                    break;
+                case "answerFailed":
+                    this.#requests.remove(effect.id)?.reject(effect.error);
+                    break;
+                case "deliver":
+                    this.#deliveries.push(effect.delivery);
+                    break;
+                case "live":
+                    this.emit(effect.type, effect.event);
+                    break;
+                case "forgetEntries":
+                    this.#deliveries.clear();
+                    this.#write([["cursor", undefined]]).catch(() => {});
+                    break;
+                case "keepCursor":
+                    this.#write([["cursor", { epoch: this.#session.inbox.epoch, seq: effect.seq }]]).catch(() => {});
+                    break;
+                case "loggedIn":
+                    this.#loggedIn(effect, now);
+                    break;
+                case "refused":
+                    this.#perform(this.#machine.authenticationRefused(effect.error, now));
+                    break;
+                case "kicked":
+                    if (effect.isBreach) this.#blame(effect.error);
+                    this.#perform(this.#machine.kicked(effect.error, effect.mayReturn, effect.advice, now));
+                    break;
+                case "shutdownAnnounced":
+                    this.#machine.shutdownAnnounced(effect.advice, now);
+                    break;
+                case "reconnectAdvised":
+                    this.#machine.reconnectAdvised(effect.advice, now);
+                    break;
+            }
+        }
+    }
+
+    #connect() {
+        const WebSocketClass = this.#options.WebSocket ?? globalThis.WebSocket;
+        let socket;
+        try {
+            if (!WebSocketClass) throw new Error("there is no WebSocket class: pass one as the option WebSocket");
+            socket = new WebSocketClass(this.#options.url, [subprotocol]);
+        } catch (error) {
+            // Later, so that the machine has left this step.
+            setTimeout(() => this.#closed(new HermesError(ErrorCode.cannotConnect, String(error))), 0);
+            return;
+        }
+        this.#socket = socket;
+        const cannot = new HermesError(ErrorCode.cannotConnect, `cannot connect to ${this.#options.url}`);
+        this.#connectTimer = setTimeout(() => this.#closed(cannot), connectTimeout);
+        socket.onopen = () => {
+            clearTimeout(this.#connectTimer);
+            this.#turn((now) => this.#perform(this.#machine.connected(now)));
+        };
+        socket.onmessage = (/** @type {{ data: any }} */ { data }) => this.#received(data);
+        socket.onclose = (/** @type {{ code: number, reason: string }} */ { code, reason }) => {
+            if (this.#machine.state.is === "connecting") {
+                this.#closed(cannot);
+                return;
+            }
+            // 1009: a frame was too long.
+            if (code === 1009) this.#blame(new HermesError(ErrorCode.frameTooLong, "the request is too long"));
+            this.#session.statistics.happened(code === 1006 ? "resets" : "closed", Date.now());
+            this.#closed(new HermesError(ErrorCode.connectionLost, `the connection ended (${code} ${reason})`));
+        };
+    }
+
+    /** @param {HermesError} error */
+    #closed(error) {
+        this.#turn(() => this.#disconnect(error));
+    }
+
+    /** Closes the connection and reports it, as what the machine had decided or as an error. */
+    #disconnect(error = new HermesError(ErrorCode.connectionLost, "the connection was closed")) {
+        const { state } = this.#machine;
+        if (state.is === "lost" && state.error.code === ErrorCode.timedOut) {
+            this.#session.statistics.happened("heartbeatTimeouts", Date.now());
+        }
+        clearTimeout(this.#connectTimer);
+        const socket = this.#socket;
+        this.#socket = null;
+        if (socket) {
+            socket.onopen = socket.onmessage = socket.onclose = null;
+            socket.onerror = () => {};
+            socket.close();
+        }
+        this.#session.lost(Date.now());
+        for (const entry of this.#requests.connectionLost()) {
+            entry.reject(new HermesError(ErrorCode.connectionLost, "the connection ended before the answer"));
+        }
+        this.#machine.connectionClosed(error, performance.now());
+    }
+
+    /** @param {unknown} data */
+    #received(data) {
+        this.#turn((now, effects) => {
+            this.#machine.received(now);
+            try {
+                const packet = readPacket(data, maxFrameLength);
+                this.#session.received(packet, /** @type {string} */ (data).length, now, Date.now(), effects);
+            } catch (error) {
+                if (!(error instanceof HermesError)) throw error;
+                this.#perform(this.#machine.failed(error, now));
+            }
+        });
+    }
+
+    /** @param {import("./requests.js").PendingRequest} entry */
+    #writeRequest(entry) {
+        const text = encode(entry.body, entry.id);
+        const limit = this.#session.maxFrameBytes;
+        entry.bytes = new TextEncoder().encode(text).length;
+        if (limit !== null && entry.bytes > limit) {
+            this.#requests.remove(entry.id);
+            const reason = `the request takes ${entry.bytes} bytes; the server takes ${limit}`;
+            entry.reject(new HermesError(ErrorCode.notEncodable, reason));
+            return;
+        }
+        entry.isWritten = true;
+        this.#session.wrote(entry.body, entry.id);
+        this.#sendText(text);
+        this.#machine.wrote(performance.now());
+    }
+
+    /**
+     * @param {any} body
+     * @param {number} id
+     */
+    #send(body, id) {
+        this.#sendText(encode(body, id));
+    }
+
+    /** @param {string} text */
+    #sendText(text) {
+        const socket = this.#socket;
+        if (socket?.readyState !== 1) return;
+        if (socket.bufferedAmount > maxUnsent) {
+            const error = new HermesError(ErrorCode.connectionLost, "the server does not read what is sent to it");
+            this.#perform(this.#machine.failed(error, performance.now()));
+            return;
+        }
+        socket.send(text);
+    }
+
+    /**
+     * The server ended the connection for a breach.
+     *
+     * @param {HermesError} error
+     */
+    #blame(error) {
+        const guilty = this.#requests.blameLongest(error.code === ErrorCode.frameTooLong);
+        guilty?.reject(new HermesError(ErrorCode.notEncodable, `the server refuses the request: ${error.message}`));
+    }
+
+    /**
+     * @param {any} effect
+     * @param {number} now
+     */
+    #loggedIn({ session, heartbeatAtMost, heartbeatPrior }, now) {
+        const { uid, nickName, token } = session;
+        this.session = session;
+        this.#account = { uid, nickName, token };
+        const logins = this.#session.strays;
+        this.#write([
+            ["account", this.#account],
+            ["logins", logins.length ? logins : undefined],
+        ]).catch(() => {});
+        if (heartbeatPrior) this.#machine.heartbeatSuggested(heartbeatPrior);
+        this.#perform(this.#machine.authenticated(heartbeatAtMost, Date.now() / 1000, now));
+        this.outbox.started(uid);
+        for (const { resolve } of this.#logins.splice(0)) resolve(session);
+        this.emit("session", session);
+    }
+
+    /** @param {HermesError | null} error */
+    #stopped(error) {
+        this.outbox.halt();
+        const reason = error ?? new HermesError(ErrorCode.closed, "the client was closed");
+        for (const { reject } of this.#logins.splice(0)) reject(reason);
+        const closed = new HermesError(ErrorCode.closed, `the client stopped: ${reason.message}`);
+        for (const entry of this.#requests.removeAll()) entry.reject(closed);
+        const isTokenGone = /** @type {number[]} */ ([ErrorCode.invalidToken, ErrorCode.revoked]).includes(reason.code);
+        if (isTokenGone) this.#forgetToken();
+    }
+
+    async #forgetToken() {
+        if (this.#account) this.#account = { ...this.#account, token: "" };
+        await this.#write([["account", this.#account ?? undefined]]).catch(() => {});
+    }
+
+    /**
+     * The app has taken an entry: first the store knows it, then the server.
+     *
+     * @param {any} delivery
+     */
+    async #taken(delivery) {
+        const { event, name } = delivery;
+        /** @type {[string, any][]} */
+        const changes = [];
+        if (this.#session.isCurrent(delivery)) changes.push(["cursor", { epoch: event.epoch, seq: event.seq }]);
+        if (name !== null) {
+            this.#ordinal += 1;
+            changes.push([`seen/${this.#ordinal % keptNames}`, [this.#ordinal, name]]);
+        }
+        try {
+            if (changes.length) await this.#write(changes);
+        } catch (error) {
+            this.emit("storeError", error);
+            return;
+        }
+        this.#turn((now, effects) => this.#session.taken(delivery, now, Date.now(), effects));
+    }
+
+    /** @param {[string, any][]} changes */
+    #write(changes) {
+        return this.#store.write(changes);
+    }
+
+    #schedule() {
+        const live = this.#machine.state.is === "live" ? this.#session.nextDeadline : null;
+        const at = Math.min(this.#machine.nextDeadline ?? Infinity, live ?? Infinity, this.#requests.nextDeadline ?? Infinity);
+        // A timer that comes too early does no harm.
+        if (at >= this.#timerAt && at !== Infinity) return;
+        clearTimeout(this.#timer);
+        this.#timerAt = at;
+        if (at === Infinity) return;
+        // The longest time that setTimeout takes.
+        const wait = Math.min(Math.max(0, at - performance.now()) + 1, 2 ** 31 - 1);
+        this.#timer = setTimeout(() => {
+            this.#timerAt = Infinity;
+            this.#turn((now, effects) => {
+                const expired = this.#requests.expired(now);
+                for (const entry of expired) entry.reject(new HermesError(ErrorCode.timedOut, "no answer in time"));
+                if (expired.length) this.#perform(this.#machine.requestExpired(now));
+                this.#perform(this.#machine.deadlineReached(now));
+                if (this.#machine.state.is === "live") this.#session.deadlineReached(now, Date.now(), effects);
+            });
+        }, wait);
+    }
+}
+
+/** @param {any} body @param {number} id */
+const encode = (body, id) => JSON.stringify(id ? { id: String(id), ...body } : body);

@@ -1,0 +1,80 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/** @typedef {import("./session.js").Delivery} Delivery */
+
+/** The bytes of entries that wait for the app. */
+const maxWaitingBytes = 64 * 1_048_576;
+/** The waits before handlers that failed get the entry again. */
+const handlerWaits = [1000, 2000, 5000, 10_000, 30_000, 60_000];
+
+/** Hands entries to the app's handlers, one after the other. */
+export class Deliveries {
+    /** @type {Delivery[]} */
+    #waiting = [];
+    #bytes = 0;
+    #isRunning = false;
+    /** Whether the client is closed: nothing is handed out. */
+    isHeld = false;
+    #handlers;
+    #taken;
+    #fullnessChanged;
+
+    /**
+     * @param {object} options
+     * @param {() => ((event: any) => any)[]} options.handlers Returns the app's handlers.
+     * @param {(delivery: Delivery) => Promise<void>} options.taken Called when all handlers are done with an entry.
+     * @param {(isFull: boolean) => void} options.fullnessChanged Whether no more entries should be kept.
+     */
+    constructor({ handlers, taken, fullnessChanged }) {
+        this.#handlers = handlers;
+        this.#taken = taken;
+        this.#fullnessChanged = fullnessChanged;
+    }
+
+    /** @param {Delivery} delivery */
+    push(delivery) {
+        this.#waiting.push(delivery);
+        this.#changed(delivery.bytes);
+        this.run();
+    }
+
+    /** Another account logged in. */
+    clear() {
+        this.#waiting = [];
+        this.#changed(-this.#bytes);
+    }
+
+    async run() {
+        if (this.#isRunning) return;
+        this.#isRunning = true;
+        for (let failures = 0; this.#waiting.length && !this.isHeld; ) {
+            const handlers = this.#handlers();
+            if (!handlers.length) break;
+            const delivery = this.#waiting[0];
+            try {
+                if (!delivery.isRepeat) for (const handler of handlers) await handler(delivery.event);
+                failures = 0;
+            } catch (error) {
+                console.error("Hermes: a handler of entries failed; it gets the entry again", error);
+                const wait = handlerWaits[Math.min(failures, handlerWaits.length - 1)];
+                failures += 1;
+                await new Promise((resolve) => setTimeout(resolve, wait));
+                continue;
+            }
+            // Another account may have logged in meanwhile.
+            if (this.#waiting[0] !== delivery) continue;
+            this.#waiting.shift();
+            this.#changed(-delivery.bytes);
+            await this.#taken(delivery);
+        }
+        this.#isRunning = false;
+    }
+
+    /** @param {number} bytes */
+    #changed(bytes) {
+        this.#bytes += bytes;
+        if (this.#bytes > maxWaitingBytes) this.#fullnessChanged(true);
+        if (this.#bytes < maxWaitingBytes / 4) this.#fullnessChanged(false);
+    }
+}

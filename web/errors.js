@@ -1,0 +1,70 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/** The numbers of errors: below 1000 the client's own, from 1000 on the server's (docs/errors.md). */
+export const ErrorCode = Object.freeze({
+    cannotConnect: 101,
+    connectionLost: 102,
+    timedOut: 103,
+    closed: 104,
+    protocolViolation: 105,
+    replaced: 106,
+    revoked: 107,
+    kicked: 108,
+    notEncodable: 109,
+    suspended: 111,
+    storeFailed: 113,
+    outboxFull: 114,
+    wrongCredentials: 1003,
+    invalidToken: 1004,
+    accountDisabled: 1005,
+    nameTaken: 1006,
+    loginDelayed: 1007,
+    deviceLimitReached: 1010,
+    invitationRequired: 1011,
+    invalidArgument: 2001,
+    notFound: 2002,
+    forbidden: 2003,
+    clientIDConflict: 2004,
+    unsupported: 2005,
+    rateLimited: 3001,
+    frameTooLong: 4003,
+});
+
+/** An error of the client: a `code` for programs and a `message` for people. */
+export class HermesError extends Error {
+    name = "HermesError";
+
+    /**
+     * @param {number} code The error for programs.
+     * @param {string} message The error, and what can be done about it, in English.
+     * @param {number | null} retryAfter When a retry makes sense, in milliseconds; null: never.
+     */
+    constructor(code, message, retryAfter = null) {
+        super(message);
+        this.code = code;
+        this.retryAfter = retryAfter;
+    }
+
+    /**
+     * Reads the server's `Error`.
+     *
+     * @param {any} wire
+     */
+    static of(wire) {
+        const wait = Number(wire?.retryAfterMs) || 0;
+        const message = String(wire?.message || "the server refused without saying why").slice(0, 1000);
+        return new HermesError(Number(wire?.code) || 0, message, wait > 0 ? wait : null);
+    }
+
+    /**
+     * Whether a retry may help: the connection was lost, the server is overloaded or failing, or it said when to try
+     * again.
+     */
+    get isTemporary() {
+        if (this.retryAfter !== null) return true;
+        if (this.code === ErrorCode.notEncodable) return false;
+        const thousand = Math.floor(this.code / 1000);
+        return thousand === 0 || thousand === 1 || thousand === 3 || thousand >= 9;
+    }
+}

@@ -1,0 +1,9 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+// The SDK's public names. docs/web.md describes them.
+export { HermesClient } from "./client.js";
+export { ErrorCode, HermesError } from "./errors.js";
+export { adaptiveHeartbeat, pushHeartbeat } from "./heartbeat.js";
+export { interactivePolicy, standardPolicy } from "./reconnect.js";
+export { IndexedDBStore, MemoryStore } from "./stores.js";

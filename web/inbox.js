@@ -1,0 +1,391 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * An instruction to the tracker's owner.
+ *
+ * @typedef {{ do: "deliver", seq: number, entry: any, bytes: number } | { do: "missed", from: number, to: number }
+ *   | { do: "synchronize", afterSeq: number } | { do: "acknowledge", upToSeq: number }} InboxOutput
+ *
+ * - `deliver`: hand this entry to the app.
+ * - `missed`: the server no longer has these entries. Hand the app a gap.
+ * - `synchronize`: ask for the entries behind this seq.
+ * - `acknowledge`: tell the server that the app has taken everything up to this seq.
+ */
+
+/**
+ * Counts since the owner last took them out.
+ *
+ * @typedef {object} InboxCounts
+ * @property {number} duplicates Entries that arrived again.
+ * @property {number} gaps Missing seqs that had to be asked for, or that the server reported as gone.
+ * @property {number} repaired Missing seqs that arrived later.
+ * @property {number} lost Missing seqs that will not arrive.
+ */
+
+/** The largest number of entries that wait behind a hole; entries further ahead are asked for again. */
+const maxAhead = 1024;
+const maxAheadBytes = 16 * 1_048_576;
+/** The time before a hole is asked for. */
+const grace = 300;
+/** The time after which a request for a hole is repeated. */
+const repairTimeout = 5000;
+/** The longest delay of an acknowledgement, and the number of entries after which it goes at once. */
+const acknowledgeDelay = 50;
+const acknowledgeCount = 64;
+/** Above the upper number of untaken entries, no more are kept. They are asked for again at the lower number. */
+const pauseAbove = 4096;
+const resumeBelow = 1024;
+/** The largest seq that can be counted exactly, minus 1, so that adding 1 is safe everywhere. */
+const maxSeq = Number.MAX_SAFE_INTEGER - 1;
+
+/** @returns {InboxCounts} */
+const noCounts = () => ({ duplicates: 0, gaps: 0, repaired: 0, lost: 0 });
+
+/**
+ * Puts inbox entries in order: each reaches the app once, although some arrive twice, late or never. Decides what may
+ * be acknowledged. Does no I/O; times are passed in, in milliseconds of any one clock.
+ *
+ * Seqs are contiguous per user. An entry that was seen is dropped. An entry behind a hole waits a moment for the
+ * missing ones, often this device's own message whose receipt is under way. Then the tracker asks for the hole.
+ */
+export class InboxTracker {
+    /** The epoch of the seqs; "0" before the first login. */
+    epoch;
+    /** The last seq up to which every entry arrived. */
+    received;
+    counts = noCounts();
+    #head = 0;
+    /** @type {Map<number, { to: number, entry: any, bytes: number }>} Entries behind a hole, by seq. */
+    #ahead = new Map();
+    #aheadBytes = 0;
+    /** @type {number[]} The seqs that were handed out and not taken yet, in order, from `#untakenFrom` on. */
+    #untaken = [];
+    #untakenFrom = 0;
+    #acknowledged;
+    /** @type {number | null} */
+    #acknowledgeAt = null;
+    /** @type {number | null} */
+    #repairAt = null;
+    #isPaused = false;
+    #isFull = false;
+    /** Missing seqs up to this one are counted. */
+    #countedTo = 0;
+
+    /**
+     * Creates a tracker that continues an earlier run.
+     *
+     * @param {string} epoch
+     * @param {number} taken
+     */
+    constructor(epoch = "0", taken = 0) {
+        this.epoch = epoch;
+        this.received = Math.min(taken, maxSeq);
+        this.#acknowledged = this.received;
+    }
+
+    /** The number of entries that the app has not taken. */
+    get untaken() {
+        return this.#untaken.length - this.#untakenFrom;
+    }
+
+    /** The last seq that the app has taken. */
+    get taken() {
+        return this.untaken ? this.#untaken[this.#untakenFrom] - 1 : this.received;
+    }
+
+    /** Whether the waiting entries take too much memory; no more are kept meanwhile. */
+    set isFull(/** @type {boolean} */ isFull) {
+        this.#isFull = isFull;
+        if (isFull) this.#isPaused = true;
+    }
+
+    /** The time at which `deadlineReached` is due; null if none. */
+    get nextDeadline() {
+        if (this.#acknowledgeAt === null || this.#repairAt === null) return this.#acknowledgeAt ?? this.#repairAt;
+        return Math.min(this.#acknowledgeAt, this.#repairAt);
+    }
+
+    /** Takes the counts out. */
+    takeCounts() {
+        const counts = this.counts;
+        this.counts = noCounts();
+        return counts;
+    }
+
+    /**
+     * A session began. The server continues behind `taken` or, in a new epoch, behind its own record.
+     *
+     * @param {string} epoch
+     * @param {number} serverAcknowledged
+     * @param {number} head
+     * @param {number} now
+     * @returns {"goesOn" | "newInbox" | "rewound"} `newInbox`: the server counts anew, and earlier entries have no place
+     *   in this inbox. `rewound`: the server lost the entries behind `head` and gives their seqs to others.
+     */
+    resumed(epoch, serverAcknowledged, head, now) {
+        /** @type {"goesOn" | "newInbox" | "rewound"} */
+        let resumption = "goesOn";
+        if (epoch !== this.epoch) {
+            if (this.epoch !== "0") resumption = "newInbox";
+            this.epoch = epoch;
+            // At most the head: later entries must not count as received.
+            this.received = Math.min(serverAcknowledged, head, maxSeq);
+            this.#ahead.clear();
+            this.#aheadBytes = 0;
+            this.#untaken = [];
+            this.#untakenFrom = 0;
+            this.#countedTo = 0;
+        } else if (head < this.received) {
+            resumption = "rewound";
+            this.counts.lost += this.received - head;
+            this.received = head;
+            this.#countedTo = Math.min(this.#countedTo, head);
+            while (this.untaken && this.#untaken[this.#untaken.length - 1] > head) this.#untaken.pop();
+            this.#ahead.clear();
+            this.#aheadBytes = 0;
+        }
+        this.#head = Math.max(head, this.received);
+        this.#acknowledged = Math.min(this.taken, serverAcknowledged);
+        // Entries ahead stay: the receipt of an own message does not come again, and the message itself must not.
+        this.#dropPassed();
+        this.#acknowledgeAt = this.taken > this.#acknowledged ? now + acknowledgeDelay : null;
+        // The server sends the rest by itself; if it does not, ask for it.
+        this.#repairAt = this.#head > this.received ? now + repairTimeout : null;
+        this.#isPaused = this.#isFull || this.untaken > pauseAbove;
+        return resumption;
+    }
+
+    /**
+     * The entries from `seq` to `to` arrived in one frame of `bytes`. An entry that is null is not for the app.
+     *
+     * @param {any} entry
+     * @param {number} seq
+     * @param {number} to
+     * @param {number} bytes
+     * @param {number} now
+     * @param {InboxOutput[]} output
+     */
+    arrived(entry, seq, to, bytes, now, output) {
+        if (!(to >= seq && seq > 0 && to <= maxSeq)) return;
+        const known = this.#ahead.get(seq);
+        if (to <= this.received || (known && known.to >= to)) {
+            if (entry !== null) this.counts.duplicates += 1;
+            return;
+        }
+        this.#head = Math.max(this.#head, to);
+        if (seq <= this.received + 1) {
+            if (this.#isPaused && entry !== null) return;
+            this.#noteArrival(this.received + 1, to);
+            this.#accept(entry, to, bytes, output);
+            for (let next; (next = this.#ahead.get(this.received + 1)); ) {
+                this.#removeAhead(this.received + 1);
+                this.#accept(next.entry, next.to, next.bytes, output);
+            }
+            this.#dropPassed();
+            if (this.received >= this.#head) this.#repairAt = null;
+            else if (this.#repairAt !== null) this.#repairAt = now + (this.#ahead.size ? grace : repairTimeout);
+            this.#acknowledgeLater(now, output);
+        } else {
+            if (this.#ahead.size < maxAhead && (bytes === 0 || this.#aheadBytes + bytes <= maxAheadBytes)) {
+                this.#noteArrival(seq, to);
+                this.#removeAhead(seq);
+                this.#ahead.set(seq, { to, entry, bytes });
+                this.#aheadBytes += bytes;
+            }
+            if (!this.#isPaused) this.#repairAt = Math.min(this.#repairAt ?? Infinity, now + grace);
+        }
+    }
+
+    /**
+     * The server answered `synchronize` with the range that it has; the entries follow.
+     *
+     * @param {string} epoch
+     * @param {number} head
+     * @param {number} oldest
+     * @param {number} now
+     * @param {InboxOutput[]} output
+     */
+    synchronized(epoch, head, oldest, now, output) {
+        if (epoch !== this.epoch) return;
+        this.#head = Math.max(this.#head, Math.min(head, maxSeq));
+        // Gaps that the app does not take are not reported; they are asked for again.
+        while (oldest > this.received + 1 && !this.#isPaused) {
+            // Received entries are not lost.
+            const next = Math.min(Infinity, ...this.#ahead.keys());
+            const from = this.received + 1;
+            const to = Math.min(oldest - 1, this.#head, next - 1);
+            if (to < from) return;
+            // The app must take the gap, so that it is reported even if the app stops before.
+            this.#untaken.push(to);
+            if (this.untaken > pauseAbove) this.#isPaused = true;
+            output.push({ do: "missed", from, to });
+            this.arrived(null, from, to, 0, now, output);
+            this.noteLoss(from, to);
+        }
+    }
+
+    /**
+     * The app has taken the entries up to this one.
+     *
+     * @param {number} seq
+     * @param {number} now
+     * @param {InboxOutput[]} output
+     */
+    tookUpTo(seq, now, output) {
+        while (this.untaken && this.#untaken[this.#untakenFrom] <= seq) this.#untakenFrom += 1;
+        if (this.#untakenFrom > 1024) {
+            this.#untaken = this.#untaken.slice(this.#untakenFrom);
+            this.#untakenFrom = 0;
+        }
+        if (this.untaken > pauseAbove) this.#isPaused = true;
+        if (this.#isPaused && !this.#isFull && this.untaken < resumeBelow) {
+            this.#isPaused = false;
+            if (this.#head > this.received) {
+                output.push({ do: "synchronize", afterSeq: this.received });
+                this.#repairAt = now + repairTimeout;
+            }
+        }
+        this.#acknowledgeLater(now, output);
+    }
+
+    /**
+     * A deadline may have passed.
+     *
+     * @param {number} now
+     * @param {InboxOutput[]} output
+     */
+    deadlineReached(now, output) {
+        if (this.#acknowledgeAt !== null && this.#acknowledgeAt <= now) this.acknowledgeNow(output);
+        if (this.#repairAt === null || this.#repairAt > now) return;
+        this.#repairAt = null;
+        if (this.#head <= this.received || this.#isPaused) return;
+        this.#noteGap();
+        output.push({ do: "synchronize", afterSeq: this.received });
+        this.#repairAt = now + repairTimeout;
+    }
+
+    /**
+     * Sends the due acknowledgement at once.
+     *
+     * @param {InboxOutput[]} output
+     */
+    acknowledgeNow(output) {
+        this.#acknowledgeAt = null;
+        if (this.taken <= this.#acknowledged) return;
+        this.#acknowledged = this.taken;
+        output.push({ do: "acknowledge", upToSeq: this.#acknowledged });
+    }
+
+    /**
+     * Counts entries as lost. Called once their replacement has arrived.
+     *
+     * @param {number} from
+     * @param {number} to
+     */
+    noteLoss(from, to) {
+        const known = from <= this.#countedTo ? Math.min(to, this.#countedTo) - from + 1 : 0;
+        const all = to - from + 1;
+        this.counts.gaps += all - known;
+        this.counts.lost += all;
+        // Expired entries do not repair the gap.
+        this.counts.repaired -= Math.min(known, this.counts.repaired);
+    }
+
+    /**
+     * @param {any} entry
+     * @param {number} to
+     * @param {number} bytes
+     * @param {InboxOutput[]} output
+     */
+    #accept(entry, to, bytes, output) {
+        this.received = to;
+        if (entry === null) return;
+        this.#untaken.push(to);
+        if (this.untaken > pauseAbove) this.#isPaused = true;
+        output.push({ do: "deliver", seq: to, entry, bytes });
+    }
+
+    /** @param {number} seq */
+    #removeAhead(seq) {
+        this.#aheadBytes -= this.#ahead.get(seq)?.bytes ?? 0;
+        this.#ahead.delete(seq);
+    }
+
+    #dropPassed() {
+        for (const [seq, span] of this.#ahead) if (span.to <= this.received) this.#removeAhead(seq);
+    }
+
+    /** Counts everything that is missing now as one gap. */
+    #noteGap() {
+        const begin = Math.max(this.received, this.#countedTo);
+        if (this.#head <= begin) return;
+        let here = 0;
+        for (const [seq, span] of this.#ahead) if (span.to > begin) here += span.to - Math.max(seq - 1, begin);
+        this.counts.gaps += this.#head - begin - Math.min(here, this.#head - begin);
+        this.#countedTo = this.#head;
+    }
+
+    /**
+     * Counts arrived entries that had been missing as repaired.
+     *
+     * @param {number} from
+     * @param {number} to
+     */
+    #noteArrival(from, to) {
+        if (from <= this.#countedTo) this.counts.repaired += Math.min(to, this.#countedTo) - from + 1;
+    }
+
+    /**
+     * @param {number} now
+     * @param {InboxOutput[]} output
+     */
+    #acknowledgeLater(now, output) {
+        if (this.taken <= this.#acknowledged) return;
+        if (this.taken - this.#acknowledged >= acknowledgeCount) this.acknowledgeNow(output);
+        else this.#acknowledgeAt ??= now + acknowledgeDelay;
+    }
+}
+
+/** The number of entry names that are remembered. */
+const maxSeen = 1024;
+
+/**
+ * The ids of the last messages and pushes that the app got. After a server lost its count, some arrive again under
+ * other seqs. Does no I/O.
+ */
+export class SeenEntries {
+    /** @type {Set<string>} In the order of arrival. */
+    #names;
+
+    /** @param {Iterable<string>} names Those of an earlier run, oldest first. */
+    constructor(names = []) {
+        this.#names = new Set(names);
+    }
+
+    /**
+     * Notes an entry.
+     *
+     * @param {string | null} name
+     * @returns {boolean} Whether it is new; an entry without a name always is.
+     */
+    insert(name) {
+        if (!name || name.length > 64) return true;
+        if (this.#names.has(name)) return false;
+        this.#names.add(name);
+        if (this.#names.size > maxSeen) {
+            const [oldest] = this.#names;
+            this.#names.delete(oldest);
+        }
+        return true;
+    }
+
+    /**
+     * Returns the last names, oldest first.
+     *
+     * @param {number} count
+     */
+    last(count) {
+        return [...this.#names].slice(-count);
+    }
+}

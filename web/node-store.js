@@ -1,0 +1,115 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { createHash } from "node:crypto";
+import { open, readFile, rename } from "node:fs/promises";
+
+/** A file is rewritten when it has this many lines more than twice its records. */
+const slack = 1000;
+
+/**
+ * Keeps records in one file of Node's: a line per change, `checksum JSON`. A process that is killed during a write loses
+ * only that write; damaged lines are skipped. The file is readable by its owner alone, because it holds the token.
+ *
+ * @implements {import("./stores.js").Store}
+ */
+export class FileStore {
+    /** The number of lines that were skipped because they were damaged. */
+    damaged = 0;
+    #path;
+    /** @type {Map<string, any>} */
+    #records = new Map();
+    #lines = 0;
+    /** @type {import("node:fs/promises").FileHandle | null} */
+    #file = null;
+    /** @type {Promise<any>} The writes so far, one after the other. */
+    #last = Promise.resolve();
+
+    /** @param {string} path The file; its folder must exist. */
+    constructor(path) {
+        this.#path = path;
+    }
+
+    async load() {
+        /** @type {string} */
+        const text = await readFile(this.#path, "utf8").catch((error) => {
+            if (error.code === "ENOENT") return "";
+            throw error;
+        });
+        this.#records.clear();
+        this.#lines = 0;
+        for (const line of text.split("\n")) {
+            if (!line) continue;
+            this.#lines += 1;
+            const json = line.slice(17);
+            if (line.slice(0, 16) === checksum(json)) this.#change(JSON.parse(json));
+            else this.damaged += 1;
+        }
+        // What a killed process left without an end must not swallow the next line.
+        if (text && !text.endsWith("\n")) await this.#queue(() => this.#rewrite());
+        return new Map(this.#records);
+    }
+
+    /** @param {[string, any][]} changes */
+    write(changes, isDurable = false) {
+        return this.#queue(async () => {
+            this.#change(changes);
+            if (this.#lines > slack + 2 * this.#records.size) return this.#rewrite();
+            const lines = this.#lines + 1;
+            // If this write fails, it may have left a part of a line: the next one writes the file anew.
+            this.#lines = Infinity;
+            this.#file ??= await open(this.#path, "a", 0o600);
+            await this.#file.appendFile(lineOf(changes));
+            if (isDurable) await this.#file.datasync();
+            this.#lines = lines;
+        });
+    }
+
+    close() {
+        this.#queue(async () => {
+            const file = this.#file;
+            this.#file = null;
+            await file?.close();
+        }).catch(() => {});
+    }
+
+    /** @param {[string, any][]} changes */
+    #change(changes) {
+        for (const [key, value] of changes) {
+            if (value === undefined || value === null) this.#records.delete(key);
+            else this.#records.set(key, value);
+        }
+    }
+
+    async #rewrite() {
+        const path = `${this.#path}.new`;
+        const file = await open(path, "w", 0o600);
+        await file.writeFile(this.#records.size ? lineOf([...this.#records]) : "");
+        await file.datasync();
+        await file.close();
+        await this.#file?.close();
+        this.#file = null;
+        await rename(path, this.#path);
+        this.#lines = 1;
+    }
+
+    /**
+     * @template T
+     * @param {() => Promise<T>} task
+     * @returns {Promise<T>}
+     */
+    #queue(task) {
+        const result = this.#last.then(task);
+        this.#last = result.catch(() => {});
+        return result;
+    }
+}
+
+/** @param {[string, any][]} changes */
+function lineOf(changes) {
+    const json = JSON.stringify(changes.map(([key, value]) => [key, value === undefined ? null : value]));
+    return `${checksum(json)} ${json}\n`;
+}
+
+/** @param {string} json */
+const checksum = (json) => createHash("sha256").update(json).digest("hex").slice(0, 16);

@@ -1,0 +1,243 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { ErrorCode, HermesError } from "./errors.js";
+import { OutboxQueue, SentMessages } from "./outbox-queue.js";
+
+/**
+ * A message in the outbox, for the app.
+ *
+ * @typedef {object} OutboxEntry
+ * @property {string} clientId Names the message from the start. With it the server recognizes a repetition.
+ * @property {any} conversation `{ uid }` or `{ groupId }`.
+ * @property {any} content
+ * @property {number} queuedAt In milliseconds since 1970.
+ * @property {"queued" | "sending" | "sent" | "failed" | "discarded"} status
+ * @property {any} receipt The server's receipt, once sent.
+ * @property {{ code: number, message: string } | null} error The refusal, once failed.
+ */
+
+const prefix = "outbox/";
+const sentPrefix = "sent/";
+
+/** @param {number} number Keys sort by number. */
+const keyOf = (number) => prefix + number.toString(16).padStart(16, "0");
+
+/**
+ * Messages to send whenever there is a connection: now, in a minute, or after the page was closed and opened again.
+ *
+ * A message survives the page once `send` has resolved. Within a conversation messages arrive in the order of the
+ * calls, each once: the server recognizes them by their client ids.
+ */
+export class Outbox {
+    #queue;
+    #sent;
+    #store;
+    #submit;
+    #changed;
+    #place;
+    /** @type {number | null} The account of the last login. */
+    #uid;
+    /** @type {any} */
+    #timer;
+
+    /**
+     * @param {object} options
+     * @param {import("./stores.js").Store} options.store
+     * @param {Map<string, any>} options.records The store's records.
+     * @param {number | null} options.uid The account of the last login.
+     * @param {import("./outbox-queue.js").OutboxLimits} options.limits
+     * @param {(send: any) => Promise<any>} options.submit Sends a message and returns its receipt.
+     * @param {(entry: OutboxEntry) => void} options.changed Called at each change.
+     * @param {() => number} options.place Returns the last seq that the app has taken.
+     */
+    constructor({ store, records, uid, limits, submit, changed, place }) {
+        const items = [];
+        /** @type {[string, number][]} */
+        const sent = [];
+        for (const [key, value] of records) {
+            if (key.startsWith(prefix)) items.push(value);
+            if (key.startsWith(sentPrefix)) sent.push([key.slice(sentPrefix.length), value]);
+        }
+        this.#queue = new OutboxQueue(limits, items);
+        this.#sent = new SentMessages(sent);
+        this.#store = store;
+        this.#uid = uid;
+        this.#submit = submit;
+        this.#changed = changed;
+        this.#place = place;
+    }
+
+    /** The unsent and the failed messages, in the order of sending. */
+    get entries() {
+        return this.#queue.all.map((entry) => this.#entry(entry));
+    }
+
+    /**
+     * Adds a message.
+     *
+     * @param {string | any} content A text, or a `hermes.v1.Content` as JSON.
+     * @param {any} to `{ uid }` or `{ groupId }`.
+     * @param {{ clientId?: string, expiresInSeconds?: number }} options
+     * @returns {Promise<OutboxEntry>} The entry, once it is stored.
+     * @throws {HermesError} `outboxFull`, `storeFailed`; `clientIDConflict` if another message has the same client id;
+     *   `closed` if there never was a login.
+     */
+    async send(content, to, options = {}) {
+        if (this.#uid === null) throw new HermesError(ErrorCode.closed, "log in once before anything is sent");
+        const { entry, isNew } = this.#queue.added(makeSend(content, to, options), this.#uid, Date.now());
+        if (!isNew) return this.#entry(entry);
+        const { number } = entry.item;
+        try {
+            await this.#store.write([[keyOf(number), entry.item]], true);
+        } catch (error) {
+            this.#queue.removed(number);
+            throw new HermesError(ErrorCode.storeFailed, `the message could not be stored: ${error}`);
+        }
+        this.#queue.stored(number);
+        const stored = this.#entry(entry);
+        this.#changed(stored);
+        this.pump();
+        return stored;
+    }
+
+    /**
+     * Sends a failed message again.
+     *
+     * @param {string} clientId
+     * @returns {Promise<boolean>} Whether there is such a message.
+     */
+    async retry(clientId) {
+        const entry = this.#queue.retried(clientId);
+        if (!entry) return false;
+        await this.#store.write([[keyOf(entry.item.number), entry.item]], true);
+        this.#changed(this.#entry(entry));
+        this.pump();
+        return true;
+    }
+
+    /**
+     * Discards a message unless it is being sent.
+     *
+     * @param {string} clientId
+     * @returns {Promise<boolean>} Whether there was such a message. A queued one may have arrived nevertheless, if the
+     *   connection was lost before its receipt.
+     */
+    async discard(clientId) {
+        const entry = this.#queue.entry(clientId);
+        if (!entry || entry.phase === "storing" || entry.phase === "sending") return false;
+        this.#queue.removed(entry.item.number);
+        await this.#store.write([[keyOf(entry.item.number), undefined]], true);
+        this.#changed({ ...this.#entry(entry), status: "discarded" });
+        this.pump();
+        return true;
+    }
+
+    /**
+     * Whether an inbox entry with this client id is this device's own message.
+     *
+     * @param {string} clientId
+     */
+    isOwn(clientId) {
+        return this.#queue.has(clientId) || this.#sent.has(clientId);
+    }
+
+    /**
+     * This account has logged in: its messages may be sent.
+     *
+     * @param {number} uid
+     */
+    started(uid) {
+        this.#uid = uid;
+        this.#queue.started(uid);
+        this.pump();
+    }
+
+    /** Another account may log in: nothing is sent before the login shows which one. */
+    halt() {
+        this.#queue.halted();
+        clearTimeout(this.#timer);
+    }
+
+    /** Hands the next messages to the client, where they wait for a connection. */
+    pump() {
+        for (const entry of this.#queue.next(performance.now())) {
+            this.#changed(this.#entry(entry));
+            this.#submit(entry.item.send).then(
+                (receipt) => this.#committed(entry, receipt),
+                (error) => this.#refused(entry, error),
+            );
+        }
+        clearTimeout(this.#timer);
+        const deadline = this.#queue.nextDeadline;
+        if (deadline !== null) this.#timer = setTimeout(() => this.pump(), Math.max(0, deadline - performance.now()) + 1);
+    }
+
+    /**
+     * @param {import("./outbox-queue.js").Entry} entry
+     * @param {any} receipt
+     */
+    #committed(entry, receipt) {
+        const { number, send } = entry.item;
+        this.#queue.removed(number);
+        /** @type {[string, any][]} */
+        const changes = [[keyOf(number), undefined]];
+        if (receipt.inboxSeq > 0) {
+            const { kept, dropped } = this.#sent.sent(send.clientId, receipt.inboxSeq, this.#place());
+            if (kept) changes.push([sentPrefix + send.clientId, receipt.inboxSeq]);
+            for (const id of dropped) changes.push([sentPrefix + id, undefined]);
+        }
+        // Should this be lost, the message is sent again and the server recognizes it.
+        this.#store.write(changes).catch(() => {});
+        this.#changed({ ...this.#entry(entry), status: "sent", receipt });
+        this.pump();
+    }
+
+    /**
+     * @param {import("./outbox-queue.js").Entry} entry
+     * @param {any} error
+     */
+    #refused(entry, error) {
+        const { number } = entry.item;
+        const reason = error instanceof HermesError ? error : new HermesError(ErrorCode.connectionLost, String(error));
+        if (reason.code === ErrorCode.closed) {
+            // The client was closed or kicked, which is no verdict on the message.
+            this.#queue.interrupted(number);
+            this.#changed(this.#entry(entry));
+            return;
+        }
+        this.#queue.refused(number, reason, performance.now());
+        // Should this be lost, the server refuses the message once more.
+        if (entry.phase === "failed") this.#store.write([[keyOf(number), entry.item]]).catch(() => {});
+        this.#changed(this.#entry(entry));
+        this.pump();
+    }
+
+    /**
+     * @param {import("./outbox-queue.js").Entry} entry
+     * @returns {OutboxEntry}
+     */
+    #entry({ item, phase }) {
+        const { send, queuedAt, failure } = item;
+        const status = phase === "sending" || phase === "failed" ? phase : "queued";
+        const { clientId, to: conversation, content } = send;
+        return { clientId, conversation, content, queuedAt, status, receipt: null, error: failure };
+    }
+}
+
+const digits = "0123456789abcdefghjkmnpqrstvwxyz";
+
+/** Makes a random id of 26 characters. */
+export function makeID() {
+    const bytes = crypto.getRandomValues(new Uint8Array(26));
+    return Array.from(bytes, (byte) => digits[byte % 32]).join("");
+}
+
+/**
+ * @param {string | any} content
+ * @param {any} to
+ * @param {{ clientId?: string, expiresInSeconds?: number }} options
+ */
+export function makeSend(content, to, { clientId = makeID(), expiresInSeconds = 0 } = {}) {
+    return { to, clientId, content: typeof content === "string" ? { text: content } : content, expiresInSeconds };
+}

@@ -1,0 +1,306 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { ErrorCode, HermesError } from "./errors.js";
+
+/**
+ * The readers of this file turn proto3 JSON into plain objects in which every field is there and has its type, whatever
+ * the server sent. 64-bit numbers become numbers; epochs stay texts, because they are only compared.
+ *
+ * A shape is "" (text), 0 (number), false, "epoch", an array of an enum's names behind its prefix, `[shape]` for a list,
+ * or an object of shapes. A field whose name ends in "?" is null if it is absent.
+ *
+ * @typedef {any} Shape
+ */
+
+/** The longest list that is read; the server's own limit is 1,000. */
+const maxItems = 5000;
+
+/** @param {string} prefix @param {string} names @returns {Shape} */
+const oneOf = (prefix, names) => ({ prefix: `${prefix}_`, names: ["unspecified", ...names.split(" ")] });
+
+const conversation = { "uid?": 0, "groupId?": 0 };
+const content = {
+    "text?": "",
+    "image?": { url: "", width: 0, height: 0 },
+    "sound?": { durationSeconds: 0, sourceUrl: "", locationUrl: "", fileName: "" },
+    "location?": { latitude: 0, longitude: 0, label: "" },
+    "video?": { url: "", durationSeconds: 0, thumbnailUrl: "" },
+    "expression?": { id: 0, name: "" },
+    "custom?": { type: "", data: "" },
+    attributes: "map",
+};
+const message = {
+    id: "",
+    conversation,
+    conversationSeq: 0,
+    fromUid: 0,
+    fromNickName: "",
+    clientId: "",
+    content,
+    serverTimeMs: 0,
+    own: false,
+    recalled: false,
+};
+const presence = { uid: 0, isOnline: false, lastSeenMs: 0 };
+const account = { uid: 0, nickName: "", avatarUrl: "", isOnline: false, createdAtMs: 0 };
+const contact = {
+    uid: 0,
+    nickName: "",
+    avatarUrl: "",
+    state: oneOf("STATE", "accepted requested incoming blocked"),
+    isOnline: false,
+};
+const member = { uid: 0, nickName: "", role: oneOf("ROLE", "member administrator owner"), mutedUntilMs: 0 };
+const group = {
+    id: 0,
+    name: "",
+    avatarUrl: "",
+    muted: false,
+    memberCount: 0,
+    members: [member],
+    createdAtMs: 0,
+};
+const device = {
+    id: "",
+    name: "",
+    platform: "",
+    appVersion: "",
+    isOnline: false,
+    lastSeenMs: 0,
+    acknowledgedSeq: 0,
+    isCurrent: false,
+};
+const push = {
+    id: "",
+    title: "",
+    body: "",
+    dataJson: "",
+    collapseKey: "",
+    expiresAtMs: 0,
+    priority: oneOf("PRIORITY", "normal high"),
+    topic: "",
+    topicSeq: 0,
+    topicEpoch: "epoch",
+};
+const roomUser = { level: 0, name: "", iconUrl: "" };
+const roomEvent = {
+    room: "",
+    "user?": roomUser,
+    uid: 0,
+    "joined?": {},
+    "left?": {},
+    "text?": { text: "" },
+    "gift?": { name: "", url: "", count: 0 },
+    "custom?": { type: 0, data: "" },
+    "notice?": { text: "" },
+    "kicked?": { reason: "" },
+    topicSeq: 0,
+    topicEpoch: "epoch",
+};
+const signal = {
+    toUid: 0,
+    sessionId: "",
+    "address?": { localHost: "", localPort: 0, observedHost: "", observedPort: 0, ready: false },
+    "data?": "",
+    "end?": { reason: "" },
+};
+const error = { code: 0, message: "", retryAfterMs: 0 };
+const advice = { notBeforeMs: 0, windowMs: 0, address: "", ticket: "" };
+
+const event = {
+    seq: 0,
+    serverTimeMs: 0,
+    "message?": message,
+    "readMark?": { conversation, uid: 0, upToSeq: 0 },
+    "recalled?": { conversation, messageId: "", conversationSeq: 0, byUid: 0 },
+    "contact?": { kind: oneOf("KIND", "requested accepted declined removed"), uid: 0, nickName: "", message: "" },
+    "group?": {
+        kind: oneOf("KIND", "created changed members_added members_removed dissolved"),
+        group,
+        byUid: 0,
+        uids: [0],
+    },
+    "push?": push,
+    "call?": { kind: oneOf("KIND", "ringing answered missed ended"), withUid: 0, sessionId: "", durationSeconds: 0 },
+    "expired?": { toSeq: 0 },
+    "oversized?": { kind: "", packetBytes: 0, id: "", conversation, conversationSeq: 0, fromUid: 0, hint: "" },
+};
+
+const packet = {
+    id: 0,
+    "result?": {
+        "error?": error,
+        "session?": {
+            uid: 0,
+            nickName: "",
+            token: "",
+            epoch: "epoch",
+            headSeq: 0,
+            acknowledgedSeq: 0,
+            serverTimeMs: 0,
+            idleTimeoutMs: 0,
+            maxFrameBytes: 0,
+            serverVersion: "",
+            heartbeatPriorSeconds: 0,
+            inboxReset: false,
+        },
+        "receipt?": {
+            messageId: "",
+            clientId: "",
+            conversationSeq: 0,
+            inboxSeq: 0,
+            serverTimeMs: 0,
+            duplicate: false,
+        },
+        "synchronized?": { epoch: "epoch", headSeq: 0, oldestSeq: 0, count: 0 },
+        "contacts?": { contacts: [contact], more: false },
+        "group?": group,
+        "groups?": { groups: [group], more: false },
+        "presence?": { presences: [presence] },
+        "room?": { room: "", memberCount: 0 },
+        "devices?": { devices: [device] },
+        "account?": account,
+        "history?": { messages: [message], more: false },
+    },
+    "event?": event,
+    "ephemeral?": {
+        "typing?": { conversation, uid: 0, stopped: false },
+        "presence?": presence,
+        "room?": roomEvent,
+        "signal?": { fromUid: 0, fromDeviceId: "", signal },
+    },
+    "notice?": {
+        kind: oneOf("KIND", "shutdown reconnect operator token_expires"),
+        message: "",
+        "reconnect?": advice,
+        expiresAtMs: 0,
+    },
+    "kicked?": {
+        reason: oneOf("REASON", "replaced disabled revoked protocol timeout limit shutdown"),
+        message: "",
+        "reconnect?": advice,
+        code: 0,
+    },
+    "pong?": { clientTimeMs: 0, serverTimeMs: 0 },
+};
+
+/**
+ * Reads a value by its shape.
+ *
+ * @param {Shape} shape
+ * @param {any} value
+ * @returns {any}
+ */
+function read(shape, value) {
+    if (shape === "epoch") return typeof value === "string" || typeof value === "number" ? String(value) : "0";
+    if (shape === "") return typeof value === "string" ? value : "";
+    if (shape === false) return value === true;
+    if (shape === 0) {
+        const number = typeof value === "string" || typeof value === "number" ? Number(value) : 0;
+        return Number.isFinite(number) ? number : 0;
+    }
+    if (Array.isArray(shape)) {
+        return Array.isArray(value) ? value.slice(0, maxItems).map((item) => read(shape[0], item)) : [];
+    }
+    const fields = value !== null && typeof value === "object" ? value : {};
+    if (shape === "map") {
+        return Object.fromEntries(Object.entries(fields).filter((pair) => typeof pair[1] === "string"));
+    }
+    if (shape.names) {
+        const name = typeof value === "number" ? shape.names[value] : String(value).replace(shape.prefix, "").toLowerCase();
+        return shape.names.includes(name) ? name : "unspecified";
+    }
+    /** @type {any} */
+    const result = {};
+    for (const [key, inner] of Object.entries(shape)) {
+        const isOptional = key.endsWith("?");
+        const name = isOptional ? key.slice(0, -1) : key;
+        const isAbsent = isOptional && (fields[name] === undefined || fields[name] === null);
+        result[name] = isAbsent ? null : read(inner, fields[name]);
+    }
+    return result;
+}
+
+/**
+ * Reads a packet of the server.
+ *
+ * @param {unknown} text
+ * @param {number} maxLength The longest text that is read.
+ * @throws {HermesError} `protocolViolation`.
+ */
+export function readPacket(text, maxLength) {
+    if (typeof text !== "string") throw violation("the server sent binary data over a connection for JSON");
+    if (text.length > maxLength) throw violation(`the server sent a frame of ${text.length} characters`);
+    let json;
+    try {
+        json = JSON.parse(text);
+    } catch {
+        throw violation("the server sent a frame that is not JSON");
+    }
+    if (json === null || typeof json !== "object") throw violation("the server sent JSON that is not a packet");
+    return read(packet, json);
+}
+
+/** @param {string} message */
+export const violation = (message) => new HermesError(ErrorCode.protocolViolation, message);
+
+/**
+ * An event for the app. Those with a `seq` above 0 are entries of the inbox; each arrives once and in order.
+ *
+ * | type | fields |
+ * | --- | --- |
+ * | message | `message` |
+ * | readMark | `readMark`: `{ conversation, uid, upToSeq }` |
+ * | recalled | `recalled`: `{ conversation, messageId, conversationSeq, byUid }` |
+ * | contact | `contact`: `{ kind, uid, nickName, message }` |
+ * | group | `group`: `{ kind, group, byUid, uids }` |
+ * | push | `push` |
+ * | call | `call` |
+ * | oversized | `oversized`: stands for an entry that was too long |
+ * | gap | `gap`: `{ from, to }`: the server deleted these entries before this device got them |
+ * | inboxReset | none: the server lost its store; entries that the app had not received are lost |
+ * | unknown | none: an entry of a kind that this version does not know |
+ *
+ * @typedef {{ type: string, seq: number, epoch: string, time: number, [field: string]: any }} InboxEvent
+ */
+
+const kinds = ["message", "readMark", "recalled", "contact", "group", "push", "call", "oversized"];
+
+/**
+ * Turns a `hermes.v1.Event` into an event for the app.
+ *
+ * @param {any} wire
+ * @param {string} epoch
+ * @returns {InboxEvent}
+ */
+export function inboxEvent(wire, epoch) {
+    const { seq, serverTimeMs: time, expired } = wire;
+    if (expired) return gapEvent(seq, Math.max(seq, expired.toSeq), epoch);
+    const type = kinds.find((kind) => wire[kind]) ?? "unknown";
+    return type === "unknown" ? { type, seq, epoch, time } : { type, seq, epoch, time, [type]: wire[type] };
+}
+
+/**
+ * The event for entries that are gone.
+ *
+ * @param {number} from
+ * @param {number} to
+ * @param {string} epoch
+ * @returns {InboxEvent}
+ */
+export function gapEvent(from, to, epoch) {
+    return { type: "gap", seq: to, epoch, time: 0, gap: { from, to } };
+}
+
+/**
+ * Names a message or a push, to recognize it under another seq; null for other entries.
+ *
+ * @param {InboxEvent} event
+ * @returns {string | null}
+ */
+export function entryName(event) {
+    // A message to oneself is two entries with one id.
+    if (event.type === "message" && event.message.id) return `${event.message.own ? "own" : "message"} ${event.message.id}`;
+    return event.type === "push" && event.push.id ? `push ${event.push.id}` : null;
+}

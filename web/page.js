@@ -1,0 +1,61 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * The URL to connect to: http becomes ws, and the path is /ws if there is none.
+ *
+ * @param {string} server
+ */
+export function serverURL(server) {
+    const url = new URL(server);
+    url.protocol = url.protocol.replace("http", "ws");
+    if (url.pathname === "/") url.pathname = "/ws";
+    return url.href;
+}
+
+/** The name of the platform, for the list of devices. */
+export function platform() {
+    const { navigator, process } = /** @type {any} */ (globalThis);
+    if (process?.versions?.node) return `Node ${process.versions.node}`;
+    const agent = String(navigator?.userAgent ?? "");
+    for (const [token, name] of ["Edg/Edge", "OPR/Opera", "Firefox/Firefox", "Chrome/Chrome", "Version/Safari"].map(
+        (pair) => pair.split("/"),
+    )) {
+        const version = new RegExp(`${token}/(\\d+)`).exec(agent);
+        if (version) return `${name} ${version[1]}`;
+    }
+    return "Web";
+}
+
+/**
+ * Follows the page's visibility and the browser's network state.
+ *
+ * @param {string} url The server's.
+ * @param {(conditions: { app?: "foreground" | "background" | "suspended", isOnline?: boolean }) => void} changed
+ * @returns {() => void} Stops following.
+ */
+export function followPage(url, changed) {
+    const { document, addEventListener, removeEventListener, navigator } = globalThis;
+    if (!document || !addEventListener) return () => {};
+    // The browser says "offline" without a network, but a server on this machine can be reached.
+    const isLocal = /^(localhost|127\.|\[::1\])/.test(new URL(url).host);
+    const look = () => {
+        const app = document.visibilityState === "hidden" ? "background" : "foreground";
+        changed({ app, isOnline: isLocal || navigator.onLine !== false });
+    };
+    const freeze = () => changed({ app: "suspended" });
+    const names = ["online", "offline", "pageshow"];
+    for (const name of names) addEventListener(name, look);
+    addEventListener("pagehide", freeze);
+    document.addEventListener("visibilitychange", look);
+    document.addEventListener("resume", look);
+    document.addEventListener("freeze", freeze);
+    look();
+    return () => {
+        for (const name of names) removeEventListener(name, look);
+        removeEventListener("pagehide", freeze);
+        document.removeEventListener("visibilitychange", look);
+        document.removeEventListener("resume", look);
+        document.removeEventListener("freeze", freeze);
+    };
+}

@@ -1,0 +1,254 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/** The number of answers that count; as many as NTP's filter has stages. */
+const keptSamples = 8;
+/** The longest round trip that says anything, in milliseconds. */
+const longestRoundTrip = 30_000;
+/** The year 3000. */
+const latest = 32_503_680_000_000;
+/** The drift between samples, in milliseconds; a larger difference means that a clock was set. */
+const drift = 200;
+
+/**
+ * Estimates how far the server's clock is ahead of the device's, from requests and their round-trip times. The server's
+ * time stamp lies between request and answer, so the fastest of the last answers counts (as in NTP's clock filter,
+ * RFC 5905, section 10). Does no I/O; times are in milliseconds since 1970.
+ */
+export class ClockOffset {
+    /** @type {{ offset: number, roundTrip: number }[]} */
+    #samples = [];
+
+    /** The server's clock minus the device's; null if unknown. */
+    get milliseconds() {
+        return this.#best()?.offset ?? null;
+    }
+
+    /**
+     * The server answered.
+     *
+     * @param {number} askedAt By the device's clock.
+     * @param {number} answeredAt By the device's clock.
+     * @param {number} serverTime
+     */
+    answered(askedAt, answeredAt, serverTime) {
+        const roundTrip = answeredAt - askedAt;
+        const isSense = roundTrip >= 0 && roundTrip <= longestRoundTrip && serverTime >= 0 && serverTime <= latest;
+        if (!isSense || askedAt < 0 || askedAt > latest) return;
+        const sample = { offset: serverTime - (askedAt + Math.floor(roundTrip / 2)), roundTrip };
+        const best = this.#best();
+        // Both cannot be true: one of the clocks was set.
+        const doubt = best ? Math.floor((best.roundTrip + roundTrip) / 2) + 1 : 0;
+        if (best && Math.abs(best.offset - sample.offset) > doubt + drift) this.#samples = [];
+        this.#samples.push(sample);
+        if (this.#samples.length > keptSamples) this.#samples.shift();
+    }
+
+    #best() {
+        let [best] = this.#samples;
+        for (const sample of this.#samples) if (sample.roundTrip < best.roundTrip) best = sample;
+        return best;
+    }
+}
+
+/** The number of watched topics; beyond it, the one that was silent for longest is forgotten. */
+const maxTopics = 1000;
+
+/**
+ * Notices which pushes to rooms did not arrive: within an epoch the server numbers them without gaps. Missed pushes
+ * cannot be fetched. The first push of a room, and the first of a new epoch, say nothing about earlier ones.
+ */
+export class TopicTracker {
+    /** @type {Map<string, { epoch: string, seq: number }>} The one that was silent for longest comes first. */
+    #places = new Map();
+
+    /**
+     * A push arrived.
+     *
+     * @param {number} seq
+     * @param {string} epoch
+     * @param {string} topic
+     * @returns {{ from: number, to: number } | null} The numbers of missed pushes before it; null if none is known.
+     */
+    arrived(seq, epoch, topic) {
+        const last = this.#places.get(topic);
+        const isSame = last?.epoch === epoch;
+        this.#places.delete(topic);
+        this.#places.set(topic, { epoch, seq: isSame ? Math.max(last.seq, seq) : seq });
+        if (this.#places.size > maxTopics) {
+            const [oldest] = this.#places.keys();
+            this.#places.delete(oldest);
+        }
+        return isSame && seq > last.seq + 1 ? { from: last.seq + 1, to: seq - 1 } : null;
+    }
+
+    /**
+     * Forgets a topic: pushes from now on are not missed.
+     *
+     * @param {string} topic
+     */
+    forget(topic) {
+        this.#places.delete(topic);
+    }
+
+    /** Forgets all topics. */
+    forgetAll() {
+        this.#places.clear();
+    }
+}
+
+/** The number of kinds of network that are told apart; a report holds as many. */
+const maxNetworks = 16;
+const sums = /** @type {const} */ ([
+    "received",
+    "duplicates",
+    "gaps",
+    "repaired",
+    "lost",
+    "within1S",
+    "within10S",
+    "later",
+    "closed",
+    "resets",
+    "heartbeatTimeouts",
+    "networkChanges",
+    "topicMissed",
+]);
+
+/**
+ * The counts of one network: `hermes.v1.NetworkStatistics` with numbers.
+ *
+ * @typedef {Record<typeof sums[number], number> & { label: string, fromMs: number, toMs: number,
+ *   heartbeatSeconds: number, heartbeatStable: boolean }} NetworkCounts
+ */
+
+/**
+ * Counts deliveries and ends of connections per kind of network, until the server has the counts. Does no I/O; dates
+ * are in milliseconds since 1970.
+ */
+export class DeliveryCounter {
+    /** @type {Map<string, NetworkCounts>} Counts that are not being uploaded. */
+    #networks = new Map();
+    /** @type {NetworkCounts[] | null} The counts that are being uploaded. */
+    #uploading = null;
+    /** The device's kind of network. */
+    kind = "";
+
+    /**
+     * An inbox entry arrived.
+     *
+     * @param {number | null} latency Milliseconds since the server's time stamp; null if its clock is unknown.
+     * @param {number} date
+     */
+    received(latency, date) {
+        const network = this.#of(date);
+        network.received += 1;
+        if (latency !== null) network[latency <= 1000 ? "within1S" : latency <= 10_000 ? "within10S" : "later"] += 1;
+    }
+
+    /**
+     * The inbox noticed something.
+     *
+     * @param {import("./inbox.js").InboxCounts} counts
+     * @param {number} date
+     */
+    noticed(counts, date) {
+        if (!counts.duplicates && !counts.gaps && !counts.repaired && !counts.lost) return;
+        const network = this.#of(date);
+        for (const name of /** @type {const} */ (["duplicates", "gaps", "repaired", "lost"])) {
+            network[name] += counts[name];
+        }
+    }
+
+    /**
+     * Something happened `count` times.
+     *
+     * @param {"closed" | "resets" | "heartbeatTimeouts" | "networkChanges" | "topicMissed"} name
+     * @param {number} date
+     */
+    happened(name, date, count = 1) {
+        this.#of(date)[name] += count;
+    }
+
+    /**
+     * The heartbeat learned for the present network; reported with the counts.
+     *
+     * @param {import("./heartbeat.js").LearnedHeartbeat} heartbeat
+     * @param {number} date
+     */
+    learned(heartbeat, date) {
+        // A settled interval deserves a report of its own; other changes wait for the next report.
+        if (!this.#networks.has(this.kind) && !heartbeat.isStable) return;
+        const network = this.#of(date);
+        network.heartbeatSeconds = Math.max(0, Math.floor(heartbeat.interval / 1000));
+        network.heartbeatStable = heartbeat.isStable;
+    }
+
+    /**
+     * Takes out the counts to upload.
+     *
+     * @returns {NetworkCounts[] | null} Null if there are none, or an upload is under way.
+     */
+    upload() {
+        if (this.#uploading || !this.#networks.size) return null;
+        this.#uploading = [...this.#networks.values()].sort((a, b) => (a.label < b.label ? -1 : 1));
+        this.#networks.clear();
+        return this.#uploading;
+    }
+
+    /** The server has the upload, or will never accept it. */
+    uploadEnded() {
+        this.#uploading = null;
+    }
+
+    /** The server may not have the upload: it is repeated with later counts. */
+    uploadFailed() {
+        const failed = this.#uploading;
+        this.#uploading = null;
+        if (failed) this.restore(failed);
+    }
+
+    /** All counts that the server may not have, for the next run of the app. */
+    get unsent() {
+        this.uploadFailed();
+        return [...this.#networks.values()];
+    }
+
+    /**
+     * Adds the counts of an earlier run or a failed upload.
+     *
+     * @param {NetworkCounts[]} networks
+     */
+    restore(networks) {
+        for (const old of networks.slice(0, maxNetworks)) {
+            const network = this.#of(old.toMs, old.label);
+            network.fromMs = Math.min(network.fromMs, old.fromMs);
+            for (const name of sums) network[name] += old[name];
+            if (network.heartbeatSeconds) continue;
+            network.heartbeatSeconds = old.heartbeatSeconds;
+            network.heartbeatStable = old.heartbeatStable;
+        }
+    }
+
+    /**
+     * @param {number} date
+     * @returns {NetworkCounts}
+     */
+    #of(date, kind = this.kind) {
+        let label = kind;
+        let network = this.#networks.get(label);
+        if (!network && this.#networks.size >= maxNetworks - 1) {
+            label = "other";
+            network = this.#networks.get(label);
+        }
+        if (!network) {
+            const zeros = /** @type {any} */ (Object.fromEntries(sums.map((name) => [name, 0])));
+            network = { ...zeros, label, fromMs: date, toMs: date, heartbeatSeconds: 0, heartbeatStable: false };
+            this.#networks.set(label, /** @type {NetworkCounts} */ (network));
+        }
+        const counts = /** @type {NetworkCounts} */ (network);
+        // If the clock was put back, the span must not end before it begins.
+        counts.toMs = Math.max(counts.toMs, date);
+        return counts;
+    }
+}

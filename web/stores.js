@@ -1,0 +1,117 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/**
+ * Keeps what must outlive the page: the device's id, the token, the cursor, the outbox.
+ *
+ * @typedef {object} Store
+ * @property {() => Promise<Map<string, any>>} load Returns all records.
+ * @property {(changes: [key: string, value: any][], isDurable?: boolean) => Promise<void>} write Writes all changes or
+ *   none; an undefined value removes the record. Fulfilled once the store has them; with `isDurable`, once they survive
+ *   a loss of power as far as the platform can tell.
+ * @property {() => void} close
+ */
+
+/**
+ * Keeps records until the page or the process ends.
+ *
+ * @implements {Store}
+ */
+export class MemoryStore {
+    /** @type {Map<string, any>} */
+    records = new Map();
+
+    async load() {
+        return new Map(this.records);
+    }
+
+    /** @param {[string, any][]} changes */
+    async write(changes) {
+        for (const [key, value] of changes) {
+            if (value === undefined) this.records.delete(key);
+            else this.records.set(key, value);
+        }
+    }
+
+    close() {}
+}
+
+const recordsName = "records";
+
+/**
+ * Keeps records in IndexedDB, which survives reloads and closed tabs.
+ *
+ * @implements {Store}
+ */
+export class IndexedDBStore {
+    #name;
+    /** @type {Promise<IDBDatabase> | null} */
+    #database = null;
+
+    /** @param {string} name The database; one for each account that the page keeps apart. */
+    constructor(name = "hermes") {
+        this.#name = name;
+    }
+
+    async load() {
+        const store = (await this.#open()).transaction(recordsName).objectStore(recordsName);
+        const [keys, values] = await Promise.all([done(store.getAllKeys()), done(store.getAll())]);
+        return new Map(keys.map((key, index) => [String(key), values[index]]));
+    }
+
+    /** @param {[string, any][]} changes */
+    async write(changes, isDurable = false) {
+        const durability = isDurable ? "strict" : "relaxed";
+        const database = await this.#open();
+        // TypeScript's library does not know the option yet.
+        const options = /** @type {any} */ ({ durability });
+        const transaction = /** @type {any} */ (database).transaction(recordsName, "readwrite", options);
+        const store = transaction.objectStore(recordsName);
+        for (const [key, value] of changes) {
+            if (value === undefined) store.delete(key);
+            else store.put(value, key);
+        }
+        return new Promise((resolve, reject) => {
+            transaction.oncomplete = () => resolve(undefined);
+            transaction.onabort = () => reject(transaction.error ?? new Error("IndexedDB aborted the write"));
+        });
+    }
+
+    close() {
+        this.#database?.then((database) => database.close()).catch(() => {});
+        this.#database = null;
+    }
+
+    #open() {
+        this.#database ??= new Promise((resolve, reject) => {
+            const request = indexedDB.open(this.#name, 1);
+            request.onupgradeneeded = () => void request.result.createObjectStore(recordsName);
+            request.onerror = () => reject(request.error);
+            request.onsuccess = () => {
+                const database = request.result;
+                const forget = () => {
+                    database.close();
+                    this.#database = null;
+                };
+                // Another page deletes the database, or the browser closed it: the next use opens it again.
+                database.onversionchange = forget;
+                database.onclose = forget;
+                resolve(database);
+            };
+        });
+        this.#database.catch(() => (this.#database = null));
+        return this.#database;
+    }
+}
+
+/**
+ * @template T
+ * @param {IDBRequest<T>} request
+ * @returns {Promise<T>}
+ */
+function done(request) {
+    return new Promise((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+}

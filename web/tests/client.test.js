@@ -1,0 +1,363 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+// The client against a server whose answers the test writes.
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { HermesClient, interactivePolicy, MemoryStore } from "../hermes.js";
+import { FileStore } from "../node-store.js";
+import { encodeFrame, WebSocket } from "../node-websocket.js";
+import { FakeServer } from "./fake-server.js";
+
+const soon = { ...interactivePolicy, windows: Array(50).fill(5) };
+let server;
+let clients = [];
+beforeEach(async () => (server = await FakeServer.start()));
+afterEach(async () => {
+    for (const client of clients) await client.close();
+    clients = [];
+    server.stop();
+});
+
+async function open(options = {}) {
+    const store = options.store ?? new MemoryStore();
+    const client = await HermesClient.open({ server: server.url, store, WebSocket, reconnect: soon, ...options });
+    clients.push(client);
+    return client;
+}
+
+/** Waits for the first event that fits. */
+const next = (client, name, fits = () => true) =>
+    new Promise((resolve) => {
+        const remove = client.on(name, (event) => {
+            if (!fits(event)) return;
+            remove();
+            resolve(event);
+        });
+    });
+
+const message = (seq, text, extra = {}) => ({
+    event: {
+        seq: String(seq),
+        serverTimeMs: String(Date.now()),
+        message: { id: `m${seq}`.padEnd(26, "0"), conversation: { uid: 7 }, fromUid: 7, content: { text }, ...extra },
+    },
+});
+const receipt = (packet, seq) => ({
+    id: packet.id,
+    result: { receipt: { messageId: "m", clientId: packet.send.clientId, inboxSeq: String(seq) } },
+});
+
+describe("login", () => {
+    test("asks for JSON, and keeps the token and the device's id for the next run", async () => {
+        const store = new MemoryStore();
+        const client = await open({ store, device: { name: "Ann's browser", appVersion: "1.2" } });
+        const session = await client.logIn({ nickName: "ann", password: "secret" });
+        assert.equal(session.uid, 1);
+        assert.equal(client.state.is, "live");
+        const { authenticate } = await server.packet("authenticate");
+        assert.deepEqual(authenticate.password, { nickName: "ann", password: "secret" });
+        assert.equal(authenticate.device.name, "Ann's browser");
+        await client.close();
+        const later = await open({ store });
+        assert.ok(later.canResume);
+        await later.resume();
+        const again = (await server.packet("authenticate", 1)).authenticate;
+        assert.equal(again.token, "t");
+        assert.equal(again.device.id, authenticate.device.id);
+    });
+
+    test("a refusal is final, and an unknown token is forgotten", async () => {
+        const store = new MemoryStore();
+        await store.write([["account", { uid: 1, nickName: "ann", token: "old" }]]);
+        server.session = { error: { code: 1004, message: "the token is unknown" } };
+        const client = await open({ store });
+        await assert.rejects(client.resume(), { code: 1004 });
+        assert.equal(client.state.is, "stopped");
+        assert.equal(client.canResume, false);
+        await assert.rejects(client.request({ ping: {} }), { code: 104 });
+    });
+
+    test("a registration whose answer was lost ends in a login by password", async () => {
+        let answers = 0;
+        server.session = (packet) => {
+            answers += 1;
+            if (packet.register && answers === 1) {
+                server.connections[0].socket.destroy();
+                return {};
+            }
+            if (packet.register) return { error: { code: 1006, message: "taken" } };
+            return { uid: 1, nickName: "ann", token: "t", epoch: "9" };
+        };
+        const client = await open();
+        const session = await client.register({ nickName: "ann", password: "secret" });
+        assert.equal(session.uid, 1);
+        assert.equal(server.packets.filter((packet) => packet.register).length, 2);
+    });
+});
+
+describe("inbox", () => {
+    test("entries come in order, one at a time, and are acknowledged after the handler", async () => {
+        const client = await open();
+        const seen = [];
+        let release;
+        client.on("entry", async (event) => {
+            seen.push(event.message.content.text);
+            if (event.seq === 2) await new Promise((resolve) => (release = resolve));
+        });
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const [connection] = server.connections;
+        for (const seq of [1, 3, 2, 2]) connection.send(message(seq, `text ${seq}`));
+        const first = await server.packet("acknowledge");
+        assert.equal(first.acknowledge.upToSeq, "1");
+        assert.deepEqual(seen, ["text 1", "text 2"]);
+        release();
+        const second = await server.packet("acknowledge", 1);
+        assert.equal(second.acknowledge.upToSeq, "3");
+        assert.deepEqual(seen, ["text 1", "text 2", "text 3"]);
+    });
+
+    test("a handler that fails gets the same entry again", async (context) => {
+        context.mock.method(console, "error", () => {});
+        const client = await open();
+        const seen = [];
+        client.on("entry", ({ seq }) => {
+            seen.push(seq);
+            if (seen.length === 1) throw new Error("not now");
+        });
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send(message(1, "one"));
+        server.connections[0].send(message(2, "two"));
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "2"));
+        assert.deepEqual(seen, [1, 1, 2]);
+    });
+
+    test("the next run continues behind what was taken, and what was not taken comes again", async () => {
+        const store = new MemoryStore();
+        const first = await open({ store });
+        first.on("entry", ({ seq }) => (seq === 2 ? new Promise(() => {}) : undefined));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send(message(1, "one"));
+        server.connections[0].send(message(2, "two"));
+        await server.packet("acknowledge");
+        await first.close();
+        server.session = { ...server.session, headSeq: "2", acknowledgedSeq: "1" };
+        const second = await open({ store });
+        await second.resume();
+        const { authenticate } = await server.packet("authenticate", 1);
+        assert.deepEqual([authenticate.epoch, authenticate.acknowledgedSeq], ["9", "1"]);
+        server.connections[1].send(message(2, "two"));
+        assert.equal((await next(second, "entry")).seq, 2);
+    });
+
+    test("an inbox that begins anew is reported, and known messages are not shown twice", async () => {
+        const client = await open();
+        const seen = [];
+        client.on("entry", (event) => void seen.push(event.type === "message" ? event.message.id[1] : event.type));
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send(message(1, "one"));
+        await server.packet("acknowledge");
+        server.session = { ...server.session, epoch: "10" };
+        server.connections[0].socket.destroy();
+        await server.packet("authenticate", 1);
+        server.connections[1].send(message(1, "one"));
+        server.connections[1].send({ event: { ...message(2, "two").event } });
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "2"));
+        assert.deepEqual(seen, ["1", "inboxReset", "2"]);
+    });
+
+    test("expired entries are a gap", async () => {
+        const client = await open();
+        const entry = next(client, "entry");
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send({ event: { seq: "1", expired: { toSeq: "5" } } });
+        assert.deepEqual((await entry).gap, { from: 1, to: 5 });
+        assert.equal((await server.packet("acknowledge")).acknowledge.upToSeq, "5");
+    });
+});
+
+describe("outbox", () => {
+    test("a message without a receipt goes again under its id, also after the client ended", async () => {
+        const store = new MemoryStore();
+        const first = await open({ store });
+        await first.logIn({ nickName: "ann", password: "secret" });
+        const { clientId } = await first.outbox.send("hello", { uid: 7 });
+        await server.packet("send");
+        await first.close();
+        const second = await open({ store });
+        assert.deepEqual(second.outbox.entries.map((entry) => [entry.clientId, entry.status]), [[clientId, "queued"]]);
+        server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, 1));
+        const sent = next(second, "outbox", (entry) => entry.status === "sent");
+        await second.resume();
+        assert.equal((await sent).clientId, clientId);
+        assert.equal(server.packets.filter((packet) => packet.send).length, 2);
+        assert.deepEqual(second.outbox.entries, []);
+        assert.equal([...store.records.keys()].filter((key) => key.startsWith("outbox/")).length, 0);
+    });
+
+    test("the app does not see its own message in its inbox", async () => {
+        const store = new MemoryStore();
+        const first = await open({ store });
+        await first.logIn({ nickName: "ann", password: "secret" });
+        const { clientId } = await first.outbox.send("hello", { uid: 7 });
+        await server.packet("send");
+        await first.close();
+        const second = await open({ store });
+        const entry = next(second, "entry");
+        await second.resume();
+        await server.until(() => server.connections.length === 2);
+        server.connections[1].send(message(1, "hello", { own: true, clientId }));
+        server.connections[1].send(message(2, "from Bob"));
+        assert.equal((await entry).seq, 2);
+    });
+
+    test("messages wait without a connection and go in order", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].socket.destroy();
+        server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, 0));
+        for (const text of ["a", "b", "c"]) await client.outbox.send(text, { uid: 7 });
+        await next(client, "outbox", (entry) => entry.status === "sent" && entry.content.text === "c");
+        const texts = server.packets.filter((packet) => packet.send).map((packet) => packet.send.content.text);
+        assert.deepEqual([...new Set(texts)], ["a", "b", "c"]);
+    });
+
+    test("a refusal for good stays until it is discarded", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.handler = (packet, connection) =>
+            packet.send && connection.send({ id: packet.id, result: { error: { code: 2003, message: "blocked" } } });
+        const failed = next(client, "outbox", (entry) => entry.status === "failed");
+        const { clientId } = await client.outbox.send("hello", { uid: 7 });
+        assert.deepEqual((await failed).error, { code: 2003, message: "blocked" });
+        assert.ok(await client.outbox.discard(clientId));
+        assert.deepEqual(client.outbox.entries, []);
+    });
+});
+
+describe("requests", () => {
+    test("repeatable ones survive a lost connection, the others fail", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const list = client.contacts();
+        const create = client.createGroup("friends");
+        await server.packet("group");
+        server.handler = (packet, connection) => {
+            const contacts = { contacts: [{ uid: 7, nickName: "bob", state: "STATE_ACCEPTED" }] };
+            if (packet.contact) connection.send({ id: packet.id, result: { contacts } });
+        };
+        server.connections[0].socket.destroy();
+        await assert.rejects(create, { code: 102 });
+        assert.equal((await list).contacts[0].state, "accepted");
+    });
+
+    test("rooms are entered again, and watched accounts are watched again", async () => {
+        const client = await open();
+        server.handler = (packet, connection) => {
+            const result = packet.room ? { room: { room: packet.room.room, memberCount: 3 } } : {};
+            if (packet.room || packet.presence) connection.send({ id: packet.id, result });
+        };
+        await client.logIn({ nickName: "ann", password: "secret" });
+        assert.equal(await client.enterRoom("lobby", { name: "Ann" }), 3);
+        await client.watchPresence([7]);
+        server.connections[0].socket.destroy();
+        assert.equal((await server.packet("room", 1)).room.enter.user.name, "Ann");
+        assert.deepEqual((await server.packet("presence", 1)).presence.watchUids, [7]);
+    });
+
+    test("a request that the server's limit does not allow is not sent", async () => {
+        server.session = { ...server.session, maxFrameBytes: 200 };
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        await assert.rejects(client.send("x".repeat(300), { uid: 7 }), { code: 109 });
+        assert.equal(server.packets.filter((packet) => packet.send).length, 0);
+    });
+});
+
+describe("ends of connections", () => {
+    test("a newer login of the device is final", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const stopped = next(client, "state", (state) => state.is === "stopped");
+        server.connections[0].send({ kicked: { reason: "REASON_REPLACED", message: "newer login" } });
+        assert.equal((await stopped).error.code, 106);
+        assert.equal(server.connections.length, 1);
+    });
+
+    test("advice is obeyed, and its ticket shown", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const reconnect = { notBeforeMs: 40, windowMs: 20, ticket: "dGlja2V0" };
+        const waiting = next(client, "state", (state) => state.is === "waiting");
+        server.connections[0].send({ kicked: { reason: "REASON_SHUTDOWN", reconnect } });
+        const { delay } = await waiting;
+        assert.ok(delay >= 39 && delay <= 61, `${delay}`);
+        assert.equal((await server.packet("authenticate", 1)).authenticate.ticket, "dGlja2V0");
+    });
+
+    for (const [name, breach] of [
+        ["binary data", encodeFrame(2, Buffer.from([1, 2, 3]), false)],
+        ["text that is not JSON", encodeFrame(1, Buffer.from("{"), false)],
+        ["a masked frame", encodeFrame(1, Buffer.from("{}"), true)],
+        ["an endless frame", Buffer.from([0x81, 127, 0x7f, 255, 255, 255, 255, 255, 255, 255])],
+        ["a JSON text above the limit", encodeFrame(1, Buffer.alloc(5 * 1_048_576, 32), false)],
+    ]) {
+        test(`${name} from the server ends the connection, and the client comes back`, async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.connections[0].sendBytes(breach);
+            await server.packet("authenticate", 1);
+        });
+    }
+
+    test("strange values do not reach the app as they are", async () => {
+        const client = await open();
+        const entry = next(client, "entry");
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const odd = { id: {}, fromUid: "x", content: { text: ["<b>"], attributes: { a: 1, b: "c" } }, own: "yes" };
+        server.connections[0].send({ event: { seq: 1, message: odd } });
+        const { message: read } = await entry;
+        assert.deepEqual([read.id, read.fromUid, read.own, read.content.text], ["", 0, false, ""]);
+        assert.deepEqual(read.content.attributes, { b: "c" });
+    });
+});
+
+describe("FileStore", () => {
+    let folder;
+    beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), "hermes-web-"))));
+    afterEach(() => rm(folder, { recursive: true }));
+
+    test("keeps records, and skips what is damaged", async () => {
+        const path = join(folder, "store");
+        const store = new FileStore(path);
+        await store.load();
+        await store.write([["a", 1], ["b", { c: "d" }]], true);
+        await store.write([["a", undefined]]);
+        await store.write([["e", 2]]);
+        store.close();
+        assert.equal((await stat(path)).mode & 0o077, 0);
+        const lines = (await readFile(path, "utf8")).split("\n");
+        // The removal is damaged, and a killed process left half a line.
+        await writeFile(path, `${lines[0]}\n${lines[1].replace("a", "x")}\n${lines[2]}\n${lines[0].slice(0, 20)}`);
+        const again = new FileStore(path);
+        assert.deepEqual([...(await again.load())], [["a", 1], ["b", { c: "d" }], ["e", 2]]);
+        assert.equal(again.damaged, 2);
+        await again.write([["f", 3]]);
+        again.close();
+        assert.equal((await new FileStore(path).load()).size, 4);
+    });
+
+    test("rewrites a file that is mostly out of date", async () => {
+        const path = join(folder, "store");
+        const store = new FileStore(path);
+        await store.load();
+        for (let number = 0; number < 2500; number++) await store.write([["cursor", number]]);
+        assert.ok((await readFile(path, "utf8")).split("\n").length < 1100);
+        assert.equal((await new FileStore(path).load()).get("cursor"), 2499);
+        store.close();
+    });
+});
+

@@ -1,0 +1,155 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+// The machines against web/cases/*.json.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { HermesError } from "../errors.js";
+import { heartbeatFailed, heartbeatInterrupted, heartbeatSucceeded, standardAdaptation } from "../heartbeat.js";
+import { InboxTracker } from "../inbox.js";
+import { OutboxQueue } from "../outbox-queue.js";
+import { ReconnectSchedule } from "../reconnect.js";
+import { splitMix64 } from "./support.js";
+
+const read = (name) => JSON.parse(readFileSync(new URL(`../cases/${name}.json`, import.meta.url), "utf8"));
+
+describe("reconnect.json", () => {
+    for (const { name, policy, seed, steps } of read("reconnect").cases) {
+        test(name, () => {
+            const schedule = new ReconnectSchedule(policy, splitMix64(seed));
+            for (const [index, step] of steps.entries()) {
+                if (step.do === "startAnew" || step.do === "arrived") schedule[step.do]();
+                else if (step.do === "slot") {
+                    const { earliest, moment, end } = schedule.slot(step.advice, step.now);
+                    assert.deepEqual([earliest, end], [step.earliest, step.end]);
+                    assert.ok(moment >= earliest && moment <= end);
+                } else {
+                    const at = step.do === "next" ? schedule.next(step.now) : schedule.nextAt(step.slot, step.now);
+                    if (step.within) {
+                        assert.ok(at >= step.within[0] && at < step.within[1], `step ${index}: ${at}`);
+                    } else assert.equal(at, step.expect, `step ${index}`);
+                }
+            }
+        });
+    }
+});
+
+describe("heartbeat.json", () => {
+    const functions = { succeeded: heartbeatSucceeded, failed: heartbeatFailed, interrupted: heartbeatInterrupted };
+    for (const { name, start, steps } of read("heartbeat").cases) {
+        test(name, () => {
+            let learned = { successes: 0, failures: 0, ...start };
+            for (const [index, step] of steps.entries()) {
+                for (let time = 0; time < (step.times ?? 1); time++) {
+                    learned = functions[step.do](learned, standardAdaptation, step.date);
+                }
+                for (const key of ["interval", "isStable", "changedAt"]) {
+                    if (key in step) assert.equal(learned[key], step[key], `step ${index}: ${key}`);
+                }
+            }
+        });
+    }
+});
+
+describe("inbox.json", () => {
+    const text = (output) =>
+        ({
+            deliver: () => `deliver ${output.seq} ${output.entry}`,
+            missed: () => `missed ${output.from} ${output.to}`,
+            synchronize: () => `synchronize ${output.afterSeq}`,
+            acknowledge: () => `acknowledge ${output.upToSeq}`,
+        })[output.do]();
+    for (const { name, start, steps, counts } of read("inbox").cases) {
+        test(name, () => {
+            const inbox = new InboxTracker(start.epoch, start.taken);
+            for (const [index, step] of steps.entries()) {
+                const output = [];
+                const { now } = step;
+                switch (step.do) {
+                    case "resumed":
+                        assert.equal(
+                            inbox.resumed(step.epoch, step.serverAcknowledged, step.head, now),
+                            step.resumption,
+                        );
+                        break;
+                    case "arrived":
+                        inbox.arrived(step.entry, step.seq, step.to ?? step.seq, 0, now, output);
+                        break;
+                    case "arriveAll":
+                        for (let seq = step.from; seq <= step.to; seq++) {
+                            inbox.arrived(`${seq}`, seq, seq, 0, now, output);
+                        }
+                        assert.equal(output.length, step.to - step.from + 1);
+                        break;
+                    case "taken":
+                        inbox.tookUpTo(step.seq, now, output);
+                        break;
+                    case "synchronized":
+                        inbox.synchronized(step.epoch, step.head, step.oldest, now, output);
+                        break;
+                    case "deadline":
+                        inbox.deadlineReached(now, output);
+                        break;
+                    default:
+                        assert.fail(step.do);
+                }
+                if (step.expect) assert.deepEqual(output.map(text), step.expect, `step ${index}`);
+                if ("nextDeadline" in step) assert.equal(inbox.nextDeadline, step.nextDeadline, `step ${index}`);
+            }
+            assert.deepEqual(inbox.takeCounts(), counts);
+        });
+    }
+});
+
+describe("outbox.json", () => {
+    const { limits, cases } = read("outbox");
+    for (const { name, steps } of cases) {
+        test(name, () => {
+            const queue = new OutboxQueue(limits);
+            for (const [index, step] of steps.entries()) {
+                const number = queue.entry(step.id)?.item.number;
+                switch (step.do) {
+                    case "added": {
+                        const send = { to: { uid: step.to }, clientId: step.id, content: { text: "x" } };
+                        const add = () => queue.added(send, step.uid ?? 1, 0);
+                        if (step.error) assert.throws(add, { code: step.error }, `step ${index}`);
+                        else assert.equal(add().isNew, step.isNew ?? true);
+                        break;
+                    }
+                    case "started":
+                        queue.started(step.uid ?? 1);
+                        break;
+                    case "halted":
+                        queue.halted();
+                        break;
+                    case "stored":
+                    case "interrupted":
+                        queue[step.do](number);
+                        break;
+                    case "sent":
+                        queue.removed(number);
+                        break;
+                    case "retried":
+                        assert.ok(queue.retried(step.id));
+                        break;
+                    case "refused": {
+                        const error = new HermesError(step.code, "no", step.retryAfter ?? null);
+                        assert.equal(queue.refused(number, error, step.now).phase, step.phase);
+                        assert.equal(queue.nextDeadline, step.nextDeadline);
+                        break;
+                    }
+                    case "next":
+                        assert.deepEqual(
+                            queue.next(step.now).map((entry) => entry.item.send.clientId),
+                            step.expect,
+                            `step ${index}`,
+                        );
+                        break;
+                    default:
+                        assert.fail(step.do);
+                }
+            }
+        });
+    }
+});
