@@ -56,9 +56,9 @@ const keptNames = 128;
  *
  * Events:
  *
- * - `entry`: an entry of the inbox (`InboxEvent`). Each arrives once and in order, and counts as taken when all handlers
- *   have returned or their promises are fulfilled. Only then the server may delete it. A handler that fails gets the
- *   same entry again after a while. Entries wait until there is a handler.
+ * - `entry`: an entry of the inbox (`InboxEvent`). Each arrives once and in order, and counts as taken when all
+ *   handlers have returned or their promises are fulfilled. Only then the server may delete it. A handler that fails
+ *   gets the same entry again after a while. Entries wait until there is a handler.
  * - `typing`, `presence`, `room`, `signal`, `notice`, `topicGap`: live events, never stored.
  * - `outbox`: the progress of a message (`OutboxEntry`).
  * - `state`: the state of the connection, see `state`.
@@ -81,6 +81,8 @@ export class HermesClient extends Requests {
     #timerAt = Infinity;
     #deliveries;
     #ordinal;
+    #heartbeats;
+    #learned;
     #lastState = "";
     /** @type {{ uid: number, nickName: string, token: string } | null} The account that logged in last. */
     #account;
@@ -118,12 +120,13 @@ export class HermesClient extends Requests {
         this.#store = store;
         this.#account = records.get("account") ?? null;
         const network = options.network ?? /** @type {any} */ (globalThis.navigator)?.connection?.type ?? "";
-        const learned = records.get("heartbeat")?.[network] ?? null;
+        this.#heartbeats = records.get("heartbeats") ?? {};
         this.#machine = new ConnectionMachine(
             options.heartbeat ?? pushHeartbeat,
             options.reconnect ?? standardPolicy,
-            learned,
+            this.#heartbeats[network] ?? null,
         );
+        this.#learned = this.#machine.learned;
         const seen = [...records].filter(([key]) => key.startsWith("seen/")).map(([, value]) => value);
         seen.sort((a, b) => a[0] - b[0]);
         this.#ordinal = seen.at(-1)?.[0] ?? 0;
@@ -162,15 +165,14 @@ export class HermesClient extends Requests {
      * The state of the connection: `is` is "idle", "connecting", "authenticating", "live", "waiting" (with `error` and
      * `delay` in milliseconds), "paused" (with `error`: the page is suspended, or there is no network), or "stopped"
      * (the client does not try again; `error` tells why, or is null if the app closed it).
+     *
+     * @returns {{ is: string, error: HermesError | null, delay?: number }}
      */
     get state() {
         const { state } = this.#machine;
-        if (state.is === "waiting") {
-            return this.#machine.isHeld
-                ? { is: "paused", error: state.error }
-                : { is: "waiting", error: state.error, delay: state.delay };
-        }
-        return state.is === "lost" || state.is === "stopped" ? { is: state.is, error: state.error } : { is: state.is };
+        if (state.is === "waiting" && this.#machine.isHeld) return { is: "paused", error: state.error };
+        const { is, error = null, delay = 0 } = /** @type {any} */ (state);
+        return { is, error, delay };
     }
 
     /** Whether an earlier login left a token, so that `resume` can log in. */
@@ -221,7 +223,7 @@ export class HermesClient extends Requests {
         this.#unfollow();
         this.#stop();
         const statistics = this.#session.statistics.unsent;
-        await this.#write([["statistics", statistics.length ? statistics : undefined]]).catch(() => {});
+        await this.#write([["statistics", statistics.length ? statistics : undefined]]);
         this.#store.close();
     }
 
@@ -279,16 +281,20 @@ export class HermesClient extends Requests {
         return new Promise((resolve, reject) => {
             this.#logins.push({ resolve, reject });
             if (isSame) return;
-            const account = this.#account;
-            const isOwners =
-                account !== null &&
-                ("token" in credential
-                    ? credential.token === account.token
-                    : !("register" in credential) &&
-                      credential.nickName.toLowerCase() === account.nickName.toLowerCase());
-            this.#session.logIn(credential, isOwners);
+            this.#session.logIn(credential, this.#isOwners(credential));
             this.#turn(() => this.#perform(this.#machine.startRequested()));
         });
+    }
+
+    /**
+     * Whether the credential can only be that of the store's account.
+     *
+     * @param {any} credential
+     */
+    #isOwners({ token, nickName, register }) {
+        const account = this.#account;
+        if (!account || register) return false;
+        return token ? token === account.token : nickName.toLowerCase() === account.nickName.toLowerCase();
     }
 
     #stop() {
@@ -309,11 +315,12 @@ export class HermesClient extends Requests {
         const effects = [];
         step(performance.now(), effects);
         this.#apply(effects);
-        this.#schedule();
-        const { state } = this.#machine;
+        const { state, learned } = this.#machine;
+        if (learned !== this.#learned) this.#keepLearned(learned);
         const isNew = state.is !== this.#lastState;
         this.#lastState = state.is;
         if (isNew && state.is === "stopped") this.#stopped(state.error);
+        this.#schedule();
         if (isNew) this.emit("state", this.state);
     }
 
@@ -327,7 +334,7 @@ export class HermesClient extends Requests {
             else if (action === "authenticate") {
                 this.#session.connected(Date.now(), effects);
                 // Should the page end now, the login may still reach the server.
-                this.#write([["logins", [...this.#session.strays, Date.now()]]]).catch(() => {});
+                this.#write([["logins", [...this.#session.strays, Date.now()]]]);
             } else if (action === "becameLive") {
                 this.#session.becameLive(now, effects);
                 for (const entry of this.#requests.unwritten()) this.#writeRequest(entry);
@@ -363,10 +370,10 @@ export class HermesClient extends Requests {
                     break;
                 case "forgetEntries":
                     this.#deliveries.clear();
-                    this.#write([["cursor", undefined]]).catch(() => {});
+                    this.#write([["cursor", undefined]]);
                     break;
                 case "keepCursor":
-                    this.#write([["cursor", { epoch: this.#session.inbox.epoch, seq: effect.seq }]]).catch(() => {});
+                    this.#write([["cursor", { epoch: this.#session.inbox.epoch, seq: effect.seq }]]);
                     break;
                 case "loggedIn":
                     this.#loggedIn(effect, now);
@@ -518,12 +525,24 @@ export class HermesClient extends Requests {
         this.#write([
             ["account", this.#account],
             ["logins", logins.length ? logins : undefined],
-        ]).catch(() => {});
+        ]);
         if (heartbeatPrior) this.#machine.heartbeatSuggested(heartbeatPrior);
         this.#perform(this.#machine.authenticated(heartbeatAtMost, Date.now() / 1000, now));
         this.outbox.started(uid);
         for (const { resolve } of this.#logins.splice(0)) resolve(session);
         this.emit("session", session);
+    }
+
+    /**
+     * Something was learned about the network.
+     *
+     * @param {import("./heartbeat.js").LearnedHeartbeat} learned
+     */
+    #keepLearned(learned) {
+        this.#learned = learned;
+        this.#session.statistics.learned(learned, Date.now());
+        this.#heartbeats = { ...this.#heartbeats, [this.#session.statistics.kind]: learned };
+        this.#write([["heartbeats", this.#heartbeats]]);
     }
 
     /** @param {HermesError | null} error */
@@ -539,7 +558,7 @@ export class HermesClient extends Requests {
 
     async #forgetToken() {
         if (this.#account) this.#account = { ...this.#account, token: "" };
-        await this.#write([["account", this.#account ?? undefined]]).catch(() => {});
+        await this.#write([["account", this.#account ?? undefined]]);
     }
 
     /**
@@ -557,22 +576,31 @@ export class HermesClient extends Requests {
             changes.push([`seen/${this.#ordinal % keptNames}`, [this.#ordinal, name]]);
         }
         try {
-            if (changes.length) await this.#write(changes);
+            if (changes.length) await this.#store.write(changes);
         } catch (error) {
             this.emit("storeError", error);
             return;
         }
-        this.#turn((now, effects) => this.#session.taken(delivery, now, Date.now(), effects));
+        this.#turn((now, effects) => {
+            this.#session.taken(delivery, now, Date.now(), effects);
+            // Browsers let the timers of a hidden page come late, by a minute and more.
+            if (globalThis.document?.hidden) this.#session.closing(Date.now(), effects);
+        });
     }
 
-    /** @param {[string, any][]} changes */
+    /**
+     * Writes what can be done without if it is lost.
+     *
+     * @param {[string, any][]} changes
+     */
     #write(changes) {
-        return this.#store.write(changes);
+        return this.#store.write(changes).catch(() => {});
     }
 
     #schedule() {
         const live = this.#machine.state.is === "live" ? this.#session.nextDeadline : null;
-        const at = Math.min(this.#machine.nextDeadline ?? Infinity, live ?? Infinity, this.#requests.nextDeadline ?? Infinity);
+        const deadlines = [this.#machine.nextDeadline, live, this.#requests.nextDeadline];
+        const at = Math.min(...deadlines.map((deadline) => deadline ?? Infinity));
         // A timer that comes too early does no harm.
         if (at >= this.#timerAt && at !== Infinity) return;
         clearTimeout(this.#timer);

@@ -32,8 +32,8 @@ import { ReconnectSchedule } from "./reconnect.js";
 
 /**
  * @typedef {{ isDue: true, at: number } | { isDue: false, at: number, tries: number, evidence: Evidence }} Heartbeat
- * @typedef {{ do: "atOnce" } | { do: "byPolicy" } | { do: "at", slot: Slot } | { do: "stop", error: HermesError | null }}
- *   Next
+ * @typedef {{ do: "atOnce" } | { do: "byPolicy" } | { do: "at", slot: Slot }
+ *   | { do: "stop", error: HermesError | null }} Next
  *
  * @typedef {{ is: "idle" } | { is: "connecting" } | { is: "authenticating", until: number } | LiveState
  *   | { is: "lost", error: HermesError, next: Next }
@@ -144,7 +144,7 @@ export class ConnectionMachine {
             case "connecting":
             case "authenticating":
             case "live":
-                return this.#lose(new HermesError(ErrorCode.closed, "the client was closed"), { do: "stop", error: null });
+                return this.#lose(new HermesError(ErrorCode.closed, "the app closed it"), { do: "stop", error: null });
             case "lost":
                 if (this.state.next.do !== "stop") this.state.next = { do: "stop", error: null };
                 return [];

@@ -5,8 +5,8 @@
 
 /** The bytes of entries that wait for the app. */
 const maxWaitingBytes = 64 * 1_048_576;
-/** The waits before handlers that failed get the entry again. */
-const handlerWaits = [1000, 2000, 5000, 10_000, 30_000, 60_000];
+/** The longest wait before handlers that failed get the entry again; the first is a second, and it doubles. */
+const longestWait = 60_000;
 
 /** Hands entries to the app's handlers, one after the other. */
 export class Deliveries {
@@ -57,7 +57,7 @@ export class Deliveries {
                 failures = 0;
             } catch (error) {
                 console.error("Hermes: a handler of entries failed; it gets the entry again", error);
-                const wait = handlerWaits[Math.min(failures, handlerWaits.length - 1)];
+                const wait = Math.min(longestWait, 1000 * 2 ** failures);
                 failures += 1;
                 await new Promise((resolve) => setTimeout(resolve, wait));
                 continue;

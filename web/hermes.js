@@ -5,5 +5,7 @@
 export { HermesClient } from "./client.js";
 export { ErrorCode, HermesError } from "./errors.js";
 export { adaptiveHeartbeat, pushHeartbeat } from "./heartbeat.js";
-export { interactivePolicy, standardPolicy } from "./reconnect.js";
+export { disablePush, enablePush } from "./push.js";
+export { standardPolicy } from "./reconnect.js";
 export { IndexedDBStore, MemoryStore } from "./stores.js";
+export { SharedClient } from "./tabs.js";

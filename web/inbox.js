@@ -120,8 +120,8 @@ export class InboxTracker {
      * @param {number} serverAcknowledged
      * @param {number} head
      * @param {number} now
-     * @returns {"goesOn" | "newInbox" | "rewound"} `newInbox`: the server counts anew, and earlier entries have no place
-     *   in this inbox. `rewound`: the server lost the entries behind `head` and gives their seqs to others.
+     * @returns {"goesOn" | "newInbox" | "rewound"} `newInbox`: the server counts anew, and earlier entries have no
+     *   place in this inbox. `rewound`: the server lost the entries behind `head` and gives their seqs to others.
      */
     resumed(epoch, serverAcknowledged, head, now) {
         /** @type {"goesOn" | "newInbox" | "rewound"} */
@@ -131,11 +131,11 @@ export class InboxTracker {
             this.epoch = epoch;
             // At most the head: later entries must not count as received.
             this.received = Math.min(serverAcknowledged, head, maxSeq);
-            this.#ahead.clear();
-            this.#aheadBytes = 0;
             this.#untaken = [];
             this.#untakenFrom = 0;
             this.#countedTo = 0;
+            this.#ahead.clear();
+            this.#aheadBytes = 0;
         } else if (head < this.received) {
             resumption = "rewound";
             this.counts.lost += this.received - head;

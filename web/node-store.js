@@ -8,8 +8,8 @@ import { open, readFile, rename } from "node:fs/promises";
 const slack = 1000;
 
 /**
- * Keeps records in one file of Node's: a line per change, `checksum JSON`. A process that is killed during a write loses
- * only that write; damaged lines are skipped. The file is readable by its owner alone, because it holds the token.
+ * Keeps records in one file of Node's: a line per change, `checksum JSON`. A process that is killed during a write
+ * loses only that write; damaged lines are skipped. The file is readable by its owner alone: it holds the token.
  *
  * @implements {import("./stores.js").Store}
  */

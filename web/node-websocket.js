@@ -233,18 +233,21 @@ export class WebSocket {
     #frame({ isFinal, opcode, payload }) {
         if (opcode === Opcode.ping) {
             // A server that pings and reads nothing must not fill memory.
-            if (this.readyState === 1 && this.bufferedAmount < 65_536) this.#socket?.write(encodeFrame(Opcode.pong, payload));
+            const mayAnswer = this.readyState === 1 && this.bufferedAmount < 65_536;
+            if (mayAnswer) this.#socket?.write(encodeFrame(Opcode.pong, payload));
         } else if (opcode === Opcode.close) {
             this.#closeCode = payload.length >= 2 ? payload.readUInt16BE(0) : 1005;
             this.#closeReason = payload.subarray(2).toString();
             this.#sendClose(this.#closeCode === 1005 ? 1000 : this.#closeCode, "");
             this.#socket?.end();
         } else if (opcode === Opcode.text || opcode === Opcode.binary || opcode === Opcode.continuation) {
-            if ((opcode === Opcode.continuation) !== this.#parts.length > 0) throw breach(1002, "parts are out of order");
-            if (opcode !== Opcode.continuation) this.#partOpcode = opcode;
+            const isNext = opcode === Opcode.continuation;
+            if (isNext !== this.#parts.length > 0) throw breach(1002, "parts are out of order");
+            if (!isNext) this.#partOpcode = opcode;
             this.#parts.push(payload);
             this.#partBytes += payload.length;
-            if (this.#partBytes > maxMessageBytes || this.#parts.length > 65_536) throw breach(1009, "a message is too long");
+            const isTooLong = this.#partBytes > maxMessageBytes || this.#parts.length > 65_536;
+            if (isTooLong) throw breach(1009, "a message is too long");
             if (!isFinal) return;
             const message = this.#parts.length === 1 ? payload : Buffer.concat(this.#parts);
             this.#parts = [];

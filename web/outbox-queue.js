@@ -105,10 +105,8 @@ export class OutboxQueue {
 
     /** The time at which a resting message may be sent; null if none rests. */
     get nextDeadline() {
-        let next = Infinity;
-        if (this.#sender !== null) {
-            for (const entry of this.#entries.values()) if (entry.phase === "resting") next = Math.min(next, entry.until);
-        }
+        if (this.#sender === null) return null;
+        const next = Math.min(...this.all.map((entry) => (entry.phase === "resting" ? entry.until : Infinity)));
         return next === Infinity ? null : next;
     }
 

@@ -170,7 +170,8 @@ export class Outbox {
         }
         clearTimeout(this.#timer);
         const deadline = this.#queue.nextDeadline;
-        if (deadline !== null) this.#timer = setTimeout(() => this.pump(), Math.max(0, deadline - performance.now()) + 1);
+        if (deadline === null) return;
+        this.#timer = setTimeout(() => this.pump(), Math.max(0, deadline - performance.now()) + 1);
     }
 
     /**
@@ -225,12 +226,9 @@ export class Outbox {
     }
 }
 
-const digits = "0123456789abcdefghjkmnpqrstvwxyz";
-
 /** Makes a random id of 26 characters. */
 export function makeID() {
-    const bytes = crypto.getRandomValues(new Uint8Array(26));
-    return Array.from(bytes, (byte) => digits[byte % 32]).join("");
+    return Array.from(crypto.getRandomValues(new Uint8Array(26)), (byte) => (byte % 32).toString(32)).join("");
 }
 
 /**

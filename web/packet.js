@@ -7,8 +7,8 @@ import { ErrorCode, HermesError } from "./errors.js";
  * The readers of this file turn proto3 JSON into plain objects in which every field is there and has its type, whatever
  * the server sent. 64-bit numbers become numbers; epochs stay texts, because they are only compared.
  *
- * A shape is "" (text), 0 (number), false, "epoch", an array of an enum's names behind its prefix, `[shape]` for a list,
- * or an object of shapes. A field whose name ends in "?" is null if it is absent.
+ * A shape is "" (text), 0 (number), false, "epoch", "map", what `oneOf` returns, `[shape]` for a list, or an object of
+ * shapes. A field whose name ends in "?" is null if it is absent.
  *
  * @typedef {any} Shape
  */
@@ -124,7 +124,6 @@ const event = {
     "push?": push,
     "call?": { kind: oneOf("KIND", "ringing answered missed ended"), withUid: 0, sessionId: "", durationSeconds: 0 },
     "expired?": { toSeq: 0 },
-    "oversized?": { kind: "", packetBytes: 0, id: "", conversation, conversationSeq: 0, fromUid: 0, hint: "" },
 };
 
 const packet = {
@@ -208,7 +207,8 @@ function read(shape, value) {
         return Object.fromEntries(Object.entries(fields).filter((pair) => typeof pair[1] === "string"));
     }
     if (shape.names) {
-        const name = typeof value === "number" ? shape.names[value] : String(value).replace(shape.prefix, "").toLowerCase();
+        const word = String(value).replace(shape.prefix, "").toLowerCase();
+        const name = typeof value === "number" ? shape.names[value] : word;
         return shape.names.includes(name) ? name : "unspecified";
     }
     /** @type {any} */
@@ -257,7 +257,6 @@ export const violation = (message) => new HermesError(ErrorCode.protocolViolatio
  * | group | `group`: `{ kind, group, byUid, uids }` |
  * | push | `push` |
  * | call | `call` |
- * | oversized | `oversized`: stands for an entry that was too long |
  * | gap | `gap`: `{ from, to }`: the server deleted these entries before this device got them |
  * | inboxReset | none: the server lost its store; entries that the app had not received are lost |
  * | unknown | none: an entry of a kind that this version does not know |
@@ -265,7 +264,7 @@ export const violation = (message) => new HermesError(ErrorCode.protocolViolatio
  * @typedef {{ type: string, seq: number, epoch: string, time: number, [field: string]: any }} InboxEvent
  */
 
-const kinds = ["message", "readMark", "recalled", "contact", "group", "push", "call", "oversized"];
+const kinds = ["message", "readMark", "recalled", "contact", "group", "push", "call"];
 
 /**
  * Turns a `hermes.v1.Event` into an event for the app.
@@ -301,6 +300,7 @@ export function gapEvent(from, to, epoch) {
  */
 export function entryName(event) {
     // A message to oneself is two entries with one id.
-    if (event.type === "message" && event.message.id) return `${event.message.own ? "own" : "message"} ${event.message.id}`;
-    return event.type === "push" && event.push.id ? `push ${event.push.id}` : null;
+    const { type, message, push } = event;
+    if (type === "message" && message.id) return `${message.own ? "own" : "message"} ${message.id}`;
+    return type === "push" && push.id ? `push ${push.id}` : null;
 }

@@ -17,14 +17,8 @@ export function serverURL(server) {
 export function platform() {
     const { navigator, process } = /** @type {any} */ (globalThis);
     if (process?.versions?.node) return `Node ${process.versions.node}`;
-    const agent = String(navigator?.userAgent ?? "");
-    for (const [token, name] of ["Edg/Edge", "OPR/Opera", "Firefox/Firefox", "Chrome/Chrome", "Version/Safari"].map(
-        (pair) => pair.split("/"),
-    )) {
-        const version = new RegExp(`${token}/(\\d+)`).exec(agent);
-        if (version) return `${name} ${version[1]}`;
-    }
-    return "Web";
+    const name = /(Edg|OPR|Firefox|Chrome|Safari)\/\d+(?!.*(Edg|OPR))/.exec(navigator?.userAgent);
+    return name?.[0].replace("/", " ") ?? "Web";
 }
 
 /**

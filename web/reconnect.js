@@ -26,18 +26,6 @@ export const standardPolicy = Object.freeze({
 });
 
 /**
- * The first tries within 1 s, then every few seconds: for development and tests.
- *
- * @type {Readonly<ReconnectPolicy>}
- */
-export const interactivePolicy = Object.freeze({
-    windows: [1000, 1000, 1000, 2000, 2000, 3000],
-    delays: [3000, 5000, 10_000],
-    jitter: 0.2,
-    maxAdvisedWindow: 2000,
-});
-
-/**
  * The server's advice for reconnecting, in milliseconds.
  *
  * @typedef {object} Advice

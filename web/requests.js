@@ -33,8 +33,7 @@ export class RequestTable {
 
     /** The earliest deadline; null if there is no request. */
     get nextDeadline() {
-        let next = Infinity;
-        for (const entry of this.#entries.values()) next = Math.min(next, entry.deadline);
+        const next = Math.min(...[...this.#entries.values()].map((entry) => entry.deadline));
         return next === Infinity ? null : next;
     }
 
@@ -95,8 +94,7 @@ export class RequestTable {
      * @returns {PendingRequest[]} The requests that fail, in order; the others wait for the next connection.
      */
     connectionLost() {
-        const failed = [...this.#entries.values()].filter((entry) => entry.isWritten && !entry.isRepeatable);
-        for (const entry of failed) this.#entries.delete(entry.id);
+        const failed = this.#take((entry) => entry.isWritten && !entry.isRepeatable);
         for (const entry of this.#entries.values()) entry.isWritten = false;
         return failed;
     }
@@ -107,15 +105,18 @@ export class RequestTable {
      * @param {number} now
      */
     expired(now) {
-        const expired = [...this.#entries.values()].filter((entry) => entry.deadline <= now);
-        for (const entry of expired) this.#entries.delete(entry.id);
-        return expired;
+        return this.#take((entry) => entry.deadline <= now);
     }
 
     /** Removes all requests, in order. */
     removeAll() {
-        const all = [...this.#entries.values()];
-        this.#entries.clear();
-        return all;
+        return this.#take(() => true);
+    }
+
+    /** @param {(entry: PendingRequest) => boolean} fits */
+    #take(fits) {
+        const taken = [...this.#entries.values()].filter(fits);
+        for (const entry of taken) this.#entries.delete(entry.id);
+        return taken;
     }
 }

@@ -95,7 +95,7 @@ export class Session {
     /**
      * @param {object} options
      * @param {{ id: string, name?: string, platform?: string, appVersion?: string }} options.device
-     * @param {(clientId: string) => boolean} options.isOwn Whether a message is this device's own, in the outbox or sent.
+     * @param {(clientId: string) => boolean} options.isOwn Whether a message is in this device's outbox, or was.
      * @param {number | null} options.statisticsInterval The time between two uploads; null: none.
      */
     constructor({ device, isOwn, statisticsInterval }) {
@@ -258,7 +258,8 @@ export class Session {
      * @param {Effect[]} effects
      */
     taken(delivery, now, date, effects) {
-        if (this.isCurrent(delivery)) this.#track((out) => this.inbox.tookUpTo(delivery.event.seq, now, out), date, effects);
+        if (!this.isCurrent(delivery)) return;
+        this.#track((out) => this.inbox.tookUpTo(delivery.event.seq, now, out), date, effects);
     }
 
     /**
@@ -358,7 +359,7 @@ export class Session {
     #authenticationAnswered(result, now, date, effects) {
         const [credential, session] = [this.credential, result.session];
         if (result.error || !session) {
-            const error = result.error ? HermesError.of(result.error) : violation("the server's answer holds no session");
+            const error = result.error ? HermesError.of(result.error) : violation("the answer holds no session");
             if (credential && "register" in credential) {
                 const { nickName, password } = credential;
                 if (error.code === ErrorCode.nameTaken && this.#mayBeRegistered) {
@@ -468,7 +469,7 @@ export class Session {
     #arrived(wire, bytes, now, date, effects) {
         const { seq, expired, message } = wire;
         const to = expired ? Math.max(seq, expired.toSeq) : seq;
-        // Sent by this device before the connection broke or the page was left; its receipt comes when it is sent again.
+        // Sent by this device before the connection broke or the page was left; its receipt comes with the repetition.
         const isOwn = message?.own && message.clientId && this.#isMine(message.clientId);
         const before = this.inbox.received;
         this.#track(

@@ -7,12 +7,12 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { HermesClient, interactivePolicy, MemoryStore } from "../hermes.js";
+import { HermesClient, MemoryStore, standardPolicy } from "../hermes.js";
 import { FileStore } from "../node-store.js";
 import { encodeFrame, WebSocket } from "../node-websocket.js";
 import { FakeServer } from "./fake-server.js";
 
-const soon = { ...interactivePolicy, windows: Array(50).fill(5) };
+const soon = { ...standardPolicy, windows: Array(50).fill(5) };
 let server;
 let clients = [];
 beforeEach(async () => (server = await FakeServer.start()));

@@ -6,12 +6,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
-/** The SDK without comments and indentation, compressed in one piece. */
-const maxBytes = 25_000;
+/** What a page loads with hermes.js, without comments and indentation, compressed in one piece. */
+const maxBytes = 25 * 1024;
 
-test("the SDK's code takes at most 25 KB compressed", (context) => {
+test("the SDK's code takes at most 25 KiB compressed", (context) => {
     const folder = new URL("../", import.meta.url);
-    const names = readdirSync(folder).filter((name) => name.endsWith(".js") && !name.startsWith("node-"));
+    const others = /^node-|^service-worker|^notifications/;
+    const names = readdirSync(folder).filter((name) => name.endsWith(".js") && !others.test(name));
     const bytes = (text) => gzipSync(text, { level: 9 }).length;
     const texts = names.map((name) => readFileSync(new URL(name, folder), "utf8"));
     const bare = texts.map((text) =>

@@ -1,0 +1,491 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { Requests } from "./api.js";
+import { HermesClient } from "./client.js";
+import { ErrorCode, HermesError } from "./errors.js";
+import { makeID } from "./outbox.js";
+import { followPage, serverURL } from "./page.js";
+import { IndexedDBStore } from "./stores.js";
+
+/**
+ * @typedef {import("./client.js").ClientOptions & { name?: string, locks?: LockManager }} SharedOptions
+ *   `name` names the shared client and its database; one for each account that the page keeps apart. `locks` stands in
+ *   for the browser's.
+ */
+
+/** The live events that are passed on to the other tabs. */
+const liveEvents = ["typing", "presence", "room", "signal", "notice", "topicGap", "session", "storeError"];
+/** What other tabs may ask of the leader. */
+const methods = ["request", "notify", "logIn", "register", "resume", "logOut", "send", "retry", "discard"];
+
+/**
+ * One client for all tabs of an origin: one connection, one device, one outbox.
+ *
+ * The tabs agree on a leader by a Web Lock. The leader has the connection; the others ask it over a BroadcastChannel.
+ * When the leader's tab is closed, another one takes its place and continues from the store. Every tab gets every
+ * event. An entry of the inbox counts as taken once the leader's handlers are done with it.
+ *
+ * It has the requests, events, `state`, `session` and `outbox` of a HermesClient.
+ */
+export class SharedClient extends Requests {
+    #id = makeID();
+    #options;
+    #name;
+    #locks;
+    #channel;
+    /** @type {HermesClient | null} This tab's client while it leads. */
+    #client = null;
+    #leader = "";
+    #isOpen = true;
+    /** @type {(() => void)[]} Ends the holding of this tab's locks. */
+    #releases = [];
+    /** @typedef {{ method: string, args: any[], resolve: (value: any) => void, reject: (error: any) => void }} Call */
+    /** @type {Map<string, Call>} Calls without an answer. */
+    #calls = new Map();
+    /** @type {Map<string, any>} The last known messages of the outbox, by client id. */
+    #entries = new Map();
+    /** @type {Map<string, any>} The rooms that this tab is in. */
+    #rooms = new Map();
+    /** @type {Set<number>} The accounts that this tab watches. */
+    #watched = new Set();
+    /** @type {any} This page's state, see `followPage`. */
+    #page = null;
+    /** @type {Map<string, any>} The tabs' pages, as the leader knows them. */
+    #pages = new Map();
+    /** @type {Map<string, Set<string>>} The tabs in each room, as the leader knows them. */
+    #members = new Map();
+    /** @type {(() => void)[]} Called when this tab has a handler of entries. */
+    #handlerWaiters = [];
+    /** @type {{ seq: number, epoch: string }} The last entry that this tab got. */
+    #last = { seq: 0, epoch: "" };
+    /** @type {() => void} */
+    #unfollow = () => {};
+    /** @type {any} */
+    state = { is: "idle" };
+    /** @type {any} */
+    session = null;
+    canResume = false;
+
+    /**
+     * Opens the shared client; resolves once there is a leader.
+     *
+     * @param {SharedOptions} options
+     * @returns {Promise<SharedClient>}
+     */
+    static async open(options) {
+        const shared = new SharedClient(options);
+        await shared.#join();
+        return shared;
+    }
+
+    /** @param {SharedOptions} options */
+    constructor(options) {
+        super();
+        this.#options = options;
+        this.#name = `hermes/${options.name ?? "default"}`;
+        this.#locks = options.locks ?? globalThis.navigator?.locks;
+        this.#channel = new BroadcastChannel(this.#name);
+        this.#channel.onmessage = ({ data }) => this.#received(data);
+        this.outbox = {
+            /** The unsent and the failed messages, in the order of sending. */
+            entries: () => [...this.#entries.values()],
+            /** See `Outbox.send`. */
+            send: (/** @type {any} */ content, /** @type {any} */ to, /** @type {any} */ sendOptions = {}) =>
+                // The id is made here, so that a call that is repeated to another leader is the same message.
+                this.#call("send", [content, to, { clientId: makeID(), ...sendOptions }]),
+            retry: (/** @type {string} */ clientId) => this.#call("retry", [clientId]),
+            discard: (/** @type {string} */ clientId) => this.#call("discard", [clientId]),
+        };
+    }
+
+    /** Whether this tab has the connection. */
+    get isLeader() {
+        return this.#client !== null;
+    }
+
+    /**
+     * See `HermesClient.logIn`.
+     *
+     * @param {{ nickName: string, password: string } | { token: string }} credential
+     */
+    logIn(credential) {
+        return this.#call("logIn", [credential]);
+    }
+
+    /**
+     * See `HermesClient.register`.
+     *
+     * @param {{ nickName: string, password: string, invitation?: string }} account
+     */
+    register(account) {
+        return this.#call("register", [account]);
+    }
+
+    /** See `HermesClient.resume`. */
+    resume() {
+        return this.#call("resume", []);
+    }
+
+    /**
+     * Logs out in all tabs.
+     *
+     * @param {{ removeDevice?: boolean }} options
+     */
+    logOut(options = {}) {
+        return this.#call("logOut", [options]);
+    }
+
+    /** Takes this tab out; the others go on. */
+    async close() {
+        this.#unfollow();
+        await this.#leave();
+        this.#channel.close();
+    }
+
+    /** @override */
+    request(/** @type {any} */ body, isRepeatable = true, timeout = 30_000) {
+        const { room, presence } = body;
+        if (room?.enter) this.#rooms.set(room.room, room.enter);
+        if (room?.leave) this.#rooms.delete(room.room);
+        for (const uid of presence?.watchUids ?? []) this.#watched.add(uid);
+        for (const uid of presence?.unwatchUids ?? []) this.#watched.delete(uid);
+        return this.#call("request", [body, isRepeatable, timeout]);
+    }
+
+    /** @override */
+    notify(/** @type {any} */ body) {
+        this.#call("notify", [body]).catch(() => {});
+    }
+
+    /** @override */
+    handlersChanged(/** @type {string} */ name) {
+        if (name === "entry") for (const resolve of this.#handlerWaiters.splice(0)) resolve();
+    }
+
+    /** Takes part in the election, and resolves once there is a leader. */
+    async #join() {
+        this.#isOpen = true;
+        // The leader waits for this lock to learn that the tab is gone.
+        await this.#hold(`${this.#name}/${this.#id}`);
+        const led = this.#hold(this.#name).then(() => this.#lead());
+        led.catch((error) => this.emit("storeError", error));
+        const known = new Promise((resolve) => {
+            const remove = this.on("leader", () => {
+                remove();
+                resolve(undefined);
+            });
+        });
+        this.#post({ type: "hello" });
+        await Promise.race([led, known]);
+        this.#unfollow();
+        this.#unfollow = followPage(serverURL(this.#options.server), (now) => this.#conditionsChanged(now));
+    }
+
+    /**
+     * Waits for a lock and holds it until `#leave`.
+     *
+     * @param {string} name
+     * @returns {Promise<void>}
+     */
+    #hold(name) {
+        return new Promise((resolve, reject) => {
+            if (!this.#locks) {
+                resolve();
+                return;
+            }
+            const controller = new AbortController();
+            this.#releases.push(() => controller.abort());
+            this.#locks
+                .request(name, { signal: controller.signal }, () => {
+                    resolve();
+                    return new Promise((release) => this.#releases.push(() => release(undefined)));
+                })
+                .catch((/** @type {any} */ error) => error.name !== "AbortError" && reject(error));
+        });
+    }
+
+    async #leave() {
+        this.#isOpen = false;
+        const client = this.#client;
+        this.#client = null;
+        await client?.close();
+        for (const release of this.#releases.splice(0)) release();
+        this.#refuse(() => true, new HermesError(ErrorCode.closed, "the client was closed"));
+    }
+
+    /** This tab leads from now on. */
+    async #lead() {
+        const { name = "default", store = new IndexedDBStore(`hermes/${name}`) } = this.#options;
+        const client = await HermesClient.open({ ...this.#options, store, followsPage: false });
+        // This tab may have been closed meanwhile.
+        if (!this.#isOpen) return client.close();
+        const wasOn = !["idle", "stopped"].includes(this.state.is);
+        this.#client = client;
+        this.#members.clear();
+        client.on("entry", async (event) => {
+            this.#post({ type: "event", name: "entry", event });
+            await this.#entry(event);
+        });
+        for (const event of liveEvents) client.on(event, (value) => this.#share(event, plain(value)));
+        client.on("outbox", (entry) => this.#share("outbox", entry));
+        client.on("state", () => this.#share("state", plain(client.state)));
+        this.#entries = new Map(client.outbox.entries.map((entry) => [entry.clientId, entry]));
+        if (wasOn && client.canResume) client.resume().catch(() => {});
+        this.#announce();
+        this.#newLeader(this.#id);
+    }
+
+    /** Tells the other tabs who leads, and how things stand. */
+    #announce() {
+        const client = this.#client;
+        if (!client) return;
+        this.state = plain(client.state);
+        this.session = client.session;
+        this.canResume = client.canResume;
+        const { state, session, canResume } = this;
+        this.#post({ type: "leads", state, session, canResume, entries: client.outbox.entries });
+    }
+
+    /** @param {string} id */
+    #newLeader(id) {
+        const isOther = this.#leader !== id;
+        this.#leader = id;
+        this.emit("leader", id === this.#id);
+        if (!isOther) return;
+        this.#tellPage();
+        // Whether the leader before carried out what must not happen twice is not known.
+        const lost = new HermesError(ErrorCode.connectionLost, "the tab with the connection was closed");
+        this.#refuse(({ method, args }) => method === "request" && args[1] === false, lost);
+        for (const [call, { method, args }] of this.#calls) this.#dispatch(call, method, args);
+        for (const [room, enter] of this.#rooms) this.#again({ room: { room, enter } });
+        if (this.#watched.size) this.#again({ presence: { watchUids: [...this.#watched] } });
+    }
+
+    /** @param {any} body */
+    #again(body) {
+        if (this.state.is !== "idle" && this.state.is !== "stopped") this.#call("request", [body]).catch(() => {});
+    }
+
+    /**
+     * @param {string} method
+     * @param {any[]} args
+     * @returns {Promise<any>}
+     */
+    #call(method, args) {
+        return new Promise((resolve, reject) => {
+            if (!this.#isOpen) {
+                reject(new HermesError(ErrorCode.closed, "the client was closed"));
+                return;
+            }
+            const call = makeID();
+            this.#calls.set(call, { method, args, resolve, reject });
+            this.#dispatch(call, method, args);
+        });
+    }
+
+    /**
+     * @param {string} call
+     * @param {string} method
+     * @param {any[]} args
+     */
+    async #dispatch(call, method, args) {
+        if (this.#client) this.#answered(call, await this.#perform(this.#id, method, args));
+        else this.#post({ type: "call", call, method, args });
+    }
+
+    /**
+     * Carries out what a tab asked of the leader.
+     *
+     * @param {string} tab
+     * @param {string} method
+     * @param {any[]} args
+     * @returns {Promise<{ value?: any, error?: any }>}
+     */
+    async #perform(tab, method, args) {
+        const client = /** @type {any} */ (this.#client);
+        try {
+            if (!methods.includes(method)) throw new HermesError(ErrorCode.unsupported, `no method ${method}`);
+            if (method === "request" && this.#staysInRoom(tab, args[0].room)) return { value: {} };
+            const target = ["send", "retry", "discard"].includes(method) ? client.outbox : client;
+            const value = await target[method](...args);
+            if (["logIn", "register", "resume", "logOut"].includes(method)) this.#announce();
+            return { value: plain(value) };
+        } catch (error) {
+            return { error: plain(error) };
+        }
+    }
+
+    /**
+     * Notes which tabs are in a room.
+     *
+     * @param {string} tab
+     * @param {any} request
+     * @returns {boolean} Whether the tab leaves a room in which others stay.
+     */
+    #staysInRoom(tab, request) {
+        if (!request?.enter && !request?.leave) return false;
+        const tabs = this.#members.get(request.room) ?? new Set();
+        if (request.enter) this.#members.set(request.room, tabs.add(tab));
+        else if (tabs.delete(tab) && tabs.size) return true;
+        if (!tabs.size) this.#members.delete(request.room);
+        return false;
+    }
+
+    /** @param {any} data */
+    #received(data) {
+        const { type, from } = data;
+        if (type === "hello" && this.#client) {
+            this.#announce();
+        } else if (type === "page" && this.#client) {
+            this.#watchTab(from);
+            this.#pages.set(from, data.page);
+            this.#conditions();
+        } else if (type === "call" && this.#client) {
+            this.#perform(from, data.method, data.args).then((answer) =>
+                this.#post({ type: "answer", call: data.call, answer }),
+            );
+        } else if (type === "answer") {
+            this.#answered(data.call, data.answer);
+        } else if (type === "event" && !this.#client) {
+            if (data.name === "entry") this.#entry(data.event).catch(() => {});
+            else this.#changed(data.name, data.event);
+        } else if (type === "leads" && !this.#client) {
+            this.state = data.state;
+            this.session = data.session;
+            this.canResume = data.canResume;
+            this.#entries = new Map(data.entries.map((/** @type {any} */ entry) => [entry.clientId, entry]));
+            this.#newLeader(from);
+        }
+    }
+
+    /**
+     * An event of the leader's client: for this tab and the others.
+     *
+     * @param {string} name
+     * @param {any} event
+     */
+    #share(name, event) {
+        this.#post({ type: "event", name, event });
+        this.#changed(name, event);
+    }
+
+    /**
+     * @param {string} name
+     * @param {any} event
+     */
+    #changed(name, event) {
+        if (name === "state") this.state = event;
+        if (name === "session") this.session = event;
+        if (name === "outbox") {
+            if (event.status === "sent" || event.status === "discarded") this.#entries.delete(event.clientId);
+            else this.#entries.set(event.clientId, event);
+        }
+        this.emit(name, event);
+    }
+
+    /**
+     * Hands an entry to this tab's handlers, unless it had it before its leader changed.
+     *
+     * @param {any} event
+     */
+    async #entry(event) {
+        const { seq, epoch, type } = event;
+        if (type === "inboxReset") this.#last = { seq: 0, epoch: "" };
+        if (seq > 0 && epoch === this.#last.epoch && seq <= this.#last.seq) return;
+        if (this.#client && !this.handlers("entry").length) {
+            await new Promise((resolve) => this.#handlerWaiters.push(() => resolve(undefined)));
+        }
+        for (const handler of this.handlers("entry")) await handler(event);
+        if (seq > 0) this.#last = { seq, epoch };
+    }
+
+    /**
+     * @param {string} call
+     * @param {{ value?: any, error?: any }} answer
+     */
+    #answered(call, { value, error }) {
+        const waiting = this.#calls.get(call);
+        this.#calls.delete(call);
+        if (error) waiting?.reject(new HermesError(error.code, error.message, error.retryAfter));
+        else waiting?.resolve(value);
+    }
+
+    /**
+     * @param {(call: { method: string, args: any[] }) => boolean} fits
+     * @param {HermesError} error
+     */
+    #refuse(fits, error) {
+        for (const [call, entry] of this.#calls) {
+            if (!fits(entry)) continue;
+            this.#calls.delete(call);
+            entry.reject(error);
+        }
+    }
+
+    /** @param {any} message */
+    #post(message) {
+        if (this.#isOpen) this.#channel.postMessage({ ...message, from: this.#id });
+    }
+
+    /**
+     * Tells the leader this page's state. A page that the browser puts away leaves, and joins again when it is shown.
+     *
+     * @param {any} conditions
+     */
+    #conditionsChanged({ app, isOnline }) {
+        if (app === "suspended") {
+            this.#leave();
+        } else if (this.#isOpen) {
+            this.#page = { app, isOnline };
+            this.#tellPage();
+        } else {
+            this.#join();
+        }
+    }
+
+    #tellPage() {
+        if (!this.#page) return;
+        this.#pages.set(this.#id, this.#page);
+        this.#post({ type: "page", page: this.#page });
+        this.#conditions();
+    }
+
+    /** The app is in the foreground while any of its tabs is. */
+    #conditions() {
+        const pages = [...this.#pages.values()];
+        if (!this.#client || !pages.length) return;
+        const app = pages.some((page) => page.app === "foreground") ? "foreground" : "background";
+        this.#client.setConditions({ app, isOnline: pages.some((page) => page.isOnline) });
+    }
+
+    /**
+     * Forgets a tab once it is gone.
+     *
+     * @param {string} tab
+     */
+    #watchTab(tab) {
+        if (this.#pages.has(tab) || !this.#locks) return;
+        this.#locks.request(`${this.#name}/${tab}`, () => {
+            this.#pages.delete(tab);
+            for (const [room, tabs] of this.#members) {
+                if (tabs.has(tab)) this.#perform(tab, "request", [{ room: { room, leave: {} } }]);
+            }
+            this.#conditions();
+        });
+    }
+}
+
+/**
+ * A copy that a channel takes: errors become plain objects.
+ *
+ * @param {any} value
+ * @returns {any}
+ */
+function plain(value) {
+    if (value instanceof Error) {
+        const { code = 0, message, retryAfter = null } = /** @type {any} */ (value);
+        return { name: value.name, code, message, retryAfter };
+    }
+    return value?.error instanceof Error ? { ...value, error: plain(value.error) } : value;
+}

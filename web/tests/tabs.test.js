@@ -1,0 +1,146 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+// Tabs that share a client; Web Locks are the test's own, BroadcastChannel is Node's.
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { MemoryStore, SharedClient, standardPolicy } from "../hermes.js";
+import { WebSocket } from "../node-websocket.js";
+import { FakeServer } from "./fake-server.js";
+
+/** Exclusive locks by name, first come, first served. */
+class Locks {
+    #queues = new Map();
+
+    request(name, options, body = options) {
+        return new Promise((resolve, reject) => {
+            const queue = this.#queues.get(name) ?? [];
+            this.#queues.set(name, queue);
+            const entry = async () => {
+                resolve(await body());
+                queue.shift();
+                queue[0]?.();
+            };
+            options.signal?.addEventListener("abort", () => {
+                const index = queue.indexOf(entry);
+                if (index <= 0) return;
+                queue.splice(index, 1);
+                reject(Object.assign(new Error("aborted"), { name: "AbortError" }));
+            });
+            queue.push(entry);
+            if (queue.length === 1) entry();
+        });
+    }
+}
+
+let server;
+let tabs = [];
+let count = 0;
+beforeEach(async () => {
+    server = await FakeServer.start();
+    count += 1;
+});
+afterEach(async () => {
+    for (const tab of tabs) await tab.close();
+    tabs = [];
+    server.stop();
+});
+
+/** A browser with tabs. */
+function browser() {
+    const shared = { store: new MemoryStore(), locks: new Locks(), name: `test${count}` };
+    const reconnect = { ...standardPolicy, windows: Array(50).fill(5) };
+    return async () => {
+        const tab = await SharedClient.open({ server: server.url, WebSocket, reconnect, ...shared });
+        tabs.push(tab);
+        return tab;
+    };
+}
+
+const message = (seq) => ({
+    event: { seq: String(seq), message: { id: `m${seq}`, conversation: { uid: 7 }, fromUid: 7, content: { text: `${seq}` } } },
+});
+const reached = async (list, length) => {
+    while (list.length < length) await new Promise((resolve) => setImmediate(resolve));
+    return list;
+};
+
+describe("tabs", () => {
+    test("have one connection; each gets each entry, and each may ask", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        assert.deepEqual([first.isLeader, second.isLeader], [true, false]);
+        const got = { first: [], second: [] };
+        first.on("entry", (event) => void got.first.push(event.seq));
+        second.on("entry", (event) => void got.second.push(event.seq));
+        await second.logIn({ nickName: "ann", password: "secret" });
+        assert.equal(second.session.uid, 1);
+        assert.equal(server.connections.length, 1);
+        server.connections[0].send(message(1));
+        server.connections[0].send(message(2));
+        assert.deepEqual(await reached(got.first, 2), [1, 2]);
+        assert.deepEqual(await reached(got.second, 2), [1, 2]);
+        server.handler = (packet, connection) => {
+            if (packet.account) connection.send({ id: packet.id, result: { account: { uid: 7, nickName: "bob" } } });
+        };
+        assert.equal((await second.account({ uid: 7 })).nickName, "bob");
+        server.handler = (packet, connection) => {
+            const error = { code: 2002, message: "no such account" };
+            if (packet.account) connection.send({ id: packet.id, result: { error } });
+        };
+        await assert.rejects(second.account({ uid: 8 }), { code: 2002, message: "no such account" });
+    });
+
+    test("when the leader is closed, another one continues; nothing is lost or shown twice", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        const got = [];
+        first.on("entry", () => {});
+        second.on("entry", (event) => void got.push(event.seq));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await second.outbox.send("hello", { uid: 7 });
+        await server.packet("send");
+        server.connections[0].send(message(1));
+        await reached(got, 1);
+        const pending = second.contacts();
+        const unsafe = second.createGroup("friends");
+        await server.packet("group");
+        server.session = { ...server.session, headSeq: "1" };
+        server.handler = (packet, connection) => {
+            if (packet.send) connection.send({ id: packet.id, result: { receipt: { clientId: packet.send.clientId } } });
+            if (packet.contact) connection.send({ id: packet.id, result: { contacts: { contacts: [] } } });
+        };
+        const sent = new Promise((resolve) => second.on("outbox", (entry) => entry.status === "sent" && resolve(entry)));
+        await first.close();
+        await assert.rejects(unsafe, { code: 102 });
+        assert.deepEqual((await pending).contacts, []);
+        assert.equal(second.isLeader, true);
+        await sent;
+        const sends = server.packets.filter((packet) => packet.send).map((packet) => packet.send.clientId);
+        assert.equal(new Set(sends).size, 1);
+        const logins = server.packets.filter((packet) => packet.authenticate);
+        assert.equal(logins[1].authenticate.token, "t");
+        assert.equal(logins[1].authenticate.device.id, logins[0].authenticate.device.id);
+        server.connections.at(-1).send(message(1));
+        server.connections.at(-1).send(message(2));
+        assert.deepEqual(await reached(got, 2), [1, 2]);
+        assert.deepEqual(second.outbox.entries(), []);
+    });
+
+    test("a room is left when the last tab leaves it, and entered again under a new leader", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        server.handler = (packet, connection) => {
+            if (packet.room) connection.send({ id: packet.id, result: { room: { room: "lobby", memberCount: 1 } } });
+        };
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await first.enterRoom("lobby", { name: "Ann" });
+        await second.enterRoom("lobby", { name: "Ann" });
+        await first.leaveRoom("lobby");
+        assert.equal(server.packets.filter((packet) => packet.room?.leave).length, 0);
+        await first.close();
+        await server.until(() => server.packets.filter((packet) => packet.room?.enter).length === 3);
+        await second.leaveRoom("lobby");
+        assert.equal(server.packets.filter((packet) => packet.room?.leave).length, 1);
+    });
+});
