@@ -26,7 +26,8 @@ let package = Package(
     name: "hermes",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .visionOS(.v2), .watchOS(.v11)],
     products: [
-        .library(name: "HermesClient", targets: ["HermesClient"]),
+        .library(name: "Hermes", targets: ["Hermes"]),
+        .library(name: "HermesProtocols", targets: ["HermesProtocols"]),
         .library(name: "HermesServer", targets: ["HermesServer"]),
         .executable(name: "hermes", targets: ["HermesCLI"]),
     ],
@@ -164,9 +165,9 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
-        // The SDK. Imports HermesWire only.
+        // The SDK: HermesClient, MQTTClient, and the engine of all clients. Imports HermesWire only.
         .target(
-            name: "HermesClient",
+            name: "Hermes",
             dependencies: [
                 "HermesWire",
                 nio("NIOCore"),
@@ -187,11 +188,24 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        // The SDK's clients of the other protocols, on the same engine.
+        .target(
+            name: "HermesProtocols",
+            dependencies: [
+                "Hermes",
+                "HermesWire",
+                nio("NIOCore"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+            ],
+            swiftSettings: strict
+        ),
         // What several test targets need: manual clock, conformance suites, a server in this process.
         .target(
             name: "HermesTestKit",
             dependencies: [
-                "HermesClient",
+                "Hermes",
                 "HermesCore",
                 "HermesGateways",
                 "HermesServer",
@@ -209,7 +223,8 @@ let package = Package(
         .executableTarget(
             name: "HermesCLI",
             dependencies: [
-                "HermesClient",
+                "Hermes",
+                "HermesProtocols",
                 "HermesServer",
                 "HermesWire",
                 nio("NIOCore"),
@@ -256,8 +271,9 @@ let package = Package(
         test(
             "HermesServer",
             [
-                .target(name: "HermesClient"), .target(name: "HermesCore"), .target(name: "HermesGateways"),
-                .target(name: "HermesPush"), .target(name: "HermesSQLite"), .target(name: "HermesWire"),
+                .target(name: "Hermes"), .target(name: "HermesCore"), .target(name: "HermesGateways"),
+                .target(name: "HermesProtocols"), .target(name: "HermesPush"), .target(name: "HermesSQLite"),
+                .target(name: "HermesWire"),
                 nio("NIOCore"), nio("NIOPosix"), nio("NIOHTTP1"), server("CoreMetrics", "swift-metrics"),
                 server("HTTPTypes", "swift-http-types"),
                 server("Crypto", "swift-crypto"), server("CryptoExtras", "swift-crypto"),
@@ -265,26 +281,27 @@ let package = Package(
             ]
         ),
         test(
-            "HermesClient",
+            "Hermes",
             [
-                .target(name: "HermesWire"), nio("NIOCore"), nio("NIOEmbedded"), nio("NIOPosix"),
+                .target(name: "HermesProtocols"), .target(name: "HermesWire"), nio("NIOCore"), nio("NIOEmbedded"),
+                nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]
         ),
         test(
             "HermesCLI",
-            [.target(name: "HermesClient"), .target(name: "HermesServer"), nio("NIOCore"), nio("NIOPosix")]
+            [.target(name: "Hermes"), .target(name: "HermesServer"), nio("NIOCore"), nio("NIOPosix")]
         ),
         // The logic of the example app, so that what it shows is known to work; the app is a package of its own.
         .target(
             name: "ChatLogic",
-            dependencies: ["HermesClient"],
+            dependencies: ["Hermes"],
             path: "Examples/Chat/ChatLogic",
             swiftSettings: strict
         ),
         .testTarget(
             name: "ChatLogicTests",
-            dependencies: ["ChatLogic", "HermesClient", "HermesTestKit"],
+            dependencies: ["ChatLogic", "Hermes", "HermesTestKit"],
             path: "Examples/Chat/Tests",
             swiftSettings: strict
         ),

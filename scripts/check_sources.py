@@ -16,9 +16,10 @@ LAYERS = {
     "HermesPush": {"HermesCore", "HermesWire"},
     "HermesGateways": {"HermesCore", "HermesWire"},
     "HermesServer": {"HermesCore", "HermesGateways", "HermesPush", "HermesSQLite", "HermesWire"},
-    "HermesClient": {"HermesWire"},
-    "HermesTestKit": {"HermesClient", "HermesCore", "HermesGateways", "HermesServer", "HermesSQLite", "HermesWire"},
-    "HermesCLI": {"HermesClient", "HermesServer", "HermesWire"},
+    "Hermes": {"HermesWire"},
+    "HermesProtocols": {"Hermes", "HermesWire"},
+    "HermesTestKit": {"Hermes", "HermesCore", "HermesGateways", "HermesServer", "HermesSQLite", "HermesWire"},
+    "HermesCLI": {"Hermes", "HermesProtocols", "HermesServer", "HermesWire"},
 }
 # Modules that must not be seen from a layer.
 FORBIDDEN_MODULES = {
@@ -26,7 +27,8 @@ FORBIDDEN_MODULES = {
     "HermesCore": {"NIOPosix", "GRDB", "Configuration", "HermesWire"},
     "HermesPush": {"GRDB", "Configuration", "Hummingbird"},
     "HermesGateways": {"GRDB", "Hummingbird"},
-    "HermesClient": {"GRDB", "Hummingbird", "ServiceLifecycle", "Configuration"},
+    "Hermes": {"GRDB", "Hummingbird", "ServiceLifecycle", "Configuration"},
+    "HermesProtocols": {"GRDB", "Hummingbird", "ServiceLifecycle", "Configuration", "NIOPosix"},
 }
 HEADER = ("// Hermes", "// SPDX-License-Identifier: Apache-2.0")
 FOLDERS_WITHOUT_MEANING = {"Utils", "Helpers", "Common", "Misc"}

@@ -32,12 +32,12 @@ let package = Package(
     targets: [
         .target(
             name: "ChatLogic",
-            dependencies: [.product(name: "HermesClient", package: "hermes")],
+            dependencies: [.product(name: "Hermes", package: "hermes")],
             path: "ChatLogic"
         ),
         .executableTarget(
             name: "ChatApp",
-            dependencies: ["ChatLogic", .product(name: "HermesClient", package: "hermes")],
+            dependencies: ["ChatLogic", .product(name: "Hermes", package: "hermes")],
             path: "ChatApp"
         ),
     ],

@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
 import HermesTestKit
 import NIOCore
 import NIOPosix

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import HermesClient
+import Hermes
 import HermesGateways
 import HermesServer
 import HermesTestKit

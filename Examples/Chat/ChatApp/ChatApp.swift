@@ -3,7 +3,7 @@
 
 #if canImport(SwiftUI)
 import ChatLogic
-import HermesClient
+import Hermes
 import SwiftUI
 
 @main

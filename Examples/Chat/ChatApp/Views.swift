@@ -3,7 +3,7 @@
 
 #if canImport(SwiftUI)
 import ChatLogic
-import HermesClient
+import Hermes
 import SwiftUI
 
 struct SignInView: View {

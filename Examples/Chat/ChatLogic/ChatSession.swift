@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-public import HermesClient
+public import Hermes
 
 /// Runs a client and keeps the state of the screen. The app makes one for each account that is signed in.
 ///

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-public import HermesClient
+public import Hermes
 
 /// Everything that the app shows, as one value. Pure: ``ChatSession`` feeds it, a screen draws it.
 public struct ChatState: Hashable, Sendable {

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-public import HermesClient
+public import Hermes
 
 /// A conversation as a screen shows it. Pure: events go in, lines come out.
 public struct Transcript: Hashable, Sendable, Identifiable {
@@ -44,7 +44,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
 
     /// The id, which is the conversation.
     public var id: Conversation { conversation }
-    /// The last seq that was seen, for ``HermesClient/HermesClient/markRead(_:upToSeq:)``.
+    /// The last seq that was seen, for ``HermesClient/markRead(_:upToSeq:)``.
     public var lastSeq: UInt64? { lines.last { $0.seq != nil }?.seq }
 
     init(_ conversation: Conversation, title: String) {

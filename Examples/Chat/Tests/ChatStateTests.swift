@@ -4,7 +4,7 @@
 import Testing
 
 @testable import ChatLogic
-@testable import HermesClient
+@testable import Hermes
 
 struct ChatStateTests {
     private static let bob = Conversation.user(uid: 2)

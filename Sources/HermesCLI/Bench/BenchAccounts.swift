@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
 
 /// The file with the accounts of a benchmark.
 struct BenchAccountOptions: ParsableArguments {

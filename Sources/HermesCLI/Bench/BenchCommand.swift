@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import HermesClient
+import Hermes
 import NIOCore
 import NIOPosix
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import HermesClient
+import Hermes
+import HermesProtocols
 
 /// `hermes bench hold`: idle connections of the SDK, to be measured from outside.
 struct HoldBench: AsyncParsableCommand {

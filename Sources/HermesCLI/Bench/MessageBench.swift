@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import HermesClient
+import Hermes
 import NIOCore
 
 /// `hermes bench delimited`: 1:1 messages over the native protocol.

@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
 
 /// `hermes bench reconnect`: SDK clients during a restart of their server.
 struct ReconnectBench: AsyncParsableCommand {

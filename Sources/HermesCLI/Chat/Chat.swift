@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import HermesClient
+import Hermes
 
 /// One run of `hermes chat`: sends the input and prints what arrives, until either ends.
 actor Chat {

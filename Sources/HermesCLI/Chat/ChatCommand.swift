@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
 
 /// `hermes chat`: talk to people from a terminal, or from a script.
 struct ChatCommand: AsyncParsableCommand {

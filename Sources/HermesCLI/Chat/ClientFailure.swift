@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
 
 /// The failure of a client command: the problem, its cause and remedy, and the exit code (of sysexits.h).
 struct ClientFailure: Error, CustomStringConvertible {

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesClient
+import Hermes
 
 /// Logs a client in with a token of an earlier login, or the password; and keeps the new token.
 struct Login {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import HermesClient
+import Hermes
 
 /// Keeps the tokens of earlier logins and their devices in files that only the user can read: `$XDG_CONFIG_HOME/hermes`
 /// or `~/.config/hermes`, one file per account, server and device.

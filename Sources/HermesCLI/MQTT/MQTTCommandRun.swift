@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
 
 /// The common part of `hermes pub` and `hermes sub`: connecting once, reporting, exit codes.
 struct MQTTCommandRun: Sendable {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import HermesClient
+import Hermes
 import NIOCore
 
 /// A message as one line of JSON, with the members of mosquitto_sub's %j and %J.

@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
 import NIOCore
 
 /// The connection options of `hermes pub` and `hermes sub`, named as in mosquitto_pub and mosquitto_sub.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import HermesClient
+import Hermes
 import NIOCore
 
 /// Options of several words, as in mosquitto_pub and mosquitto_sub: `-D publish user-property a b`.

@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
 
 /// `hermes sub`: subscribe over MQTT and print messages.
 struct SubCommand: AsyncParsableCommand {

@@ -3,7 +3,8 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
+import HermesProtocols
 
 /// `hermes qsiop`: the commands of a small device.
 struct QSIOPCommand: AsyncParsableCommand {

@@ -3,7 +3,8 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
+import HermesProtocols
 
 /// `hermes room`: join a live room, talk, give gifts, watch.
 struct RoomCommand: AsyncParsableCommand {

@@ -3,7 +3,7 @@
 
 import ArgumentParser
 import Foundation
-import HermesClient
+import Hermes
 
 /// `hermes send`: send one message and end.
 struct SendCommand: AsyncParsableCommand {

@@ -3,7 +3,7 @@
 
 import Crypto
 import Foundation
-import HermesClient
+import Hermes
 import HermesCore
 import HermesPush
 import HermesServer

@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesClient
+import Hermes
 import HermesCore
+import HermesProtocols
 import HermesTestKit
 import HermesWire
 import Testing

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesClient
+import Hermes
 import HermesCore
 import HermesTestKit
 import HermesWire

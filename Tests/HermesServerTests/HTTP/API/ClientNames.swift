@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesClient
+import Hermes
 
 /// The client's type, whose name the core has, too.
 typealias ClientPush = Push

@@ -1,0 +1,203 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+
+/// A group.
+public struct ChatGroup: Hashable, Sendable {
+    /// The group's id, as in ``Conversation/group(id:)``.
+    public var id: UInt32
+    /// The name: 1 to 64 characters.
+    public var name: String
+    /// The URL of the group's picture; empty if it has none.
+    public var avatarURL: String
+    /// Whether only the owner and administrators may send messages.
+    public var isMuted: Bool
+    /// The number of members.
+    public var memberCount: Int
+    /// The members; filled in by ``HermesClient/group(id:)`` alone.
+    public var members: [GroupMember]
+    /// The time at which the group was created, in milliseconds since 1970.
+    public var createdAtMilliseconds: Int64
+}
+
+/// A member of a group.
+public struct GroupMember: Hashable, Sendable {
+    /// A member's rights.
+    public enum Role: Hashable, Sendable {
+        /// May send messages.
+        case member
+        /// May also add, remove and mute members and change the group.
+        case administrator
+        /// May also change roles and dissolve the group.
+        case owner
+        /// A role that this version does not know.
+        case unknown
+    }
+
+    /// The member's account.
+    public var uid: UInt32
+    /// The member's name.
+    public var nickName: String
+    /// The member's rights.
+    public var role: Role
+    /// The member may not send messages before this time, in milliseconds since 1970; 0 if not muted.
+    public var mutedUntilMilliseconds: Int64
+}
+
+// MARK: - Groups
+extension HermesClient {
+    /// Creates a group, whose owner is the caller.
+    ///
+    /// The request is not sent again after a lost connection, because that could create a second group; see
+    /// ``groups()``.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 64 characters.
+    ///   - uids: the members besides the caller; at most 499.
+    public func createGroup(named name: String, with uids: [UInt32] = []) async throws -> ChatGroup {
+        try await group(replay: .never) { request in
+            request.create.name = name
+            request.create.memberUids = uids
+        }
+    }
+
+    /// Fetches a group with its members.
+    ///
+    /// - Throws: HermesClientError `.notFound` if the caller is in no group with this id.
+    public func group(id: UInt32) async throws -> ChatGroup { try await group { $0.get.groupID = id } }
+
+    /// Fetches the groups that the caller is a member of, by id, without their members.
+    public func groups() async throws -> [ChatGroup] {
+        var groups: [ChatGroup] = []
+        while true {
+            var request = Hermes_V1_GroupRequest()
+            request.list.afterGroupID = groups.last?.id ?? 0
+            request.list.limit = 500
+            let result = try await result(of: .group(request), replay: .always)
+            guard case .groups(let page) = result.value else { throw Self.unexpected("groups") }
+            groups += page.groups.map { ChatGroup($0) }
+            guard page.more, !page.groups.isEmpty else { return groups }
+        }
+    }
+
+    /// Changes a group; nil leaves a value as it is. Only the owner and administrators may.
+    ///
+    /// - Parameters:
+    ///   - name: 1 to 64 characters.
+    ///   - avatarURL: at most 1,024 bytes.
+    ///   - isMuted: whether only the owner and administrators may send messages.
+    /// - Throws: HermesClientError `.forbidden` if the caller may not change the group.
+    @discardableResult
+    public func changeGroup(
+        id: UInt32,
+        name: String? = nil,
+        avatarURL: String? = nil,
+        isMuted: Bool? = nil
+    ) async throws -> ChatGroup {
+        try await group { request in
+            request.change.groupID = id
+            if let name { request.change.name = name }
+            if let avatarURL { request.change.avatarURL = avatarURL }
+            if let isMuted { request.change.muted = isMuted }
+        }
+    }
+
+    /// Adds and removes members of a group; at most 499 each. Only the owner and administrators may.
+    ///
+    /// - Throws: HermesClientError `.forbidden` if the caller may not.
+    public func changeMembers(
+        ofGroup id: UInt32,
+        adding added: [UInt32] = [],
+        removing removed: [UInt32] = []
+    ) async throws {
+        try await changeMembers(ofGroup: id) { change in
+            change.addUids = added
+            change.removeUids = removed
+        }
+    }
+
+    /// Changes a member's role, or mutes the member. Only the owner may change roles; administrators may mute.
+    ///
+    /// - Parameter member: the member's uid, with the new role and mute.
+    /// - Throws: HermesClientError `.forbidden` if the caller may not.
+    public func changeRole(inGroup id: UInt32, of member: GroupMember) async throws {
+        try await changeMembers(ofGroup: id) { $0.changeRoles = [member.wire] }
+    }
+
+    /// Leaves a group. The owner must first dissolve it or make another member the owner.
+    public func leaveGroup(id: UInt32) async throws {
+        var request = Hermes_V1_GroupRequest()
+        request.leave.groupID = id
+        _ = try await result(of: .group(request), replay: .never)
+    }
+
+    /// Dissolves a group. Only the owner may.
+    public func dissolveGroup(id: UInt32) async throws {
+        var request = Hermes_V1_GroupRequest()
+        request.dissolve.groupID = id
+        _ = try await result(of: .group(request), replay: .never)
+    }
+
+    private func group(
+        replay: ConnectionDriver<DelimitedLink>.Requests.Replay = .always,
+        _ fill: (inout Hermes_V1_GroupRequest) -> Void
+    ) async throws -> ChatGroup {
+        var request = Hermes_V1_GroupRequest()
+        fill(&request)
+        let result = try await result(of: .group(request), replay: replay)
+        guard case .group(let group) = result.value else { throw Self.unexpected("group") }
+        return ChatGroup(group)
+    }
+
+    private func changeMembers(
+        ofGroup id: UInt32,
+        _ fill: (inout Hermes_V1_ChangeMembers) -> Void
+    ) async throws {
+        var request = Hermes_V1_GroupRequest()
+        request.changeMembers.groupID = id
+        fill(&request.changeMembers)
+        _ = try await result(of: .group(request), replay: .never)
+    }
+}
+
+extension ChatGroup {
+    init(_ group: Hermes_V1_Group) {
+        id = group.id
+        name = group.name
+        avatarURL = group.avatarURL
+        isMuted = group.muted
+        memberCount = Int(group.memberCount)
+        members = group.members.map { GroupMember($0) }
+        createdAtMilliseconds = group.createdAtMs
+    }
+}
+
+extension GroupMember {
+    init(_ member: Hermes_V1_GroupMember) {
+        uid = member.uid
+        nickName = member.nickName
+        role =
+            switch member.role {
+            case .member: .member
+            case .administrator: .administrator
+            case .owner: .owner
+            case .unspecified, .UNRECOGNIZED: .unknown
+            }
+        mutedUntilMilliseconds = member.mutedUntilMs
+    }
+
+    fileprivate var wire: Hermes_V1_GroupMember {
+        var member = Hermes_V1_GroupMember()
+        member.uid = uid
+        member.role =
+            switch role {
+            case .member: .member
+            case .administrator: .administrator
+            case .owner: .owner
+            case .unknown: .unspecified
+            }
+        member.mutedUntilMs = mutedUntilMilliseconds
+        return member
+    }
+}

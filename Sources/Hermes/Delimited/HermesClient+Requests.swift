@@ -1,0 +1,253 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+// MARK: - Messages
+extension HermesClient {
+    /// Sends a text.
+    ///
+    /// - Parameters:
+    ///   - text: at most 64 KiB of UTF-8.
+    ///   - conversation: the recipient or group.
+    /// - Returns: the receipt, once the server has committed the message.
+    /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
+    @discardableResult
+    public func send(_ text: String, to conversation: Conversation) async throws -> Receipt {
+        try await send(.text(text), to: conversation)
+    }
+
+    /// Sends a message and waits for its receipt. Messages of one task arrive in the order of the calls.
+    ///
+    /// Use the ``outbox`` for a message that may be sent later if there is no connection now.
+    ///
+    /// - Parameters:
+    ///   - content: the message's content.
+    ///   - conversation: the recipient or group.
+    ///   - attributes: the application's own pairs; at most 32, 4 KiB in all.
+    ///   - clientID: makes sending again safe, also in a later run of the app: 1 to 64 bytes; nil: a random one.
+    ///   - expiresAfter: the message is not delivered after this time, in whole seconds; nil: the server's retention.
+    /// - Returns: the receipt, once the server has committed the message.
+    /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
+    @discardableResult
+    public func send(
+        _ content: MessageContent,
+        to conversation: Conversation,
+        attributes: [String: String] = [:],
+        clientID: String? = nil,
+        expiresAfter: Duration? = nil
+    ) async throws -> Receipt {
+        let send = Self.wire(content, conversation, attributes, clientID: clientID, expiresAfter: expiresAfter)
+        let result = try await result(of: .send(send), replay: .always, timeout: configuration.sendTimeout)
+        guard case .receipt(let receipt) = result.value else { throw Self.unexpected("receipt") }
+        return Receipt(receipt)
+    }
+
+    /// Marks all messages up to this conversation seq as read.
+    public func markRead(_ conversation: Conversation, upToSeq: UInt64) async throws {
+        var request = Hermes_V1_MarkRead()
+        request.conversation = conversation.wire
+        request.upToSeq = upToSeq
+        _ = try await result(of: .markRead(request), replay: .always)
+    }
+
+    /// Recalls one of the account's own messages, within the time that the server allows.
+    public func recall(messageID: String, in conversation: Conversation) async throws {
+        var request = Hermes_V1_Recall()
+        request.conversation = conversation.wire
+        request.messageID = messageID
+        _ = try await result(of: .recall(request), replay: .always)
+    }
+
+    /// Tells the others that the user is typing, or stopped. Does nothing without a connection.
+    public func setTyping(_ isTyping: Bool, in conversation: Conversation) async {
+        var request = Hermes_V1_Typing()
+        request.conversation = conversation.wire
+        request.stopped = !isTyping
+        await driver.sendIfLive(.typing(request))
+    }
+
+    /// Fetches stored messages of a conversation.
+    ///
+    /// - Parameters:
+    ///   - conversation: the conversation.
+    ///   - beforeSeq: only messages with a smaller conversation seq; 0: the newest.
+    ///   - limit: 1 to 500.
+    public func history(of conversation: Conversation, beforeSeq: UInt64 = 0, limit: Int = 50) async throws -> History {
+        var request = Hermes_V1_HistoryRequest()
+        request.conversation = conversation.wire
+        request.beforeSeq = beforeSeq
+        request.limit = UInt32(clamping: limit)
+        let result = try await result(of: .history(request), replay: .always)
+        guard case .history(let history) = result.value else { throw Self.unexpected("history") }
+        return History(messages: history.messages.map { Message($0) }, hasMore: history.more)
+    }
+}
+
+// MARK: - Accounts, devices, presence
+extension HermesClient {
+    /// Looks up an account by its name.
+    ///
+    /// - Throws: HermesClientError `.notFound` if there is none.
+    public func account(named nickName: String) async throws -> Account {
+        try await account { $0.nickName = nickName }
+    }
+
+    /// Looks up an account by its number.
+    ///
+    /// - Throws: HermesClientError `.notFound` if there is none.
+    public func account(uid: UInt32) async throws -> Account {
+        try await account { $0.uid = uid }
+    }
+
+    /// Fetches the devices of the account.
+    public func devices() async throws -> [Device] {
+        var request = Hermes_V1_DeviceRequest()
+        request.list = Hermes_V1_ListDevices()
+        let result = try await result(of: .device(request), replay: .always)
+        return result.devices.devices.map { Device($0) }
+    }
+
+    /// Removes a device of the account: it is logged out, and the server keeps nothing for it.
+    public func removeDevice(id: String) async throws {
+        var request = Hermes_V1_DeviceRequest()
+        request.remove.deviceID = id
+        _ = try await result(of: .device(request), replay: .always)
+    }
+
+    /// Watches the presence of accounts from now on; changes arrive as events.
+    ///
+    /// - Parameter uids: at most 1,000 in all.
+    /// - Returns: their present states.
+    public func watchPresence(of uids: [UInt32]) async throws -> [Presence] {
+        var request = Hermes_V1_PresenceRequest()
+        request.watchUids = uids
+        let result = try await result(of: .presence(request), replay: .always)
+        return result.presence.presences.map { Presence($0) }
+    }
+
+    /// Stops watching accounts.
+    public func unwatchPresence(of uids: [UInt32]) async throws {
+        var request = Hermes_V1_PresenceRequest()
+        request.unwatchUids = uids
+        _ = try await result(of: .presence(request), replay: .always)
+    }
+
+    /// Logs out: revokes the token and closes the client.
+    ///
+    /// - Parameter removesDevice: also removes the device, so that the server keeps nothing for it.
+    public func logOut(removesDevice: Bool = false) async throws {
+        var request = Hermes_V1_LogOut()
+        request.removeDevice = removesDevice
+        _ = try await result(of: .logOut(request), replay: .never)
+        await close()
+    }
+
+    /// Pings the server and returns the round-trip time.
+    public func ping() async throws -> Duration {
+        let start = ContinuousClock.now
+        let answer = try await driver.request(
+            .ping(Hermes_V1_Ping()),
+            replay: .never,
+            timeout: configuration.requestTimeout
+        )
+        guard case .pong = answer else { throw Self.unexpected("pong") }
+        return ContinuousClock.now - start
+    }
+
+    private func account(_ select: (inout Hermes_V1_AccountSelector) -> Void) async throws -> Account {
+        var request = Hermes_V1_AccountRequest()
+        var selector = Hermes_V1_AccountSelector()
+        select(&selector)
+        request.get = selector
+        let result = try await result(of: .account(request), replay: .always)
+        guard case .account(let account) = result.value else { throw Self.unexpected("account") }
+        return Account(account)
+    }
+}
+
+// MARK: - Rooms
+extension HermesClient {
+    /// Enters a room, now and on each later connection until `leaveRoom`. If the server refuses a later entry, the app
+    /// gets a `kicked` event.
+    ///
+    /// - Parameters:
+    ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
+    ///   - user: how the others see this user.
+    /// - Returns: the number of people in the room.
+    @discardableResult
+    public func enterRoom(_ room: String, as user: RoomUser) async throws -> Int {
+        var request = Hermes_V1_RoomRequest()
+        request.room = room
+        request.enter.user = user.wire
+        let result = try await result(of: .room(request), replay: .always)
+        return Int(result.room.memberCount)
+    }
+
+    /// Leaves a room.
+    public func leaveRoom(_ room: String) async throws {
+        var request = Hermes_V1_RoomRequest()
+        request.room = room
+        request.leave = Hermes_V1_LeaveRoom()
+        _ = try await result(of: .room(request), replay: .always)
+    }
+
+    /// Sends a text to a room; everyone in it gets it, the sender included.
+    public func sayInRoom(_ room: String, _ text: String) async throws {
+        var request = Hermes_V1_RoomRequest()
+        request.room = room
+        request.text.text = text
+        _ = try await result(of: .room(request), replay: .never)
+    }
+
+    /// Gives a gift in a room; everyone in it sees it, the sender included.
+    public func giveInRoom(_ room: String, _ gift: String, count: Int32 = 1, url: String = "") async throws {
+        var request = Hermes_V1_RoomRequest()
+        request.room = room
+        request.gift.name = gift
+        request.gift.count = count
+        request.gift.url = url
+        _ = try await result(of: .room(request), replay: .never)
+    }
+}
+
+extension HermesClient {
+    func result(
+        of request: DelimitedLink.Request,
+        replay: ConnectionDriver<DelimitedLink>.Requests.Replay,
+        timeout: Duration? = nil
+    ) async throws -> Hermes_V1_Result {
+        let timeout = timeout ?? configuration.requestTimeout
+        guard case .result(let result) = try await driver.request(request, replay: replay, timeout: timeout) else {
+            throw Self.unexpected("result")
+        }
+        return result
+    }
+
+    static func unexpected(_ wanted: String) -> HermesClientError {
+        HermesClientError(.protocolViolation, "the server's answer holds no \(wanted)")
+    }
+
+    static func wire(
+        _ content: MessageContent,
+        _ conversation: Conversation,
+        _ attributes: [String: String],
+        clientID: String?,
+        expiresAfter: Duration?
+    ) -> Hermes_V1_Send {
+        var send = Hermes_V1_Send()
+        send.to = conversation.wire
+        send.clientID = clientID ?? makeClientID()
+        send.content = content.wire(attributes: attributes)
+        if let expiresAfter { send.expiresInSeconds = UInt32(clamping: max(1, expiresAfter.components.seconds)) }
+        return send
+    }
+
+    /// Makes a random client id of 26 characters.
+    package static func makeClientID() -> String {
+        let digits = Array("0123456789abcdefghjkmnpqrstvwxyz")
+        var random = SystemRandomNumberGenerator()
+        return String((0..<26).map { _ in digits[Int.random(in: 0..<32, using: &random)] })
+    }
+}

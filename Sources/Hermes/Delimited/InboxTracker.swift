@@ -1,0 +1,267 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+package import NIOCore
+
+/// Puts inbox entries in order: each reaches the app once, although some arrive twice, late or never. Decides what may
+/// be acknowledged.
+///
+/// Seqs are contiguous per user. An entry that was seen is dropped. An entry behind a hole waits a moment for the
+/// missing ones, often this device's own message whose receipt is under way. Then the tracker asks for the hole.
+package struct InboxTracker<Entry: Sendable>: Sendable {
+    /// The way in which a session continues the inbox of the one before.
+    package enum Resumption: Hashable, Sendable {
+        /// The session continues behind the last entry.
+        case goesOn
+        /// The server counts anew: earlier entries have no place in this inbox.
+        case newInbox
+        /// The server lost the entries behind this seq and gives their seqs to others.
+        case rewound(to: UInt64)
+    }
+
+    /// An instruction to the tracker's owner.
+    package enum Output: Sendable {
+        /// Hand this entry to the app.
+        case deliver(seq: UInt64, Entry)
+        /// The server no longer has these entries. Hand the app a gap with the last seq.
+        case missed(ClosedRange<UInt64>)
+        /// Ask for the entries behind this seq.
+        case synchronize(afterSeq: UInt64)
+        /// Tell the server that the app has taken everything up to this seq.
+        case acknowledge(upToSeq: UInt64)
+    }
+
+    private struct Span: Sendable {
+        let to: UInt64
+        /// Nil for an entry that is not for the app, for example this device's own message.
+        let entry: Entry?
+        let bytes: Int
+    }
+
+    /// The epoch of the seqs; 0 before the first login.
+    package private(set) var epoch: UInt64 = 0
+    /// The last seq up to which every entry arrived.
+    private(set) var received: UInt64 = 0
+    private var head: UInt64 = 0
+    private var ahead: [UInt64: Span] = [:]
+    /// The seqs that were handed out and not taken yet, in order.
+    private var untaken = Deque<UInt64>()
+    private var acknowledged: UInt64 = 0
+    private var acknowledgeAt: NIODeadline?
+    private var repairAt: NIODeadline?
+    private var isPaused = false
+    /// Whether the waiting entries take too much memory; no more are kept meanwhile.
+    package var isFull = false { didSet { if isFull { isPaused = true } } }
+    private var aheadBytes: Int { ahead.values.reduce(0) { $0 + $1.bytes } }
+    /// Counts since the owner last took them out.
+    var counts = InboxCounts()
+    /// Missing seqs up to this one are counted.
+    private var countedTo: UInt64 = 0
+
+    /// The largest number of entries that wait behind a hole; entries further ahead are asked for again.
+    static var maxAhead: Int { 1024 }
+    static var maxAheadBytes: Int { 16 * 1_048_576 }
+    /// The time before a hole is asked for.
+    static var grace: TimeAmount { .milliseconds(300) }
+    /// The time after which a request for a hole is repeated.
+    static var repairTimeout: TimeAmount { .seconds(5) }
+    /// The longest delay of an acknowledgement, and the number of entries after which it goes at once.
+    static var acknowledgeDelay: TimeAmount { .milliseconds(50) }
+    static var acknowledgeCount: UInt64 { 64 }
+    /// Above the upper number of untaken entries, no more are kept. They are asked for again at the lower number.
+    static var pauseAbove: Int { 4096 }
+    static var resumeBelow: Int { 1024 }
+
+    /// Creates a tracker that continues an earlier run.
+    package init(epoch: UInt64 = 0, taken: UInt64 = 0) {
+        self.epoch = epoch
+        // Never the largest number, so that adding 1 is safe everywhere.
+        received = min(taken, .max - 1)
+        acknowledged = received
+    }
+
+    /// The last seq that the app has taken.
+    package var taken: UInt64 { untaken.first.map { $0 - 1 } ?? received }
+
+    /// The time at which `deadlineReached` is due.
+    package var nextDeadline: NIODeadline? {
+        guard let acknowledgeAt, let repairAt else { return acknowledgeAt ?? repairAt }
+        return min(acknowledgeAt, repairAt)
+    }
+
+    /// A session began. The server continues behind `taken` or, in a new epoch, behind its own record.
+    package mutating func resumed(
+        epoch: UInt64,
+        serverAcknowledged: UInt64,
+        head: UInt64,
+        now: NIODeadline
+    ) -> Resumption {
+        var resumption = Resumption.goesOn
+        if epoch != self.epoch {
+            if self.epoch != 0 { resumption = .newInbox }
+            let (counts, isFull) = (counts, isFull)
+            // At most the head: later entries must not count as received.
+            self = InboxTracker(epoch: epoch, taken: min(serverAcknowledged, head))
+            self.counts = counts
+            self.isFull = isFull
+        } else if head < received {
+            resumption = .rewound(to: head)
+            received = head
+            countedTo = min(countedTo, head)
+            while let last = untaken.last, last > head { untaken.removeLast() }
+            ahead = [:]
+        }
+        self.head = max(head, received)
+        acknowledged = min(taken, serverAcknowledged)
+        // Entries ahead stay: the receipt of an own message does not come again, and the message itself must not.
+        ahead = ahead.filter { $0.value.to > received }
+        acknowledgeAt = taken > acknowledged ? now + Self.acknowledgeDelay : nil
+        // The server sends the rest by itself; if it does not, ask for it.
+        repairAt = self.head > received ? now + Self.repairTimeout : nil
+        isPaused = isFull || untaken.count > Self.pauseAbove
+        return resumption
+    }
+
+    /// The entries from `seq` to `to` arrived in one frame of this length; a nil entry is not for the app.
+    package mutating func arrived(
+        _ entry: Entry?,
+        seq: UInt64,
+        to: UInt64,
+        bytes: Int = 0,
+        now: NIODeadline,
+        output: inout [Output]
+    ) {
+        guard to >= seq, seq > 0, to < .max else { return }
+        guard to > received, ahead[seq].map({ $0.to < to }) ?? true else {
+            if entry != nil { counts.duplicates &+= 1 }
+            return
+        }
+        head = max(head, to)
+        if seq <= received + 1 {
+            guard !isPaused || entry == nil else { return }
+            noteArrival(received + 1...to)
+            accept(entry, seq: received + 1, to: to, output: &output)
+            while let span = ahead.removeValue(forKey: received + 1) {
+                accept(span.entry, seq: received + 1, to: span.to, output: &output)
+            }
+            ahead = ahead.isEmpty ? ahead : ahead.filter { $0.value.to > received }
+            if received >= head {
+                repairAt = nil
+            } else if repairAt != nil {
+                repairAt = now + (ahead.isEmpty ? Self.repairTimeout : Self.grace)
+            }
+            acknowledgeLater(now: now, output: &output)
+        } else {
+            if ahead.count < Self.maxAhead, bytes == 0 || aheadBytes + bytes <= Self.maxAheadBytes {
+                noteArrival(seq...to)
+                ahead[seq] = Span(to: to, entry: entry, bytes: bytes)
+            }
+            if !isPaused { repairAt = min(repairAt ?? .distantFuture, now + Self.grace) }
+        }
+    }
+
+    /// The server answered `synchronize` with the range that it has; the entries follow.
+    package mutating func synchronized(
+        epoch: UInt64,
+        head: UInt64,
+        oldest: UInt64,
+        now: NIODeadline,
+        output: inout [Output]
+    ) {
+        guard epoch == self.epoch else { return }
+        self.head = max(self.head, head)
+        // Gaps that the app does not take are not reported; they are asked for again.
+        while oldest > received + 1, !isPaused {
+            // Received entries are not lost.
+            let next = ahead.keys.min() ?? .max
+            let last = min(oldest - 1, self.head, next - 1)
+            guard last > received else { return }
+            let hole = received + 1...last
+            // The app must take the gap, so that it is reported even if the app stops before.
+            untaken.append(hole.upperBound)
+            if untaken.count > Self.pauseAbove { isPaused = true }
+            output.append(.missed(hole))
+            arrived(nil, seq: hole.lowerBound, to: hole.upperBound, now: now, output: &output)
+            noteLoss(of: hole)
+        }
+    }
+
+    /// The app has taken an entry.
+    package mutating func taken(seq: UInt64, now: NIODeadline, output: inout [Output]) {
+        while let first = untaken.first, first <= seq { untaken.removeFirst() }
+        if untaken.count > Self.pauseAbove { isPaused = true }
+        if isPaused, !isFull, untaken.count < Self.resumeBelow {
+            isPaused = false
+            if head > received {
+                output.append(.synchronize(afterSeq: received))
+                repairAt = now + Self.repairTimeout
+            }
+        }
+        acknowledgeLater(now: now, output: &output)
+    }
+
+    /// A deadline may have passed.
+    package mutating func deadlineReached(now: NIODeadline, output: inout [Output]) {
+        if let at = acknowledgeAt, at <= now { acknowledgeNow(output: &output) }
+        if let at = repairAt, at <= now {
+            repairAt = nil
+            guard head > received, !isPaused else { return }
+            noteGap()
+            output.append(.synchronize(afterSeq: received))
+            repairAt = now + Self.repairTimeout
+        }
+    }
+
+    /// Sends the due acknowledgement at once.
+    package mutating func acknowledgeNow(output: inout [Output]) {
+        acknowledgeAt = nil
+        guard taken > acknowledged else { return }
+        acknowledged = taken
+        output.append(.acknowledge(upToSeq: acknowledged))
+    }
+
+    private mutating func accept(_ entry: Entry?, seq: UInt64, to: UInt64, output: inout [Output]) {
+        received = to
+        guard let entry else { return }
+        untaken.append(to)
+        if untaken.count > Self.pauseAbove { isPaused = true }
+        output.append(.deliver(seq: to, entry))
+    }
+
+    /// Counts everything that is missing now as one gap.
+    private mutating func noteGap() {
+        let begin = max(received, countedTo)
+        guard head > begin else { return }
+        let here = ahead.reduce(0) { sum, span in
+            span.value.to > begin ? sum &+ (span.value.to - max(span.key - 1, begin)) : sum
+        }
+        counts.gaps &+= (head - begin) &- min(here, head - begin)
+        countedTo = head
+    }
+
+    /// Counts arrived entries that had been missing as repaired.
+    private mutating func noteArrival(_ seqs: ClosedRange<UInt64>) {
+        guard seqs.lowerBound <= countedTo else { return }
+        counts.repaired &+= min(seqs.upperBound, countedTo) - seqs.lowerBound + 1
+    }
+
+    /// Counts entries as lost. Called once their replacement has arrived.
+    mutating func noteLoss(of seqs: ClosedRange<UInt64>) {
+        let known = seqs.lowerBound <= countedTo ? min(seqs.upperBound, countedTo) - seqs.lowerBound + 1 : 0
+        let all = seqs.upperBound - seqs.lowerBound + 1
+        counts.gaps &+= all - known
+        counts.lost &+= all
+        // Expired entries do not repair the gap.
+        counts.repaired &-= min(known, counts.repaired)
+    }
+
+    private mutating func acknowledgeLater(now: NIODeadline, output: inout [Output]) {
+        guard taken > acknowledged else { return }
+        if taken - acknowledged >= Self.acknowledgeCount {
+            acknowledgeNow(output: &output)
+        } else if acknowledgeAt == nil {
+            acknowledgeAt = now + Self.acknowledgeDelay
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// A client's events, in order, for a single loop. Ends when the client has stopped.
+///
+/// An event that the server keeps counts as taken when the app asks for the next one.
+public struct ClientEvents<Element: Sendable>: AsyncSequence, Sendable {
+    /// Never: the sequence ends instead of failing.
+    public typealias Failure = Never
+
+    let nextEvent: @Sendable () async -> Element?
+
+    /// Creates events that this function returns one by one; nil ends them.
+    package init(nextEvent: @escaping @Sendable () async -> Element?) { self.nextEvent = nextEvent }
+
+    /// Creates an iterator.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(nextEvent: nextEvent) }
+
+    /// An iterator over the events.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let nextEvent: @Sendable () async -> Element?
+
+        /// Returns the next event, or nil at the end or if the task is cancelled. The event before counts as taken.
+        public func next() async -> Element? { await nextEvent() }
+
+        /// Returns the next event, in the caller's isolation.
+        public func next(isolation actor: isolated (any Actor)?) async -> Element? { await nextEvent() }
+    }
+}

@@ -1,0 +1,326 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import HermesWire
+import NIOCore
+
+// MARK: - The app's requests
+extension ConnectionDriver {
+    /// Starts connecting and waits until the client is logged in.
+    ///
+    /// Waits for a close that is under way. Closes a client that is logged in, or logging in, with another credential.
+    ///
+    /// - Parameters:
+    ///   - isSame: whether the running login is the wanted one.
+    ///   - prepare: gives the link what it needs to log in.
+    /// - Throws: HermesClientError if the login is refused, or if the policy gives up; CancellationError.
+    package func start(
+        unless isSame: @Sendable (Link) -> Bool = { _ in true },
+        prepare: @Sendable (inout Link) -> Void = { _ in }
+    ) async throws -> Link.Login {
+        while true {
+            switch machine.state {
+            case .idle, .stopped:
+                break
+            case .lost(_, next: .stop):
+                await waitUntilClosed()
+                continue
+            case .connecting, .authenticating, .live, .lost, .waiting:
+                if isSame(link) { return try await waitUntilLive() }
+                await close(takesLast: false)
+                continue
+            }
+            break
+        }
+        prepare(&link)
+        if observation == nil {
+            observation = conditions.observe { [weak self] in self?.onLoop { $0.conditionsChanged() } }
+        }
+        conditionsChanged()
+        perform(machine.startRequested())
+        return try await waitUntilLive()
+    }
+
+    /// Waits until the client is logged in.
+    func waitUntilLive() async throws -> Link.Login {
+        if case .live = machine.state, let session { return session }
+        if case .stopped(let reason) = machine.state {
+            throw reason ?? HermesClientError(.closed, "the client is closed")
+        }
+        let id = nextWaiterID()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
+                liveWaiters.append((id, continuation))
+            }
+        } onCancel: {
+            onLoop { driver in
+                guard let index = driver.liveWaiters.firstIndex(where: { $0.id == id }) else { return }
+                driver.liveWaiters.remove(at: index).1.resume(throwing: CancellationError())
+            }
+        }
+    }
+
+    /// Waits until the machine has stopped.
+    ///
+    /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
+    func waitUntilStopped() async throws {
+        let id = nextWaiterID()
+        try await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if case .stopped = machine.state { return continuation.resume() }
+                guard !Task.isCancelled else { return continuation.resume() }
+                stopWaiters.append((id, continuation))
+            }
+            try Task.checkCancellation()
+        } onCancel: {
+            onLoop { driver in
+                guard let index = driver.stopWaiters.firstIndex(where: { $0.id == id }) else { return }
+                driver.stopWaiters.remove(at: index).1.resume()
+            }
+        }
+        if case .stopped(let reason?) = machine.state { throw reason }
+    }
+
+    /// Waits until the machine has stopped; closes the connection if the task is cancelled.
+    ///
+    /// - Throws: HermesClientError with the reason, unless the app closed the client.
+    package func run() async throws {
+        do {
+            try await waitUntilStopped()
+        } catch is CancellationError {
+            await close(takesLast: true)
+        }
+    }
+
+    /// Flushes the connection, closes it for good, and waits until it is closed.
+    ///
+    /// - Parameter takesLast: whether the last event counts as taken.
+    package func close(takesLast: Bool) async {
+        beginClosing(takesLast: takesLast)
+        await waitUntilClosed()
+    }
+
+    /// Closes without waiting, when the client has no owner any more.
+    package nonisolated func abandon() { onLoop { $0.beginClosing(takesLast: false) } }
+
+    private func beginClosing(takesLast: Bool) {
+        if takesLast { takeHandedOver() }
+        withLink { link, effects in link.closing(effects: &effects) }
+        flush()
+        perform(machine.stopRequested())
+        if case .stopped(let reason) = machine.state { stopped(reason) }
+    }
+
+    private func waitUntilClosed() async {
+        await withCheckedContinuation { continuation in
+            if case .stopped = machine.state { return continuation.resume() }
+            stopWaiters.append((nextWaiterID(), continuation))
+        }
+    }
+
+    /// Sends a request, now or once logged in, and waits for its answer.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - replay: whether it is sent again if the connection ends before the answer.
+    ///   - timeout: how long to wait, reconnects included.
+    /// - Throws: HermesClientError; CancellationError if the task is cancelled (the request may be carried out).
+    package func request(
+        _ request: Link.Request,
+        replay: Requests.Replay,
+        timeout: Duration
+    ) async throws -> Link.Answer {
+        try requireStarted()
+        let id = OneShot<UInt64>()
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
+                id.value = submit(request, replay: replay, timeout: timeout, waiter: RequestWaiter(continuation))
+            }
+        } onCancel: {
+            onLoop { driver in
+                guard let id = id.value, let entry = driver.requests.remove(id) else { return }
+                driver.link.abandoned(id: id)
+                entry.waiter.resume(throwing: CancellationError())
+            }
+        }
+    }
+
+    /// Sends a request, now or once logged in; the waiter gets its answer.
+    ///
+    /// - Returns: the request's id.
+    @discardableResult
+    func submit(
+        _ request: Link.Request,
+        replay: Requests.Replay,
+        timeout: Duration,
+        waiter: RequestWaiter<Link.Answer>
+    ) -> UInt64 {
+        let deadline = eventLoop.now + TimeAmount(timeout)
+        let id = requests.insert(request, replay: replay, deadline: deadline, waiter: waiter)
+        // If it cannot be written, its waiter has been told.
+        if case .live = machine.state { try? write(request, id: id) }
+        schedule()
+        return id
+    }
+
+    /// Sends a request that has no answer, if there is a connection. The waiter is told once the operating system has
+    /// it.
+    func submit(_ request: Link.Request, waiter: RequestWaiter<Void>) {
+        guard case .live = machine.state else {
+            return waiter.resume(throwing: HermesClientError(.connectionLost, "there is no connection"))
+        }
+        do {
+            try write(request, id: 0)
+            writeWaiters.append(waiter)
+        } catch {
+            waiter.resume(throwing: error)
+        }
+    }
+
+    /// Sends a request that has no answer, and waits until the operating system has it.
+    ///
+    /// - Throws: HermesClientError if there is no connection or it is lost.
+    package func send(_ request: Link.Request) async throws {
+        try requireStarted()
+        _ = try await waitUntilLive()
+        try await withCheckedThrowingContinuation { submit(request, waiter: RequestWaiter($0)) }
+    }
+
+    /// Sends a request that has no answer, if there is a connection.
+    package func sendIfLive(_ request: Link.Request) {
+        guard case .live = machine.state else { return }
+        try? write(request, id: 0)
+    }
+
+    /// The app or the network may have changed.
+    private func conditionsChanged() {
+        let snapshot = conditions.snapshot
+        if snapshot.appState == .suspended, case .live = machine.state {
+            // The last chance to send what was held back.
+            withLink { link, effects in link.closing(effects: &effects) }
+            flush()
+        }
+        let isLive = if case .live = machine.state { snapshot.appState != .suspended } else { false }
+        withLink { link, effects in link.appStateKnown(snapshot.appState, isLive: isLive, effects: &effects) }
+        if isLive { flush() }
+        let learned = conditions.heartbeatStore.learned(of: snapshot.path.label)
+        let actions = machine.conditionsChanged(snapshot, learned: learned, now: eventLoop.now)
+        // Known from earlier, not learned now.
+        remembered = machine.learned
+        link.networkKnown(snapshot.path, heartbeat: remembered)
+        perform(actions)
+    }
+
+    /// Returns the states from now on, the present one first. The stream ends when the client next stops, or is gone.
+    package nonisolated func states() -> AsyncStream<ConnectionState> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
+            onLoop { driver in
+                continuation.yield(driver.publishedState)
+                let id = driver.nextWaiterID()
+                driver.observers[id] = continuation
+                continuation.onTermination = { [weak driver] _ in driver?.onLoop { $0.observers[id] = nil } }
+            }
+        }
+    }
+
+    var isStopped: Bool { if case .stopped = machine.state { true } else { false } }
+
+    func requireStarted() throws {
+        switch machine.state {
+        case .idle: throw HermesClientError(.closed, "log in first")
+        case .stopped(let reason): throw reason ?? HermesClientError(.closed, "the client is closed")
+        case .connecting, .authenticating, .live, .lost, .waiting: return
+        }
+    }
+
+    func nextWaiterID() -> UInt64 {
+        lastWaiterID &+= 1
+        return lastWaiterID
+    }
+
+    nonisolated func onLoop(_ body: @escaping @Sendable (isolated ConnectionDriver) -> Void) {
+        eventLoop.execute { self.assumeIsolated { body($0) } }
+    }
+}
+
+/// A value that is set once on a driver's loop and read there later.
+///
+/// Unchecked because the compiler cannot see that both happen on that loop.
+private final class OneShot<Value: Sendable>: @unchecked Sendable {
+    var value: Value?
+}
+
+// MARK: - Events
+extension ConnectionDriver {
+    /// Waits for the next event. The event before counts as taken.
+    ///
+    /// - Parameter takesLast: whether the event before counts as taken.
+    /// - Returns: nil once the client has stopped and all events are taken, or if the task is cancelled.
+    package func nextEvent(takesLast: Bool = true) async -> Link.Event? {
+        if takesLast { takeHandedOver() }
+        handedOver = nil
+        while let event = events.popFirst() {
+            eventBytes -= link.bytes(of: event)
+            link.backlogChanged(events.count, bytes: eventBytes)
+            guard skipRepeat(event) else {
+                handedOver = event
+                return event
+            }
+        }
+        if case .stopped = machine.state { return nil }
+        let id = nextWaiterID()
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                guard !Task.isCancelled else { return continuation.resume(returning: nil) }
+                eventWaiters.append((id, continuation))
+            }
+        } onCancel: {
+            onLoop { driver in
+                guard let index = driver.eventWaiters.firstIndex(where: { $0.id == id }) else { return }
+                driver.eventWaiters.remove(at: index).1.resume(returning: nil)
+            }
+        }
+    }
+
+    func enqueue(_ event: Link.Event) {
+        // Without a waiter, the repeated event may still be in the queue.
+        if !eventWaiters.isEmpty, skipRepeat(event) { return }
+        if let waiter = eventWaiters.popFirst() {
+            handedOver = event
+            waiter.1.resume(returning: event)
+        } else {
+            events.append(event)
+            eventBytes += link.bytes(of: event)
+            link.backlogChanged(events.count, bytes: eventBytes)
+        }
+    }
+
+    /// Skips an event that the app has seen, and counts it as taken.
+    private func skipRepeat(_ event: Link.Event) -> Bool {
+        guard link.isRepeat(event) else { return false }
+        withLink { link, effects in link.taken(event, now: eventLoop.now, effects: &effects) }
+        return true
+    }
+
+    /// Drops the waiting events: they belong to another account.
+    func forgetEvents() {
+        events.removeAll()
+        eventBytes = 0
+        handedOver = nil
+        link.backlogChanged(0, bytes: 0)
+    }
+
+    func takeHandedOver() {
+        guard let event = handedOver else { return }
+        handedOver = nil
+        withLink { link, effects in link.taken(event, now: eventLoop.now, effects: &effects) }
+    }
+
+    func endEvents() {
+        for waiter in eventWaiters { waiter.1.resume(returning: nil) }
+        eventWaiters.removeAll()
+    }
+}

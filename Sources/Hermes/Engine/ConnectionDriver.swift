@@ -1,0 +1,393 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import HermesWire
+package import Logging
+package import NIOCore
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Runs a `ConnectionEngine.StateMachine` and a link over a channel.
+///
+/// The actor lives on the event loop of its channels: its state is touched on that loop alone. It starts no tasks: the
+/// loop's events and timers drive it, from `start` until the machine stops.
+package actor ConnectionDriver<Link: ConnectionLink> {
+    package typealias Machine = ConnectionEngine.StateMachine
+    package typealias Requests = ConnectionEngine.RequestTable<Link.Request, RequestWaiter<Link.Answer>>
+
+    /// Opens a channel on the loop and adds the handler to its pipeline. Tries the endpoint first, if there is one.
+    package typealias Connector =
+        @Sendable (any EventLoop, ServerAddress.Endpoint?, @escaping @Sendable (any Channel) throws -> Void)
+        -> EventLoopFuture<any Channel>
+
+    package nonisolated let eventLoop: any EventLoop
+    private let executor: LoopExecutor
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    var machine: Machine
+    package var link: Link
+    var decoder: Link.Decoder
+    var requests = Requests()
+    package var session: Link.Login?
+    let connector: Connector
+    let conditions: DeviceConditions
+    /// The registration with `conditions`; from `start` until the machine stops.
+    var observation: UInt64?
+    /// The heartbeat that the store has for the present network.
+    var remembered: LearnedHeartbeat
+    let logger: Logger
+
+    /// The network in which the present connection logged in; nil if none has.
+    private var liveNetwork: NetworkPath?
+
+    /// The number of the present connection. Reports of earlier ones are ignored.
+    private(set) var attempt: UInt64 = 0
+    var channel: (any Channel)?
+    var inbound = ByteBuffer()
+    var outbound = ByteBuffer()
+    var isFlushScheduled = false
+    /// The number of the link's own replies since the server last read.
+    private var unreadReplies = 0
+    /// Waiters for requests without an answer, until the operating system has them.
+    var writeWaiters: [RequestWaiter<Void>] = []
+    /// The reason why the channel is about to close.
+    var lastError: HermesClientError?
+    var timer: Scheduled<Void>?
+    var timerDeadline: NIODeadline?
+
+    var events = Deque<Link.Event>()
+    /// The memory that the events take, by the link's estimate.
+    var eventBytes = 0
+    var eventWaiters = Deque<(id: UInt64, CheckedContinuation<Link.Event?, Never>)>()
+    var lastWaiterID: UInt64 = 0
+    /// The event that the app is handling: it has not asked for the next one.
+    var handedOver: Link.Event?
+
+    var liveWaiters: [(id: UInt64, CheckedContinuation<Link.Login, any Error>)] = []
+    var stopWaiters: [(id: UInt64, CheckedContinuation<Void, Never>)] = []
+    var observers: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
+    var publishedState = ConnectionState.idle
+
+    package init(
+        link: Link,
+        eventLoop: any EventLoop,
+        heartbeat: HeartbeatPolicy,
+        reconnect: ReconnectPolicy,
+        conditions: DeviceConditions,
+        loginTimeout: Duration = .seconds(10),
+        seed: UInt64 = .random(in: 0...UInt64.max),
+        logger: Logger?,
+        connector: @escaping Connector
+    ) {
+        self.link = link
+        self.eventLoop = eventLoop
+        self.logger = logger ?? Logger(label: "hermes.client", factory: { _ in SwiftLogNoOpLogHandler() })
+        self.connector = connector
+        executor = LoopExecutor(eventLoop)
+        decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
+        self.conditions = conditions
+        let snapshot = conditions.snapshot
+        machine = Machine(
+            heartbeat: heartbeat,
+            reconnect: reconnect,
+            conditions: snapshot,
+            learned: conditions.heartbeatStore.learned(of: snapshot.path.label),
+            authenticationTimeout: loginTimeout,
+            seed: seed
+        )
+        remembered = machine.learned
+        self.link.networkKnown(snapshot.path, heartbeat: remembered)
+        // There is no connection yet to send anything on.
+        var effects = Link.Effects()
+        self.link.appStateKnown(snapshot.appState, isLive: false, effects: &effects)
+    }
+
+    deinit { for observer in observers.values { observer.finish() } }
+}
+
+// MARK: - The machine's actions, the link's effects
+extension ConnectionDriver {
+    /// Carries out actions, then follows the machine's new state. Every entry point ends here.
+    func perform(_ actions: [Machine.Action]) {
+        for action in actions {
+            switch action {
+            case .connect(let endpoint): connect(preferring: endpoint)
+            case .authenticate: authenticate()
+            case .becameLive: becameLive()
+            case .sendHeartbeat: sendHeartbeat()
+            case .close: channel?.close(promise: nil)
+            case .abandon: attempt &+= 1
+            }
+        }
+        publishState()
+        rememberHeartbeat()
+        schedule()
+    }
+
+    /// Carries out a link's effects, in order.
+    func apply(_ effects: Link.Effects) {
+        for effect in effects {
+            switch effect {
+            case .authenticated(let session, let heartbeatAtMost, let heartbeatPrior):
+                self.session = session
+                let date = Int64(time(nil))
+                if let heartbeatPrior { machine.heartbeatSuggested(heartbeatPrior) }
+                perform(machine.authenticated(heartbeatAtMost: heartbeatAtMost, date: date, now: eventLoop.now))
+            case .refused(let error):
+                perform(machine.authenticationRefused(error, now: eventLoop.now))
+            case .answer(let id, let result):
+                requests.remove(id)?.waiter.resume(with: result.mapError { $0 as any Error })
+            case .send(let request, let id):
+                // If one of the link's own requests cannot be written, the log says so.
+                try? write(request, id: id)
+                boundUnread()
+            case .event(let event):
+                enqueue(event)
+            case .forgetEvents:
+                forgetEvents()
+            case .kicked(let error, let mayReturn, let advice, let isBreach):
+                if isBreach || error.isBreach { blame(error) }
+                perform(machine.kicked(error, mayReturn: mayReturn, advice: advice, now: eventLoop.now))
+            case .shutdownAnnounced(let advice):
+                machine.shutdownAnnounced(advice, now: eventLoop.now)
+            case .reconnectAdvised(let advice):
+                machine.reconnectAdvised(advice, now: eventLoop.now)
+            }
+        }
+    }
+
+    /// Lets the link act, then carries out its effects. An error ends the connection.
+    func withLink(_ body: (inout Link, inout Link.Effects) throws -> Void) {
+        var effects = Link.Effects()
+        do {
+            try body(&link, &effects)
+            apply(effects)
+            schedule()
+        } catch {
+            apply(effects)
+            fail(error)
+        }
+    }
+
+    private func connect(preferring endpoint: ServerAddress.Endpoint?) {
+        inbound.clear()
+        outbound.clear()
+        lastError = nil
+        decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
+        attempt &+= 1
+        let attempt = attempt
+        let opened = connector(eventLoop, endpoint) { [weak self] channel in
+            guard let self else { throw HermesClientError(.closed, "the client is gone") }
+            try channel.pipeline.syncOperations.addHandler(ConnectionHandler(driver: self, attempt: attempt))
+        }
+        opened.hop(to: eventLoop).whenComplete { [weak self] result in
+            guard let self else { return (try? result.get())?.close(promise: nil) ?? () }
+            self.assumeIsolated { $0.connectCompleted(result, attempt: attempt) }
+        }
+    }
+
+    private func connectCompleted(_ result: Result<any Channel, any Error>, attempt: UInt64) {
+        guard attempt == self.attempt else { return (try? result.get())?.close(promise: nil) ?? () }
+        switch result {
+        case .success(let channel):
+            self.channel = channel
+            lastError = nil
+            // Later, because the close may complete in the middle of the call that closes.
+            channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
+            perform(machine.connected(now: eventLoop.now))
+        case .failure(let error):
+            let reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))")
+            machine.connectFailed(reason, now: eventLoop.now)
+            afterLoss()
+        }
+    }
+
+    private func authenticate() {
+        withLink { link, effects in try link.connected(effects: &effects) }
+    }
+
+    private func becameLive() {
+        liveNetwork = machine.conditions.path
+        withLink { link, effects in link.becameLive(now: eventLoop.now, effects: &effects) }
+        // If it cannot be written, its waiter has been told.
+        for (id, request) in requests.unwritten() { try? write(request, id: id) }
+        if let session {
+            for waiter in liveWaiters { waiter.1.resume(returning: session) }
+            liveWaiters = []
+        }
+    }
+
+    /// Closes the connection if the server does not read the replies that it makes the client send.
+    private func boundUnread() {
+        guard let channel, !channel.isWritable else {
+            unreadReplies = 0
+            return
+        }
+        unreadReplies += 1
+        guard unreadReplies > Self.maxUnreadReplies else { return }
+        unreadReplies = 0
+        fail(HermesClientError(.connectionLost, "the server does not read its input"))
+    }
+
+    /// The largest number of unread replies, of some bytes each.
+    private static var maxUnreadReplies: Int { 100_000 }
+
+    /// The server ends the connection for a breach: the request that is the likeliest cause is not sent again.
+    func blame(_ error: HermesClientError) {
+        guard let (id, entry) = requests.blameLongest(isSure: error.code == .frameTooLong) else { return }
+        link.abandoned(id: id)
+        let text = "the server refuses this request of \(entry.writtenBytes) bytes: \(error.message)"
+        entry.waiter.resume(throwing: HermesClientError(.notEncodable, text))
+    }
+
+    private func sendHeartbeat() {
+        do {
+            try link.writeHeartbeat(into: &outbound)
+            scheduleFlush()
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func channelClosed() {
+        channel = nil
+        let error = lastError ?? HermesClientError(.connectionLost, "the server closed the connection")
+        machine.connectionClosed(error, now: eventLoop.now)
+        afterLoss()
+    }
+
+    /// Fails requests after the connection is gone: some, or all if there will be no further connection.
+    private func afterLoss() {
+        if let liveNetwork, let end = connectionEnd(from: liveNetwork) { link.connectionEnded(end, in: liveNetwork) }
+        liveNetwork = nil
+        link.lost()
+        outbound.clear()
+        let error = lastError ?? HermesClientError(.connectionLost, "the connection was lost")
+        for entry in requests.connectionLost() { entry.waiter.resume(throwing: error) }
+        failWriteWaiters(error)
+        perform([])
+        if case .stopped(let reason) = machine.state { stopped(reason) }
+    }
+
+    /// The reason why a logged-in connection in this network ended; nil if the app ended it.
+    private func connectionEnd(from network: NetworkPath) -> ConnectionEnd? {
+        let error: HermesClientError?
+        switch machine.state {
+        case .waiting(let waiting): error = waiting.error
+        case .stopped(let reason): error = reason
+        case .idle, .connecting, .authenticating, .live, .lost: error = lastError
+        }
+        switch error?.code {
+        case nil, .closed, .suspended: return nil
+        case .some where network != machine.conditions.path: return .networkChanged
+        case .timedOut: return .heartbeatTimeout
+        case .connectionLost where lastError != nil: return .reset
+        case .some: return .closed
+        }
+    }
+
+    func stopped(_ reason: HermesClientError?) {
+        if let observation { conditions.stopObserving(observation) }
+        observation = nil
+        let error = reason ?? HermesClientError(.closed, "the client is closed")
+        for entry in requests.removeAll() { entry.waiter.resume(throwing: error) }
+        failWriteWaiters(error)
+        for waiter in liveWaiters { waiter.1.resume(throwing: error) }
+        liveWaiters = []
+        for waiter in stopWaiters { waiter.1.resume() }
+        stopWaiters = []
+        endEvents()
+        link.stopped()
+        schedule()
+    }
+
+    func failWriteWaiters(_ error: any Error) {
+        for waiter in writeWaiters { waiter.resume(throwing: error) }
+        writeWaiters = []
+    }
+
+    /// The server broke the protocol: the connection cannot go on.
+    func fail(_ error: any Error) {
+        let reason = error as? HermesClientError ?? HermesClientError(.protocolViolation, explain(error))
+        if lastError == nil { lastError = reason }
+        logger.debug("connection failed", metadata: ["reason": "\(reason)"])
+        // The link's last frames go out before the machine closes the connection.
+        flush()
+        perform(machine.failed(reason, now: eventLoop.now))
+    }
+}
+
+// MARK: - Time and states
+extension ConnectionDriver {
+    /// Ensures a timer for the earliest deadline. A timer that fires too early does no harm.
+    func schedule() {
+        let deadlines = [machine.nextDeadline, link.nextDeadline, requests.nextDeadline]
+        guard let next = deadlines.compactMap({ $0 }).min() else {
+            timer?.cancel()
+            timer = nil
+            timerDeadline = nil
+            return
+        }
+        if let timerDeadline, timerDeadline <= next { return }
+        timer?.cancel()
+        timerDeadline = next
+        timer = eventLoop.assumeIsolated().scheduleTask(deadline: next) { [weak self] in
+            self?.assumeIsolated { $0.timerFired() }
+        }
+    }
+
+    private func timerFired() {
+        timer = nil
+        timerDeadline = nil
+        let now = eventLoop.now
+        var isUnanswered = false
+        for (id, entry) in requests.expired(now: now) {
+            isUnanswered = isUnanswered || entry.isWritten
+            link.abandoned(id: id)
+            entry.waiter.resume(throwing: HermesClientError(.timedOut, "the server did not answer in time"))
+        }
+        if isUnanswered { perform(machine.requestExpired(now: now)) }
+        withLink { link, effects in link.deadlineReached(now: now, effects: &effects) }
+        perform(machine.deadlineReached(now: now))
+    }
+
+    /// Stores the learned heartbeat of the network.
+    func rememberHeartbeat() {
+        guard machine.learned != remembered else { return }
+        remembered = machine.learned
+        conditions.heartbeatStore.remember(remembered, of: machine.conditions.path.label)
+        link.networkKnown(machine.conditions.path, heartbeat: remembered)
+    }
+
+    private func publishState() {
+        let state = machine.published
+        guard state != publishedState else { return }
+        publishedState = state
+        logger.debug("connection state", metadata: ["state": "\(state)"])
+        for observer in observers.values { observer.yield(state) }
+        guard case .stopped = state else { return }
+        for observer in observers.values { observer.finish() }
+        observers = [:]
+    }
+}
+
+/// The waiter for a request's outcome; told once.
+package struct RequestWaiter<Answer: Sendable>: Sendable {
+    private let complete: @Sendable (Result<Answer, any Error>) -> Void
+
+    init(_ complete: @escaping @Sendable (Result<Answer, any Error>) -> Void) { self.complete = complete }
+
+    init(_ continuation: CheckedContinuation<Answer, any Error>) {
+        complete = { continuation.resume(with: $0) }
+    }
+
+    func resume(with result: Result<Answer, any Error>) { complete(result) }
+    func resume(throwing error: any Error) { complete(.failure(error)) }
+}

@@ -1,0 +1,134 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+extension ConnectionEngine {
+    /// The server's advice for reconnecting.
+    package struct Advice: Hashable, Sendable {
+        /// The shortest wait; at most an hour is obeyed.
+        var notBefore: Duration
+        /// The window that follows the wait: the client reconnects at a random moment of it. At most the policy's
+        /// longest window is obeyed.
+        var window: Duration
+        /// The endpoint to connect to; nil: the same as before.
+        var endpoint: ServerAddress.Endpoint?
+    }
+
+    /// Decides when the next try is due, from the policy and the tries so far. A value; time is passed in.
+    ///
+    /// The windows of the first tries follow one another, whether a try fails soon or late. So clients that lost their
+    /// server at the same moment make one try each in every window, and the returning server sees them at an even rate.
+    /// Windows that began at each client's failure would double the peak.
+    ///
+    /// If a try fails early in an advised window because the server is not back yet, a second try is drawn evenly from
+    /// the rest of the window. So all clients that failed arrive evenly in that rest. The shorter the rest, the higher
+    /// the rate: a try that fails when less than `leastRest` is left is followed by one in the next window.
+    struct ReconnectSchedule: Sendable {
+        /// A moment for reconnecting, as the server advised.
+        struct Slot: Hashable, Sendable {
+            /// The earliest moment. A changed network or the app's user does not make it earlier.
+            var earliest: NIODeadline
+            /// The random moment.
+            var moment: NIODeadline
+            /// The end of the window that the moment was drawn from.
+            var end: NIODeadline
+        }
+
+        /// Failed tries since the connection last was well.
+        private(set) var failures = 0
+        /// The end of the last try's window.
+        private var windowEnd: NIODeadline?
+        /// The slot of the present try; nil if the server advised none, or the client has been back since.
+        private var slot: Slot?
+        private let policy: ReconnectPolicy
+        private var random: SplitMix64
+
+        /// The longest wait that is obeyed.
+        static let longestAdvice = Duration.seconds(3600)
+        /// The part of an advised window that must be left for a second try in it. Its inverse, 1.33, bounds the peak
+        /// rate of reconnects, and the server may be away for a quarter of the window.
+        static let leastRest = 0.75
+        /// The least time that must be left for a second try, whatever the window.
+        static let shortestRest = TimeAmount.seconds(1)
+
+        init(_ policy: ReconnectPolicy, seed: UInt64) {
+            self.policy = policy
+            random = SplitMix64(state: seed)
+        }
+
+        /// Whether the policy allows no further try.
+        var isOver: Bool { policy.delay(afterFailures: failures, random: 0) == nil }
+
+        /// The connection was well, or the conditions changed: the count of failures starts anew.
+        mutating func startAnew() {
+            failures = 0
+            windowEnd = nil
+            slot = nil
+        }
+
+        /// A try succeeded; whether the connection stays well is not known yet.
+        mutating func arrived() { slot = nil }
+
+        /// A try failed or the connection was lost.
+        ///
+        /// - Returns: the time of the next try; nil if there is none.
+        mutating func next(now: NIODeadline) -> NIODeadline? {
+            let fraction = random.nextFraction()
+            guard let delay = policy.delay(afterFailures: failures, random: fraction) else { return nil }
+            if let rest = restOfSlot(now: now) {
+                failures += 1
+                return now + TimeAmount(Duration(rest) * fraction)
+            }
+            var begin = now
+            if failures < policy.windows.count {
+                begin = max(now, windowEnd ?? now)
+                windowEnd = begin + TimeAmount(policy.windows[failures])
+            }
+            failures += 1
+            return begin + TimeAmount(delay)
+        }
+
+        /// A try failed or the connection was lost, and the server advised a slot. Repeated advice does not make the
+        /// client try more often than its policy.
+        mutating func next(_ slot: Slot, now: NIODeadline) -> NIODeadline? {
+            self.slot = nil
+            guard let own = next(now: now) else { return nil }
+            self.slot = slot
+            windowEnd = max(windowEnd ?? slot.end, slot.end)
+            return max(now, failures > 1 ? max(own, slot.moment) : slot.moment)
+        }
+
+        /// Draws this client's slot from the advice.
+        mutating func slot(_ advice: Advice, now: NIODeadline) -> Slot {
+            let earliest = now + TimeAmount(min(advice.notBefore, Self.longestAdvice))
+            let window = min(advice.window, policy.maxAdvisedWindow)
+            let moment = earliest + TimeAmount(window * random.nextFraction())
+            return Slot(earliest: earliest, moment: moment, end: earliest + TimeAmount(window))
+        }
+
+        /// The rest of the advised window; nil if it is too short for another try.
+        private func restOfSlot(now: NIODeadline) -> TimeAmount? {
+            guard let slot, now >= slot.earliest else { return nil }
+            let rest = slot.end - now
+            let least = Duration(slot.end - slot.earliest) * Self.leastRest
+            return rest >= Self.shortestRest && Duration(rest) >= least ? rest : nil
+        }
+    }
+}
+
+/// A small random number generator that is a value: the same seed gives the same decisions.
+struct SplitMix64: RandomNumberGenerator, Sendable {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+        return z ^ (z >> 31)
+    }
+
+    /// Returns a random number, at least 0 and below 1.
+    mutating func nextFraction() -> Double { Double.random(in: 0..<1, using: &self) }
+}

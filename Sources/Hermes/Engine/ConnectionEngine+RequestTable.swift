@@ -1,0 +1,115 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+extension ConnectionEngine {
+    /// Unanswered requests by id. Ids grow, so their order is the order of sending.
+    package struct RequestTable<Request, Waiter> {
+        /// The fate of a request whose connection ended before its answer.
+        package enum Replay: Hashable, Sendable {
+            /// The request fails, because the server may have carried it out.
+            case never
+            /// The request is sent again: the server recognizes a repetition, or carrying it out twice does no harm.
+            case always
+        }
+
+        struct Entry {
+            let request: Request
+            let replay: Replay
+            let deadline: NIODeadline
+            let waiter: Waiter
+            /// Whether it was written to the present connection.
+            var isWritten = false
+            /// Its length on the present connection, in bytes.
+            var writtenBytes = 0
+            /// The number of connections that the server ended for a breach while this was the longest unanswered
+            /// request.
+            var strikes = 0
+        }
+
+        private var entries: [UInt64: Entry] = [:]
+        private var lastID: UInt64 = 15
+        /// The earliest deadline, or a moment before it.
+        private(set) var nextDeadline: NIODeadline?
+
+        var isEmpty: Bool { entries.isEmpty }
+        var count: Int { entries.count }
+
+        /// Adds a request.
+        ///
+        /// - Returns: its id, at least 16.
+        mutating func insert(_ request: Request, replay: Replay, deadline: NIODeadline, waiter: Waiter) -> UInt64 {
+            lastID &+= 1
+            entries[lastID] = Entry(request: request, replay: replay, deadline: deadline, waiter: waiter)
+            nextDeadline = min(nextDeadline ?? deadline, deadline)
+            return lastID
+        }
+
+        /// Removes a request that is answered or no longer wanted.
+        mutating func remove(_ id: UInt64) -> Entry? {
+            let entry = entries.removeValue(forKey: id)
+            if entries.isEmpty { nextDeadline = nil }
+            return entry
+        }
+
+        /// The number of strikes after which a request fails: sent again, it would end every connection.
+        static var maxStrikes: Int { 2 }
+
+        /// The request was written to the present connection, with this length.
+        mutating func markWritten(_ id: UInt64, bytes: Int = 0) {
+            entries[id]?.isWritten = true
+            entries[id]?.writtenBytes = bytes
+        }
+
+        /// The server ends the connection for a breach and does not name the request: the longest one is the likeliest.
+        ///
+        /// - Parameter isSure: the server says that a frame was too long.
+        /// - Returns: the request, removed, if it fails.
+        mutating func blameLongest(isSure: Bool) -> (id: UInt64, entry: Entry)? {
+            let written = entries.filter { $0.value.isWritten }
+            guard
+                let id = written.max(by: { ($0.value.writtenBytes, $1.key) < ($1.value.writtenBytes, $0.key) })?.key,
+                var entry = entries[id]
+            else { return nil }
+            entry.strikes += 1
+            entries[id] = entry
+            guard isSure || entry.strikes >= Self.maxStrikes else { return nil }
+            return remove(id).map { (id, $0) }
+        }
+
+        /// The requests to write once the connection is live, in order.
+        func unwritten() -> [(id: UInt64, request: Request)] {
+            entries.filter { !$0.value.isWritten }.sorted { $0.key < $1.key }.map { ($0.key, $0.value.request) }
+        }
+
+        /// The connection is gone.
+        ///
+        /// - Returns: the requests that fail, in order; the others wait for the next connection.
+        mutating func connectionLost() -> [Entry] {
+            let failed = entries.filter { $0.value.isWritten && $0.value.replay == .never }.sorted { $0.key < $1.key }
+            for (id, _) in failed { entries[id] = nil }
+            for id in entries.keys { entries[id]?.isWritten = false }
+            if entries.isEmpty { nextDeadline = nil }
+            return failed.map(\.value)
+        }
+
+        /// Removes the requests whose deadline has passed, in order.
+        mutating func expired(now: NIODeadline) -> [(id: UInt64, entry: Entry)] {
+            guard let nextDeadline, nextDeadline <= now else { return [] }
+            let expired = entries.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
+            for (id, _) in expired { entries[id] = nil }
+            self.nextDeadline = entries.values.map(\.deadline).min()
+            return expired.map { ($0.key, $0.value) }
+        }
+
+        /// Removes all requests, in order.
+        mutating func removeAll() -> [Entry] {
+            defer {
+                entries = [:]
+                nextDeadline = nil
+            }
+            return entries.sorted { $0.key < $1.key }.map(\.value)
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// An error of the client: a ``code`` for programs and a ``message`` for people.
+public struct HermesClientError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// A stable number: below 1000 the client's own, from 1000 on the server's (docs/errors.md).
+    public struct Code: RawRepresentable, Hashable, Sendable {
+        /// The number.
+        public let rawValue: UInt32
+
+        /// Wraps a number.
+        public init(rawValue: UInt32) { self.rawValue = rawValue }
+    }
+
+    /// The error for programs.
+    public let code: Code
+    /// The error, and what can be done about it, in English.
+    public let message: String
+    /// When a retry makes sense; nil: never.
+    public let retryAfter: Duration?
+
+    /// Creates an error.
+    ///
+    /// - Parameters:
+    ///   - code: the error for programs.
+    ///   - message: the error for people.
+    ///   - retryAfter: when a retry makes sense; nil: never.
+    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil) {
+        self.code = code
+        self.message = message
+        self.retryAfter = retryAfter
+    }
+
+    /// Creates the error for a connection that the server ended, from its number and its text.
+    package init(ending code: UInt32, _ reason: String) {
+        self.init(code == Self.replacedOnServer ? .replaced : Code(rawValue: code), reason)
+    }
+
+    /// Whether the number says that the client broke the protocol.
+    var isBreach: Bool { (4000..<5000).contains(code.rawValue) }
+
+    /// The server's number for ``Code/replaced``.
+    package static let replacedOnServer: UInt32 = 1009
+
+    /// Message and number.
+    public var description: String { "\(message) [\(code.rawValue)]" }
+}
+
+extension HermesClientError.Code {
+    // The client's own.
+    /// The connection could not be opened.
+    public static let cannotConnect = Self(rawValue: 101)
+    /// The connection ended before the answer came; the server may have carried out the request.
+    public static let connectionLost = Self(rawValue: 102)
+    /// No answer in time.
+    public static let timedOut = Self(rawValue: 103)
+    /// The app closed the client, or did not log in.
+    public static let closed = Self(rawValue: 104)
+    /// The server broke the protocol.
+    public static let protocolViolation = Self(rawValue: 105)
+    /// The same device logged in elsewhere.
+    public static let replaced = Self(rawValue: 106)
+    /// The login was revoked: the token or device was removed, or the password changed.
+    public static let revoked = Self(rawValue: 107)
+    /// The server ended the connection; ``HermesClientError/message`` tells why.
+    public static let kicked = Self(rawValue: 108)
+    /// The request cannot be encoded: it is too long, or the protocol has no place for a value.
+    public static let notEncodable = Self(rawValue: 109)
+    /// The TLS options are invalid: a file is missing or is no certificate.
+    public static let badTLS = Self(rawValue: 110)
+    /// The app is suspended: the client closed the connection, and comes back when the app does.
+    public static let suspended = Self(rawValue: 111)
+    /// The local store is full.
+    public static let storeFull = Self(rawValue: 112)
+    /// The local store cannot be read or written.
+    public static let storeFailed = Self(rawValue: 113)
+    /// The outbox is full: wait for a connection, or discard failed messages.
+    public static let outboxFull = Self(rawValue: 114)
+
+    // The server's.
+    /// Wrong name or password.
+    public static let wrongCredentials = Self(rawValue: 1003)
+    /// The token is unknown, revoked or expired.
+    public static let invalidToken = Self(rawValue: 1004)
+    /// The account is disabled.
+    public static let accountDisabled = Self(rawValue: 1005)
+    /// The nick name is taken.
+    public static let nameTaken = Self(rawValue: 1006)
+    /// Too many failed logins; see ``HermesClientError/retryAfter``.
+    public static let loginDelayed = Self(rawValue: 1007)
+    /// The account has reached its number of devices; remove one first.
+    public static let deviceLimitReached = Self(rawValue: 1010)
+    /// Registration needs an invitation; the given one is missing, unknown, used up or expired.
+    public static let invitationRequired = Self(rawValue: 1011)
+    /// No such account, conversation, message, device or room.
+    public static let notFound = Self(rawValue: 2002)
+    /// The account may not do this, for example write to an account that blocked it.
+    public static let forbidden = Self(rawValue: 2003)
+    /// The same client id was used with other content.
+    public static let clientIDConflict = Self(rawValue: 2004)
+    /// The server does not offer this.
+    public static let unsupported = Self(rawValue: 2005)
+    /// Too many requests, or too many accounts registered from this address; see ``HermesClientError/retryAfter``.
+    public static let rateLimited = Self(rawValue: 3001)
+    /// A frame was longer than the server accepts.
+    static let frameTooLong = Self(rawValue: 4003)
+}

@@ -1,0 +1,175 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+
+/// The reason why a connection ended.
+package enum ConnectionEnd: Hashable, Sendable {
+    /// The server closed it.
+    case closed
+    /// The network broke it.
+    case reset
+    /// Heartbeats were not answered.
+    case heartbeatTimeout
+    /// The device changed its network.
+    case networkChanged
+}
+
+/// Counts deliveries and connection ends per kind of network, until the server has the counts. A value.
+struct DeliveryCounter: Sendable {
+    /// Counts that are not being uploaded, by kind of network.
+    private var networks: [String: Hermes_V1_NetworkStatistics] = [:]
+    /// The counts that are being uploaded.
+    private var uploading: Hermes_V1_Statistics?
+    /// The device's kind of network.
+    private(set) var kind = ""
+
+    /// The number of kinds that are told apart; a report holds as many.
+    static let maxNetworks = 16
+
+    /// Whether there is anything to upload.
+    var isEmpty: Bool { networks.isEmpty }
+
+    /// The device entered this kind of network.
+    mutating func entered(_ kind: String) { self.kind = kind }
+
+    /// An inbox entry arrived. The latency is in milliseconds since the server's time stamp; nil if the server's clock
+    /// is unknown.
+    mutating func received(latency: Int64?, date: Int64) {
+        count(date) { network in
+            network.received += 1
+            switch latency {
+            case nil: break
+            case .some(...1000): network.within1S += 1
+            case .some(...10_000): network.within10S += 1
+            case .some: network.later += 1
+            }
+        }
+    }
+
+    /// The tracker noticed something.
+    mutating func noticed(_ counts: InboxCounts, date: Int64) {
+        guard counts != InboxCounts() else { return }
+        count(date) { network in
+            network.duplicates &+= counts.duplicates
+            network.gaps &+= counts.gaps
+            network.repaired &+= counts.repaired
+            network.lost &+= counts.lost
+        }
+    }
+
+    /// Pushes to a topic or a room did not arrive.
+    mutating func missedPushes(_ missed: UInt64, date: Int64) { count(date) { $0.topicMissed &+= missed } }
+
+    /// A connection ended.
+    mutating func ended(_ end: ConnectionEnd, in kind: String, date: Int64) {
+        count(date, in: kind) { network in
+            switch end {
+            case .closed: network.closed += 1
+            case .reset: network.resets += 1
+            case .heartbeatTimeout: network.heartbeatTimeouts += 1
+            case .networkChanged: network.networkChanges += 1
+            }
+        }
+    }
+
+    /// The heartbeat learned for the present network; reported with the counts.
+    mutating func learned(_ heartbeat: LearnedHeartbeat, date: Int64) {
+        let seconds = UInt32(clamping: max(0, heartbeat.interval.components.seconds))
+        // A settled interval deserves a report of its own; other changes wait for the next report.
+        guard networks[kind] != nil || heartbeat.isStable else { return }
+        if let known = networks[kind], known.heartbeatSeconds == seconds, known.heartbeatStable == heartbeat.isStable {
+            return
+        }
+        count(date) { network in
+            network.heartbeatSeconds = seconds
+            network.heartbeatStable = heartbeat.isStable
+        }
+    }
+
+    /// Removes and returns the counts to upload.
+    ///
+    /// - Returns: nil if there are none, or an upload is under way.
+    mutating func upload(appVersion: String) -> Hermes_V1_Statistics? {
+        guard uploading == nil, !networks.isEmpty else { return nil }
+        var statistics = Hermes_V1_Statistics()
+        statistics.appVersion = appVersion
+        statistics.networks = networks.values.sorted { $0.label < $1.label }
+        networks = [:]
+        uploading = statistics
+        return statistics
+    }
+
+    /// The server has the upload, or will never accept it.
+    mutating func uploadEnded() { uploading = nil }
+
+    /// The server may not have the upload: it is repeated with later counts.
+    mutating func uploadFailed() {
+        guard let statistics = uploading else { return }
+        uploading = nil
+        restore(statistics)
+    }
+
+    /// All counts that the server may not have, for the next run of the app.
+    func unsent(appVersion: String) -> Hermes_V1_Statistics? {
+        var copy = self
+        copy.uploadFailed()
+        return copy.upload(appVersion: appVersion)
+    }
+
+    /// Adds the counts of an earlier run or a failed upload.
+    mutating func restore(_ statistics: Hermes_V1_Statistics) {
+        for old in statistics.networks.prefix(Self.maxNetworks) {
+            count(old.toMs, in: old.label) { network in
+                network.fromMs = min(network.fromMs, old.fromMs)
+                network.received &+= old.received
+                network.duplicates &+= old.duplicates
+                network.gaps &+= old.gaps
+                network.repaired &+= old.repaired
+                network.lost &+= old.lost
+                network.within1S &+= old.within1S
+                network.within10S &+= old.within10S
+                network.later &+= old.later
+                network.closed &+= old.closed
+                network.resets &+= old.resets
+                network.heartbeatTimeouts &+= old.heartbeatTimeouts
+                network.networkChanges &+= old.networkChanges
+                network.topicMissed &+= old.topicMissed
+                guard network.heartbeatSeconds == 0 else { return }
+                network.heartbeatSeconds = old.heartbeatSeconds
+                network.heartbeatStable = old.heartbeatStable
+            }
+        }
+    }
+
+    private mutating func count(
+        _ date: Int64,
+        in kind: String? = nil,
+        _ body: (inout Hermes_V1_NetworkStatistics) -> Void
+    ) {
+        var label = kind ?? self.kind
+        if networks[label] == nil, networks.count >= Self.maxNetworks - 1 { label = "other" }
+        var network = networks[label] ?? Hermes_V1_NetworkStatistics()
+        if networks[label] == nil {
+            network.label = label
+            network.fromMs = date
+            network.toMs = date
+        }
+        // If the clock was put back, the span must not end before it begins.
+        network.toMs = max(network.toMs, date)
+        body(&network)
+        networks[label] = network
+    }
+}
+
+/// The tracker's counts of seqs.
+struct InboxCounts: Hashable, Sendable {
+    /// Entries that arrived again.
+    var duplicates: UInt64 = 0
+    /// Missing seqs that had to be asked for, or that the server reported as gone.
+    var gaps: UInt64 = 0
+    /// Missing seqs that arrived later.
+    var repaired: UInt64 = 0
+    /// Missing seqs that will not arrive.
+    var lost: UInt64 = 0
+}

@@ -1,0 +1,135 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+import NIOPosix
+import NIOSSL
+
+#if canImport(Network)
+import NIOTransportServices
+#endif
+
+/// Opens connections to one server, at the first of its addresses that answers.
+package struct Connector: Sendable {
+    private let address: ServerAddress
+    private let webSocket: WebSocketTarget?
+    private let sslContext: NIOSSLContext?
+    private let pinnedKeys: Set<[UInt8]>?
+
+    /// Creates a connector for an address.
+    ///
+    /// - Parameter webSocket: the WebSocket to open; nil: none.
+    /// - Throws: HermesClientError `.badTLS` if the TLS options are invalid.
+    package init(_ address: ServerAddress, webSocket: WebSocketTarget? = nil) throws(HermesClientError) {
+        self.address = address
+        self.webSocket = webSocket
+        sslContext = try address.tls.map { options throws(HermesClientError) in try Self.context(options) }
+        do {
+            pinnedKeys = try address.tls?.pinnedCertificatesFile.map { try PinnedKeyHandler.keys(inFile: $0) }
+        } catch {
+            let file = address.tls?.pinnedCertificatesFile ?? ""
+            throw HermesClientError(.badTLS, "\(file) holds no certificates to pin the server to: \(error)")
+        }
+    }
+
+    /// Returns a loop for clients that are not given one.
+    package static func defaultEventLoop() -> any EventLoop {
+        #if canImport(Network)
+        NIOTSEventLoopGroup.singleton.next()
+        #else
+        MultiThreadedEventLoopGroup.singleton.next()
+        #endif
+    }
+
+    /// Opens a channel on a loop; `configure` adds the handler that gets the decrypted bytes.
+    ///
+    /// - Parameter preferred: tried before the address itself; nil: none.
+    package func connect(
+        on eventLoop: any EventLoop,
+        preferring preferred: ServerAddress.Endpoint?,
+        configure: @escaping @Sendable (any Channel) throws -> Void
+    ) -> EventLoopFuture<any Channel> {
+        var endpoints: [ServerAddress.Endpoint] = []
+        for endpoint in [preferred, address.endpoint].compactMap({ $0 }) + address.alternatives
+        where !endpoints.contains(endpoint) { endpoints.append(endpoint) }
+        guard endpoints.count > 1 else { return open(address.endpoint, on: eventLoop, configure: configure) }
+        return race(endpoints, on: eventLoop, configure: configure)
+    }
+
+    /// Opens a channel to one endpoint.
+    func open(
+        _ endpoint: ServerAddress.Endpoint,
+        on eventLoop: any EventLoop,
+        configure: @escaping @Sendable (any Channel) throws -> Void
+    ) -> EventLoopFuture<any Channel> {
+        guard let webSocket else { return openStream(endpoint, on: eventLoop, configure: configure) }
+        let upgrade = WebSocketUpgrade(
+            host: endpoint.description,
+            target: webSocket,
+            timeout: TimeAmount(address.connectTimeout),
+            upgraded: eventLoop.makePromise(),
+            configure: configure
+        )
+        let opened = openStream(endpoint, on: eventLoop) { try upgrade.begin($0) }
+        opened.whenFailure { upgrade.upgraded.fail($0) }
+        return upgrade.upgraded.futureResult
+    }
+
+    private func openStream(
+        _ endpoint: ServerAddress.Endpoint,
+        on eventLoop: any EventLoop,
+        configure: @escaping @Sendable (any Channel) throws -> Void
+    ) -> EventLoopFuture<any Channel> {
+        let serverName = serverName(of: endpoint)
+        let initializer: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
+            channel.eventLoop.makeCompletedFuture {
+                if let sslContext {
+                    let handler = try NIOSSLClientHandler(context: sslContext, serverHostname: serverName)
+                    try channel.pipeline.syncOperations.addHandler(handler)
+                    if let pinnedKeys {
+                        try channel.pipeline.syncOperations.addHandler(PinnedKeyHandler(keys: pinnedKeys))
+                    }
+                }
+                try configure(channel)
+            }
+        }
+        let timeout = TimeAmount(address.connectTimeout)
+        #if canImport(Network)
+        // TLS is NIOSSL's here too, so that behaviour and errors are the same everywhere.
+        if let bootstrap = NIOTSConnectionBootstrap(validatingGroup: eventLoop) {
+            return bootstrap.connectTimeout(timeout).channelInitializer(initializer)
+                .connect(host: endpoint.host, port: endpoint.port)
+        }
+        #endif
+        return ClientBootstrap(group: eventLoop)
+            .connectTimeout(timeout)
+            .channelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
+            .channelInitializer(initializer)
+            .connect(host: endpoint.host, port: endpoint.port)
+    }
+
+    /// The server name for TLS; nil for an IP address, for which TLS has none.
+    private func serverName(of endpoint: ServerAddress.Endpoint) -> String? {
+        if let name = address.tls?.serverName { return name }
+        return (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) == nil ? endpoint.host : nil
+    }
+
+    private static func context(_ options: TLSOptions) throws(HermesClientError) -> NIOSSLContext {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        if let file = options.certificateAuthorityFile { configuration.trustRoots = .file(file) }
+        if !options.verifiesServer { configuration.certificateVerification = .none }
+        do {
+            if let file = options.certificateFile {
+                let certificates = try NIOSSLCertificate.fromPEMFile(file)
+                configuration.certificateChain = certificates.map { .certificate($0) }
+                let key = try NIOSSLPrivateKey(file: options.privateKeyFile ?? file, format: .pem)
+                configuration.privateKey = .privateKey(key)
+            }
+            return try NIOSSLContext(configuration: configuration)
+        } catch {
+            let files = [options.certificateAuthorityFile, options.certificateFile, options.privateKeyFile]
+            let names = files.compactMap { $0 }.joined(separator: ", ")
+            throw HermesClientError(.badTLS, "TLS cannot be set up\(names.isEmpty ? "" : " with \(names)"): \(error)")
+        }
+    }
+}

@@ -1,0 +1,176 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+public import Hermes
+import HermesWire
+public import Logging
+public import NIOCore
+
+/// A client of IMPB, the protocol of the mobile apps: logs in, sends, gets each message once, sets up direct links.
+public final class IMPBClient: Sendable {
+    /// The way in which the client acknowledges messages.
+    public enum Acknowledgement: Hashable, Sendable {
+        /// With a frame of its own, once the app has taken the message.
+        case explicit
+        /// With any later frame that the client sends, as the old apps do.
+        case implicit
+    }
+
+    /// A client's settings.
+    public struct Configuration: Sendable {
+        /// The server's IMPB port.
+        public var server: ServerAddress
+        /// The device that the client runs on.
+        public var device: DeviceDescription
+        /// The way in which the client acknowledges messages.
+        public var acknowledgement: Acknowledgement
+        /// The device's address in the local network, for direct links.
+        public var localHost: String
+        /// The device's UDP port, for direct links.
+        public var localPort: Int
+        /// When to send heartbeats.
+        public var heartbeat: HeartbeatPolicy
+        /// When to reconnect.
+        public var reconnect: ReconnectPolicy
+        /// The state of the app and of the network.
+        public var conditions: DeviceConditions
+        /// The time limit of a request, reconnects included.
+        public var requestTimeout: Duration
+        /// The time limit for a message's receipt, reconnects included.
+        public var sendTimeout: Duration
+
+        /// Creates a configuration with the defaults for an app.
+        public init(server: ServerAddress = ServerAddress(port: 6969), device: DeviceDescription) {
+            self.server = server
+            self.device = device
+            acknowledgement = .explicit
+            localHost = ""
+            localPort = 0
+            heartbeat = .impb
+            reconnect = .standard
+            conditions = .shared
+            requestTimeout = .seconds(15)
+            sendTimeout = .seconds(300)
+        }
+    }
+
+    private let driver: ConnectionDriver<IMPBLink>
+    private let configuration: Configuration
+
+    /// Creates a client that is not connected yet.
+    ///
+    /// - Parameters:
+    ///   - configuration: the client's settings.
+    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
+    ///   - logger: gets messages at debug level.
+    /// - Throws: HermesClientError if the TLS options are invalid.
+    public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
+        let connector = try Connector(configuration.server)
+        self.configuration = configuration
+        driver = ConnectionDriver(
+            link: IMPBLink(configuration),
+            eventLoop: eventLoop ?? Connector.defaultEventLoop(),
+            heartbeat: configuration.heartbeat,
+            reconnect: configuration.reconnect,
+            conditions: configuration.conditions,
+            logger: logger,
+            connector: connector.connect
+        )
+    }
+
+    deinit { driver.abandon() }
+
+    /// Connects and logs in. From then on the client stays logged in until `close`, or until the server ends the login
+    /// for good.
+    ///
+    /// A client that is logged in with another credential is closed first.
+    ///
+    /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
+    public func logIn(_ credential: Credential) async throws -> IMPBLogin {
+        try await driver.start(unless: { $0.isLoggedIn(with: credential) }, prepare: { $0.logIn(credential) })
+    }
+
+    /// Sends a text.
+    ///
+    /// - Parameters:
+    ///   - text: the text; the whole frame is at most 64 KiB.
+    ///   - uid: the recipient.
+    ///   - clientID: makes sending again safe: 1 to 64 bytes; nil: a random one.
+    /// - Returns: the receipt, once the server has committed the message.
+    /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
+    @discardableResult
+    public func send(_ text: String, to uid: UInt32, clientID: String? = nil) async throws -> Receipt {
+        var content = IMPB_msg_text_content()
+        content.text = text
+        var message = IMPB_C2C_msg()
+        message.to = Int32(clamping: uid)
+        message.type = .text
+        message.content = try content.wireBytes()
+        message.clientID = clientID ?? HermesClient.makeClientID()
+        var frame = IMPB_base_msg()
+        frame.type = .c2C
+        frame.body = try message.wireBytes()
+        let answer = try await driver.request(.message(frame), replay: .always, timeout: configuration.sendTimeout)
+        return Receipt(try IMPB_Message_receipt(wire: answer))
+    }
+
+    /// Fetches another account.
+    public func account(uid: UInt32) async throws -> Account {
+        var request = IMPB_User_info_request()
+        request.uid = uid
+        let answer = try await ask(try .user(.userInfo, request))
+        return Account(try IMPB_User_info_response(wire: answer).userInfo)
+    }
+
+    /// Asks another account for a direct link.
+    ///
+    /// - Returns: whether the account is online, and both sides' addresses.
+    public func requestLink(to uid: UInt32, from ownUID: UInt32) async throws -> IMPBLinkOffer {
+        var request = IMPB_p2pconnect_request()
+        request.uid = ownUID
+        request.targetUid = uid
+        let answer = try IMPB_p2pconnect_response(wire: try await ask(try .peer(.connectRequest, request)))
+        return IMPBLinkOffer(
+            isOnline: answer.isOnline,
+            exists: answer.isExit,
+            own: IMPBAddress(answer.sponsorIpInfo),
+            peer: IMPBAddress(answer.targetIpInfo)
+        )
+    }
+
+    /// Sends this device's address to the account that asked for a direct link.
+    ///
+    /// - Parameters:
+    ///   - host: this device's address.
+    ///   - port: this device's UDP port.
+    ///   - ownUID: this account.
+    ///   - uid: the account that asked.
+    public func postAddress(host: String, port: Int, from ownUID: UInt32, to uid: UInt32) async throws {
+        var request = IMPB_p2p_post_ip_request()
+        request.sponsorUid = .init(clamping: uid)
+        request.uid = .init(clamping: ownUID)
+        request.ipInfo.ip = host
+        request.ipInfo.port = Int32(clamping: port)
+        request.isReady = true
+        _ = try await ask(try .peer(.postIp, request))
+    }
+
+    /// The client's events, each once and in order, for a single loop. A message counts as taken when the app asks for
+    /// the next event.
+    public var events: ClientEvents<IMPBEvent> { ClientEvents { await self.driver.nextEvent()?.event } }
+
+    /// The connection's states from now on, the present one first. The stream ends when the client next stops.
+    public var states: AsyncStream<ConnectionState> { driver.states() }
+
+    /// Closes the connection. The last event counts as taken.
+    public func close() async { await driver.close(takesLast: true) }
+
+    /// Waits until the client has stopped; closes it if the task is cancelled.
+    ///
+    /// - Throws: HermesClientError with the reason, unless the app closed the client.
+    public func run() async throws { try await driver.run() }
+
+    private func ask(_ request: IMPBLink.Request) async throws -> [UInt8] {
+        try await driver.request(request, replay: .always, timeout: configuration.requestTimeout)
+    }
+}

@@ -1,0 +1,218 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+public import Hermes
+import HermesWire
+
+/// The result of a login over IMPB.
+public struct IMPBLogin: Hashable, Sendable {
+    /// The account's number.
+    public var uid: UInt32
+    /// The token for the next login, in place of the password. A secret.
+    public var token: String
+}
+
+/// An event for the app.
+public enum IMPBEvent: Hashable, Sendable {
+    /// A message from another account, or from another device of this account.
+    case message(IMPBMessage)
+    /// An account asks for a direct link: answer with `postAddress`.
+    case linkRequested(byUID: UInt32, peer: IMPBAddress, own: IMPBAddress)
+    /// The other side of a direct link is ready at this address.
+    case linkReady(uid: UInt32, host: String, port: Int)
+    /// A push from a back end.
+    case push(Push)
+    /// The number of entries that were deleted before this device got them.
+    case missed(count: UInt64)
+    /// The server lost its store or a part of it. Entries that the app had not received are lost.
+    case inboxReset
+    /// A notification of a type that has no event here.
+    case notification(type: Int, body: [UInt8])
+}
+
+/// A message as it arrives over IMPB.
+public struct IMPBMessage: Hashable, Sendable {
+    /// The message's id; empty if the server gives none.
+    public var id: String
+    /// The author.
+    public var fromUID: UInt32
+    /// The author's name; may be empty.
+    public var fromNickName: String
+    /// The recipient; 0 in groups.
+    public var toUID: UInt32
+    /// The group; 0 in 1:1 conversations.
+    public var groupID: UInt32
+    /// The content.
+    public var content: MessageContent
+    /// The entry's seq in this account's inbox; 0 if the server gives none.
+    public var inboxSeq: UInt64
+    /// The time of the commit, in milliseconds since 1970.
+    public var serverTimeMilliseconds: Int64
+    /// Whether another device of this account sent it.
+    public var isOwn: Bool
+
+    /// The text; nil for other content.
+    public var text: String? { if case .text(let text) = content { text } else { nil } }
+}
+
+/// The addresses of a device.
+public struct IMPBAddress: Hashable, Sendable {
+    /// The host that the device reported.
+    public var localHost: String
+    /// The port that the device reported.
+    public var localPort: Int
+    /// The host that the server observed.
+    public var observedHost: String
+    /// The port that the server observed.
+    public var observedPort: Int
+}
+
+/// The answer to a request for a direct link.
+public struct IMPBLinkOffer: Hashable, Sendable {
+    /// Whether the other account is connected.
+    public var isOnline: Bool
+    /// Whether the other account exists.
+    public var exists: Bool
+    /// This device's addresses.
+    public var own: IMPBAddress
+    /// The other device's addresses.
+    public var peer: IMPBAddress
+}
+
+extension IMPBAddress {
+    init(_ info: IMPB_Ip_info) {
+        self.init(
+            localHost: info.ip,
+            localPort: Int(info.port),
+            observedHost: info.sockIp,
+            observedPort: Int(info.sockPort)
+        )
+    }
+}
+
+extension IMPBEvent {
+    init(_ notification: IMPB_Notification_msg) {
+        let body = [UInt8](notification.body)
+        self = .notification(type: notification.type.rawValue, body: body)
+        switch notification.type {
+        case .p2PReceiveConnectReq:
+            guard let told = try? IMPB_p2p_receive_connect_notification(wire: body) else { return }
+            self = .linkRequested(
+                byUID: told.sponsorUid,
+                peer: IMPBAddress(told.sponsorIpInfo),
+                own: IMPBAddress(told.targetInfo)
+            )
+        case .p2PConnectReady:
+            guard let told = try? IMPB_p2p_connect_ready_notification(wire: body) else { return }
+            self = .linkReady(uid: told.uid, host: told.ip, port: Int(told.port))
+        case .push:
+            guard let told = try? IMPB_push_notification(wire: body) else { return }
+            self = .push(
+                Push(
+                    id: told.id,
+                    title: told.title,
+                    body: told.body,
+                    dataJSON: told.dataJson,
+                    collapseKey: told.collapseKey
+                )
+            )
+        case .expired:
+            guard let told = try? IMPB_expired_notification(wire: body) else { return }
+            self = .missed(count: told.toSeq >= notification.seq ? told.toSeq - notification.seq &+ 1 : 1)
+        case .addfriendReq, .unused, .offlineMsg, .cmd, .receiveFriend, .friendRemoved, .readMark, .recalled,
+            .groupChanged, .kicked, .UNRECOGNIZED:
+            return
+        }
+    }
+}
+
+extension IMPBMessage {
+    init?(_ message: IMPB_base_msg, ownUID: UInt32) {
+        let body = [UInt8](message.body)
+        switch message.type {
+        case .c2C:
+            guard let told = try? IMPB_C2C_msg(wire: body) else { return nil }
+            self.init(
+                id: told.messageID,
+                fromUID: UInt32(clamping: told.from),
+                fromNickName: told.fromInfo.nickName,
+                toUID: UInt32(clamping: told.to),
+                groupID: 0,
+                content: MessageContent(told.type, [UInt8](told.content)),
+                inboxSeq: told.seq,
+                serverTimeMilliseconds: told.serverTime,
+                isOwn: UInt32(clamping: told.from) == ownUID
+            )
+        case .group:
+            guard let told = try? IMPB_Group_msg(wire: body) else { return nil }
+            self.init(
+                id: told.messageID,
+                fromUID: UInt32(clamping: told.from),
+                fromNickName: told.fromInfo.nickName,
+                toUID: 0,
+                groupID: UInt32(clamping: told.groupID),
+                content: MessageContent(told.type, [UInt8](told.content)),
+                inboxSeq: told.seq,
+                serverTimeMilliseconds: told.serverTime,
+                isOwn: UInt32(clamping: told.from) == ownUID
+            )
+        case .unused, .broadcast, .custom, .UNRECOGNIZED:
+            return nil
+        }
+    }
+}
+
+extension MessageContent {
+    init(_ type: IMPB_Content_type, _ bytes: [UInt8]) {
+        self = .unknown
+        switch type {
+        case .text:
+            guard let content = try? IMPB_msg_text_content(wire: bytes) else { return }
+            self = .text(content.text)
+        case .image:
+            guard let content = try? IMPB_msg_img_content(wire: bytes) else { return }
+            self = .image(url: content.imgURL, width: 0, height: 0)
+        case .sound:
+            guard let content = try? IMPB_msg_sound_content(wire: bytes) else { return }
+            self = .sound(
+                url: content.sourceURL,
+                durationSeconds: content.soundDuration,
+                fileName: content.fildNme
+            )
+        case .location:
+            guard let content = try? IMPB_msg_location_content(wire: bytes) else { return }
+            self = .location(latitude: content.location.lat, longitude: content.location.lon, label: "")
+        case .expression:
+            guard let content = try? IMPB_msg_expression_content(wire: bytes) else { return }
+            self = .expression(id: content.eid, name: content.name)
+        case .custom:
+            guard let content = try? IMPB_msg_cumstom_content(wire: bytes) else { return }
+            self = .custom(type: content.info.key, data: Array(content.info.value.utf8))
+        case .video, .UNRECOGNIZED:
+            return
+        }
+    }
+}
+
+extension Receipt {
+    init(_ receipt: IMPB_Message_receipt) {
+        self.init(
+            messageID: receipt.messageID,
+            clientID: receipt.clientID,
+            conversationSeq: receipt.conversationSeq,
+            serverTimeMilliseconds: receipt.serverTime,
+            isDuplicate: receipt.duplicate
+        )
+    }
+}
+
+extension Account {
+    init(_ info: IMPB_User_info) {
+        self.init(
+            uid: info.uid,
+            nickName: info.nickName,
+            avatarURL: info.avartaURL,
+            isOnline: info.isOnline != 0
+        )
+    }
+}

@@ -1,0 +1,366 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Hermes
+import HermesWire
+import NIOCore
+import SwiftProtobuf
+
+/// IMPB: requests and their replies, chat messages, notifications.
+struct IMPBLink: ConnectionLink {
+    typealias Decoder = IMPBFrameDecoder
+    typealias Login = IMPBLogin
+
+    enum Request: Sendable {
+        case request(IMPB_Common)
+        case message(IMPB_base_msg)
+    }
+
+    /// The reply's `respon`.
+    typealias Answer = [UInt8]
+
+    struct Event: Sendable {
+        /// The epoch that the seq belongs to.
+        var epoch: UInt64
+        /// The entry's seq; 0 if the event is not an inbox entry.
+        var seq: UInt64
+        /// Numbers the inboxes: a seq of one inbox means nothing in another.
+        var incarnation: UInt64 = 0
+        var event: IMPBEvent
+        /// The length of the frame that carried the event.
+        var bytes = 0
+    }
+
+    private enum ID {
+        static let login: UInt64 = 1
+        static let heartbeat: UInt64 = 2
+        static let registration: UInt64 = 3
+        static let pull: UInt64 = 4
+        static let acknowledgement: UInt64 = 5
+    }
+
+    let maxFrameBytes = IMPBFrame.maxBodyBytes
+    let configuration: IMPBClient.Configuration
+    var credential: Credential?
+    private var uid: UInt32 = 0
+    private var registerIsUnanswered = false
+    private var mayBeRegistered = false
+    private var strayLogins = StrayLogins()
+    /// The ids of messages whose receipts are awaited.
+    private var sending: Set<UInt64> = []
+    private var inbox = InboxTracker<IMPBEvent>()
+    /// The number of the present inbox, see ``Event/incarnation``.
+    private var incarnation: UInt64 = 0
+    /// The credential that the app last passed; ``credential`` may be a token that this one yielded.
+    private var requested: Credential?
+    private var backlog = 0
+    private var backlogBytes = 0
+    /// The length of the frame that is being handled.
+    private var frameBytes = 0
+    private var outputs: [InboxTracker<IMPBEvent>.Output] = []
+
+    init(_ configuration: IMPBClient.Configuration) { self.configuration = configuration }
+
+    // MARK: Logging in
+
+    /// The app logs in, perhaps with another account.
+    mutating func logIn(_ new: Credential) {
+        credential = new
+        requested = new
+    }
+
+    /// Whether the app passes the same credential as before.
+    func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
+
+    mutating func connected(effects: inout Effects) throws {
+        guard let credential else { throw HermesClientError(.closed, "log in first") }
+        switch credential {
+        case .register(let nickName, let password, let invitation):
+            guard !mayBeRegistered else { return try logIn(nickName, password: password, effects: &effects) }
+            var request = IMPB_signin_request()
+            request.nickName = nickName
+            request.pwd = password
+            request.invitation = invitation
+            registerIsUnanswered = true
+            effects.append(.send(try .user(.signIn, request), id: ID.registration))
+        case .password(let nickName, let password):
+            try logIn(nickName, password: password, effects: &effects)
+        case .token(let token):
+            try logIn("", token: token, effects: &effects)
+        }
+    }
+
+    private mutating func logIn(
+        _ nickName: String,
+        password: String = "",
+        token: String = "",
+        effects: inout Effects
+    ) throws {
+        var request = IMPB_login_request()
+        request.nickName = nickName
+        request.pwd = password
+        request.token = token
+        request.ip = configuration.localHost
+        request.port = Int32(clamping: configuration.localPort)
+        request.deviceName = configuration.device.name
+        request.deviceID = configuration.device.id
+        request.version = configuration.device.appVersion
+        strayLogins.began()
+        effects.append(.send(try .user(.login, request), id: ID.login))
+    }
+
+    // MARK: Frames
+
+    mutating func received(_ frame: IMPBFrame, now: NIODeadline, effects: inout Effects) throws {
+        frameBytes = frame.body.readableBytes
+        switch frame.type {
+        case .ping:
+            return
+        case .request:
+            try replied(try IMPB_CommonRespon(wire: frame.body), id: UInt64(frame.seq), now: now, effects: &effects)
+        case .message:
+            messaged(try IMPB_base_msg(wire: frame.body), now: now, effects: &effects)
+        case .notification:
+            notified(try IMPB_Notification_msg(wire: frame.body), now: now, effects: &effects)
+        default:
+            // A frame of a newer version: ignore it.
+            return
+        }
+    }
+
+    private mutating func replied(
+        _ reply: IMPB_CommonRespon,
+        id: UInt64,
+        now: NIODeadline,
+        effects: inout Effects
+    ) throws {
+        switch id {
+        case ID.registration:
+            registerIsUnanswered = false
+            guard reply.isSuc, case .register(let nickName, let password, _) = credential else {
+                return effects.append(.refused(HermesClientError(reply)))
+            }
+            // The reply's token would be enough, but only a login tells the server about the device.
+            try logIn(nickName, password: password, effects: &effects)
+        case ID.login:
+            strayLogins.answered()
+            guard reply.isSuc else { return effects.append(.refused(HermesClientError(reply))) }
+            let login = try IMPB_login_response(wire: [UInt8](reply.respon))
+            if uid != 0, uid != login.uid {
+                inbox = InboxTracker()
+                incarnation &+= 1
+                effects.append(.forgetEvents)
+            }
+            uid = login.uid
+            if !login.token.isEmpty { credential = .token(login.token) }
+            let resumption = inbox.resumed(
+                epoch: login.epoch,
+                serverAcknowledged: login.acknowledgedSeq,
+                head: login.headSeq,
+                now: now
+            )
+            switch resumption {
+            case .goesOn: break
+            case .newInbox, .rewound:
+                incarnation &+= 1
+                effects.append(.event(Event(epoch: 0, seq: 0, event: .inboxReset)))
+            }
+            var token = ""
+            if case .token(let known) = credential { token = known }
+            effects.append(.authenticated(IMPBLogin(uid: login.uid, token: token)))
+        case ID.pull:
+            guard reply.isSuc else { return }
+            let answer = try IMPB_pull_response(wire: [UInt8](reply.respon))
+            inbox.synchronized(
+                epoch: answer.epoch,
+                head: answer.headSeq,
+                oldest: answer.oldestSeq,
+                now: now,
+                output: &outputs
+            )
+            try drain(&effects)
+        case 16...:
+            let wasMessage = sending.remove(id) != nil
+            guard reply.isSuc else { return effects.append(.answer(id: id, .failure(HermesClientError(reply)))) }
+            if wasMessage, let receipt = try? IMPB_Message_receipt(wire: [UInt8](reply.respon)), receipt.seq > 0 {
+                // The client's own message is also an entry, for which this device gets only the receipt.
+                inbox.arrived(nil, seq: receipt.seq, to: receipt.seq, now: now, output: &outputs)
+                try drain(&effects)
+            }
+            effects.append(.answer(id: id, .success([UInt8](reply.respon))))
+        default:
+            return
+        }
+    }
+
+    private mutating func messaged(_ message: IMPB_base_msg, now: NIODeadline, effects: inout Effects) {
+        guard let received = IMPBMessage(message, ownUID: uid) else { return }
+        arrived(.message(received), seq: received.inboxSeq, now: now, effects: &effects)
+    }
+
+    private mutating func notified(_ notification: IMPB_Notification_msg, now: NIODeadline, effects: inout Effects) {
+        if notification.type == .kicked {
+            let kicked = (try? IMPB_kicked_notification(wire: [UInt8](notification.body))) ?? .init()
+            let error = HermesClientError(ending: kicked.code, kicked.reason)
+            // 3000 and above: temporary; below: permanent.
+            let isTemporary = kicked.code == 0 || kicked.code >= 3000
+            let mayReturn = error.code == .replaced ? strayLogins.blame() : isTemporary
+            effects.append(.kicked(error, mayReturn: mayReturn, advice: nil))
+            return
+        }
+        var to = notification.seq
+        if notification.type == .expired,
+            let expired = try? IMPB_expired_notification(wire: [UInt8](notification.body))
+        {
+            to = max(to, expired.toSeq)
+        }
+        let event = IMPBEvent(notification)
+        arrived(event, seq: notification.seq, to: to, now: now, effects: &effects)
+    }
+
+    /// An event arrived. Without a seq it is not stored, or the server does not number its entries.
+    private mutating func arrived(
+        _ event: IMPBEvent,
+        seq: UInt64,
+        to: UInt64? = nil,
+        now: NIODeadline,
+        effects: inout Effects
+    ) {
+        guard seq > 0 else {
+            // Nothing asks for these again, and nothing else bounds them.
+            guard backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes else { return }
+            return effects.append(.event(Event(epoch: 0, seq: 0, event: event, bytes: frameBytes)))
+        }
+        inbox.arrived(event, seq: seq, to: to ?? seq, bytes: frameBytes, now: now, output: &outputs)
+        try? drain(&effects)
+    }
+
+    // MARK: Writing
+
+    mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws {
+        let seq = UInt32(truncatingIfNeeded: id)
+        switch request {
+        case .request(let common): try IMPBFrame.write(common, seq: seq, type: .request, into: &buffer)
+        case .message(let message):
+            try IMPBFrame.write(message, seq: seq, type: .message, into: &buffer)
+            if id >= 16 { sending.insert(id) }
+        }
+    }
+
+    mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws {
+        try IMPBFrame(seq: UInt32(ID.heartbeat), type: .ping).write(into: &buffer)
+    }
+
+    mutating func lost() {
+        mayBeRegistered = mayBeRegistered || registerIsUnanswered
+        registerIsUnanswered = false
+        sending = []
+        strayLogins.connectionLost()
+    }
+
+    mutating func closing(effects: inout Effects) {
+        inbox.acknowledgeNow(output: &outputs)
+        try? drain(&effects)
+    }
+
+    mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
+        guard event.seq > 0, event.epoch == inbox.epoch, event.incarnation == incarnation else { return }
+        inbox.taken(seq: event.seq, now: now, output: &outputs)
+        try? drain(&effects)
+    }
+
+    func bytes(of event: Event) -> Int { event.bytes }
+
+    mutating func backlogChanged(_ count: Int, bytes: Int) {
+        backlog = count
+        backlogBytes = bytes
+        if bytes > Backlog.maxBytes || count > Backlog.maxEvents { inbox.isFull = true }
+        if bytes < Backlog.maxBytes / 4, count < Backlog.maxEvents / 4 { inbox.isFull = false }
+    }
+
+    var nextDeadline: NIODeadline? { inbox.nextDeadline }
+
+    mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {
+        inbox.deadlineReached(now: now, output: &outputs)
+        try? drain(&effects)
+    }
+
+    private mutating func drain(_ effects: inout Effects) throws {
+        defer { outputs.removeAll(keepingCapacity: true) }
+        for output in outputs {
+            switch output {
+            case .deliver(let seq, let event):
+                // The frame may have been another one, after a hole: a bound need not be exact.
+                effects.append(
+                    .event(
+                        Event(
+                            epoch: inbox.epoch,
+                            seq: seq,
+                            incarnation: incarnation,
+                            event: event,
+                            bytes: frameBytes
+                        )
+                    )
+                )
+            case .missed(let range):
+                let count = range.upperBound &- range.lowerBound &+ 1
+                let missed = IMPBEvent.missed(count: count)
+                effects.append(
+                    .event(
+                        Event(epoch: inbox.epoch, seq: range.upperBound, incarnation: incarnation, event: missed)
+                    )
+                )
+            case .synchronize(let afterSeq):
+                guard configuration.acknowledgement == .explicit else { continue }
+                var request = IMPB_pull_request()
+                request.afterSeq = afterSeq
+                effects.append(.send(try .inbox(.pull, request), id: ID.pull))
+            case .acknowledge(let upToSeq):
+                guard configuration.acknowledgement == .explicit else { continue }
+                var request = IMPB_ack_request()
+                request.upToSeq = upToSeq
+                effects.append(.send(try .inbox(.ack, request), id: ID.acknowledgement))
+            }
+        }
+    }
+}
+
+extension IMPBLink.Request {
+    static func user(_ command: IMPB_User_msg.Cmd, _ body: some SwiftProtobuf.Message) throws -> Self {
+        var message = IMPB_User_msg()
+        message.cmd = command
+        message.body = try body.wireBytes()
+        return try common(.user, message)
+    }
+
+    static func inbox(_ command: IMPB_Message_msg.Cmd, _ body: some SwiftProtobuf.Message) throws -> Self {
+        var message = IMPB_Message_msg()
+        message.cmd = command
+        message.body = try body.wireBytes()
+        return try common(.message, message)
+    }
+
+    static func peer(_ type: IMPB_p2p_connect.TypeEnum, _ body: some SwiftProtobuf.Message) throws -> Self {
+        var message = IMPB_p2p_connect()
+        message.type = type
+        message.body = try body.wireBytes()
+        return try common(.p2PConnect, message)
+    }
+
+    private static func common(_ method: IMPB_Common.Method, _ body: some SwiftProtobuf.Message) throws -> Self {
+        var common = IMPB_Common()
+        common.method = method
+        common.body = try body.wireBytes()
+        return .request(common)
+    }
+}
+
+extension HermesClientError {
+    init(_ reply: IMPB_CommonRespon) {
+        self.init(
+            Code(rawValue: reply.error.code),
+            reply.error.msg.isEmpty ? "the server refused without saying why" : reply.error.msg,
+            retryAfter: reply.error.retryAfterMs == 0 ? nil : .milliseconds(Int64(reply.error.retryAfterMs))
+        )
+    }
+}

@@ -1,0 +1,144 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+public import Hermes
+import HermesWire
+public import Logging
+public import NIOCore
+
+/// A viewer of a LiveRoom: joins, talks, gives gifts, and sees the others' texts and gifts.
+///
+/// Rooms are live: the viewer misses what happens while it is not connected. It joins again by itself.
+public final class LiveRoomClient: Sendable {
+    /// A viewer's settings.
+    public struct Configuration: Sendable {
+        /// The server's LiveRoom port.
+        public var server: ServerAddress
+        /// The viewer as the others see it; nil: a silent viewer, which may only watch.
+        public var user: RoomUser?
+        /// The room, on a port that has several; nil: the port's own.
+        public var room: String?
+        /// The token of the account that the viewer enters with; nil: anonymous.
+        public var token: String?
+        /// The id of the account's device; nil: "liveroom".
+        public var device: String?
+        /// When to send heartbeats.
+        public var heartbeat: HeartbeatPolicy
+        /// When to reconnect.
+        public var reconnect: ReconnectPolicy
+        /// The state of the app and of the network.
+        public var conditions: DeviceConditions
+        /// The longest frame accepted, in bytes.
+        public var maxFrameBytes: Int
+
+        /// Creates a configuration with the defaults for an app.
+        public init(server: ServerAddress = ServerAddress(port: 9898), user: RoomUser?, room: String? = nil) {
+            self.server = server
+            self.user = user
+            self.room = room
+            token = nil
+            device = nil
+            heartbeat = .liveRoom
+            reconnect = .standard
+            conditions = .shared
+            maxFrameBytes = 1_048_576
+        }
+    }
+
+    private let driver: ConnectionDriver<LiveRoomLink>
+    private let user: RoomUser?
+
+    /// Creates a viewer that is not connected yet.
+    ///
+    /// - Parameters:
+    ///   - configuration: the viewer's settings.
+    ///   - eventLoop: the loop of its connection; nil: one of the process's shared loops.
+    ///   - logger: gets messages at debug level.
+    /// - Throws: HermesClientError if the TLS options are invalid.
+    public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
+        let connector = try Connector(configuration.server)
+        user = configuration.user
+        driver = ConnectionDriver(
+            link: LiveRoomLink(
+                room: configuration.room,
+                token: configuration.token,
+                device: configuration.device,
+                user: configuration.user,
+                maxFrameBytes: configuration.maxFrameBytes
+            ),
+            eventLoop: eventLoop ?? Connector.defaultEventLoop(),
+            heartbeat: configuration.heartbeat,
+            reconnect: configuration.reconnect,
+            conditions: configuration.conditions,
+            logger: logger,
+            connector: connector.connect
+        )
+    }
+
+    deinit { driver.abandon() }
+
+    /// Connects and joins; the viewer reconnects by itself until `leave` or `close`.
+    ///
+    /// - Throws: HermesClientError if the reconnect policy gives up.
+    public func join() async throws { _ = try await driver.start() }
+
+    /// Sends a text to the room; everyone gets it, the sender included.
+    ///
+    /// - Throws: HermesClientError if the viewer is silent, or the connection is lost.
+    public func say(_ text: String) async throws {
+        var message = LiveRoom_ChatMessage()
+        message.user = try talker()
+        message.text = text
+        try await driver.send(try LiveRoomFrame(type: .text, message: message))
+    }
+
+    /// Gives a gift; everyone sees it, the sender included.
+    ///
+    /// - Throws: HermesClientError if the viewer is silent, or the connection is lost.
+    public func give(_ gift: String, count: Int32 = 1, url: String = "") async throws {
+        var message = LiveRoom_GiftMessage()
+        message.user = try talker()
+        message.giftname = gift
+        message.giftcount = count
+        message.giftURL = url
+        try await driver.send(try LiveRoomFrame(type: .gift, message: message))
+    }
+
+    /// Sends a frame of the application's own type.
+    ///
+    /// - Parameters:
+    ///   - type: 16 to 65,535.
+    ///   - data: the body.
+    public func sendCustom(type: UInt16, data: [UInt8]) async throws {
+        try await driver.send(
+            try LiveRoomFrame(type: LiveRoomFrameType(rawValue: type), body: ByteBuffer(bytes: data))
+        )
+    }
+
+    /// Leaves the room, so that the others see it, and closes the connection.
+    public func leave() async {
+        if let user, let frame = try? LiveRoomFrame(type: .leave, message: user.liveRoom) {
+            await driver.sendIfLive(frame)
+        }
+        await close()
+    }
+
+    /// Closes the connection without a leave.
+    public func close() async { await driver.close(takesLast: true) }
+
+    /// Waits until the viewer has stopped; closes it if the task is cancelled.
+    ///
+    /// - Throws: HermesClientError with the reason, unless the app closed the viewer.
+    public func run() async throws { try await driver.run() }
+
+    /// The room's events, for a single loop. A loop that is too slow misses the newest.
+    public var events: ClientEvents<RoomEvent> { ClientEvents { await self.driver.nextEvent() } }
+
+    /// The connection's states from now on, the present one first. The stream ends when the client next stops.
+    public var states: AsyncStream<ConnectionState> { driver.states() }
+
+    private func talker() throws -> LiveRoom_UserInfo {
+        guard let user else { throw HermesClientError(.closed, "a viewer without a name cannot send: set user") }
+        return user.liveRoom
+    }
+}

@@ -1,0 +1,124 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Hermes
+import HermesWire
+import NIOCore
+
+/// LiveRoom: frames to and from one room; nothing is answered.
+struct LiveRoomLink: ConnectionLink {
+    typealias Decoder = LiveRoomFrameDecoder
+    typealias Request = LiveRoomFrame
+    typealias Answer = Never
+    typealias Event = RoomEvent
+    typealias Login = Void
+
+    let maxFrameBytes: Int
+    let room: String?
+    let token: String?
+    let device: String?
+    let user: RoomUser?
+    private var backlog = 0
+    private var backlogBytes = 0
+
+    init(room: String?, token: String?, device: String?, user: RoomUser?, maxFrameBytes: Int) {
+        self.room = room
+        self.token = token
+        self.device = device
+        self.user = user
+        self.maxFrameBytes = maxFrameBytes
+    }
+
+    mutating func connected(effects: inout Effects) throws {
+        if room != nil || token != nil {
+            var enter = LiveRoom_Enter()
+            if let room { enter.room = room }
+            if let token { enter.token = token }
+            if let device { enter.deviceID = device }
+            effects.append(.send(try LiveRoomFrame(type: .enter, message: enter)))
+        }
+        if let user { effects.append(.send(try LiveRoomFrame(type: .join, message: user.liveRoom))) }
+        effects.append(.authenticated(()))
+    }
+
+    mutating func received(_ frame: LiveRoomFrame, now: NIODeadline, effects: inout Effects) throws {
+        if frame.type == .kicked {
+            let kicked = try LiveRoom_Kicked(wire: frame.body)
+            append(RoomEvent(room: room ?? "", user: nil, kind: .kicked(reason: kicked.reason)), &effects)
+            let error = HermesClientError(ending: kicked.code, kicked.reason)
+            effects.append(.kicked(error, mayReturn: kicked.code >= 3000, advice: nil))
+            return
+        }
+        // Ignore a frame that does not parse: the boundaries of the next ones are intact.
+        guard let event = try? RoomEvent(frame, room: room ?? "") else { return }
+        append(event, &effects)
+    }
+
+    mutating func write(_ request: LiveRoomFrame, id: UInt64, into buffer: inout ByteBuffer) throws {
+        request.write(into: &buffer)
+    }
+
+    mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws {
+        // Any body is valid; this one is as long as that of the published clients.
+        let body = ByteBuffer(string: "hermes live room heartbeat..")
+        try LiveRoomFrame(type: .heartbeat, body: body).write(into: &buffer)
+    }
+
+    func bytes(of event: RoomEvent) -> Int {
+        let user = event.user.map { $0.name.utf8.count + $0.iconURL.utf8.count } ?? 0
+        return switch event.kind {
+        case .joined, .left: user
+        case .text(let text), .notice(let text), .kicked(let text): user + text.utf8.count
+        case .gift(let name, _, let url): user + name.utf8.count + url.utf8.count
+        case .custom(_, let data): user + data.count
+        }
+    }
+
+    mutating func backlogChanged(_ count: Int, bytes: Int) {
+        backlog = count
+        backlogBytes = bytes
+    }
+
+    /// Adds an event; a viewer that is too slow misses the newest.
+    private func append(_ event: RoomEvent, _ effects: inout Effects) {
+        if backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes { effects.append(.event(event)) }
+    }
+}
+
+extension RoomUser {
+    init(_ info: LiveRoom_UserInfo) { self.init(name: info.name, level: info.level, iconURL: info.iconURL) }
+
+    var liveRoom: LiveRoom_UserInfo {
+        var info = LiveRoom_UserInfo()
+        info.level = level
+        info.name = name
+        info.iconURL = iconURL
+        return info
+    }
+}
+
+extension RoomEvent {
+    /// Decodes a frame; nil if it carries no event.
+    init?(_ frame: LiveRoomFrame, room: String) throws(WireError) {
+        switch frame.type {
+        case .join:
+            self.init(room: room, user: RoomUser(try LiveRoom_UserInfo(wire: frame.body)), kind: .joined)
+        case .leave:
+            self.init(room: room, user: RoomUser(try LiveRoom_UserInfo(wire: frame.body)), kind: .left)
+        case .text:
+            let message = try LiveRoom_ChatMessage(wire: frame.body)
+            self.init(room: room, user: RoomUser(message.user), kind: .text(message.text))
+        case .gift:
+            let message = try LiveRoom_GiftMessage(wire: frame.body)
+            let kind = Kind.gift(name: message.giftname, count: message.giftcount, url: message.giftURL)
+            self.init(room: room, user: RoomUser(message.user), kind: kind)
+        case .notice:
+            self.init(room: room, user: nil, kind: .notice(try LiveRoom_SystemNotice(wire: frame.body).text))
+        case let type where type.isApplicationDefined:
+            let data = [UInt8](frame.body.readableBytesView)
+            self.init(room: room, user: nil, kind: .custom(type: type.rawValue, data: data))
+        default:
+            return nil
+        }
+    }
+}

@@ -1,0 +1,448 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesWire
+import NIOCore
+import Testing
+
+@testable import Hermes
+@testable import HermesProtocols
+
+/// A server that sends whatever it likes: nothing traps, nothing that waits grows without bound, nothing runs on and on.
+@Suite(.timeLimit(.minutes(5)))
+struct HostileServerTests {
+    /// Numbers at which sums overflow and ranges turn round.
+    private struct Dice {
+        var random: SplitMix64
+
+        mutating func number(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
+
+        mutating func seq() -> UInt64 {
+            switch number(8) {
+            case 0: 0
+            case 1: .max
+            case 2: .max - 1
+            case 3: 1 << 63
+            case 4: 1 << 32
+            default: UInt64(number(40))
+            }
+        }
+
+        mutating func small() -> UInt32 {
+            switch number(5) {
+            case 0: 0
+            case 1: .max
+            case 2: 1 << 31
+            default: UInt32(number(20_000))
+            }
+        }
+
+        mutating func time() -> Int64 {
+            switch number(5) {
+            case 0: .min
+            case 1: .max
+            case 2: -1
+            default: Int64(number(2_000_000_000)) * 1000
+            }
+        }
+
+        mutating func text() -> String { String(repeating: "x", count: number(3) == 0 ? 5000 : number(5)) }
+    }
+
+    /// A driver's handling of a link, without a connection.
+    private struct Bench<Link: ConnectionLink> {
+        var link: Link
+        var now = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
+        var waiting: [Link.Event] = []
+        var bytes = 0
+        var sent = 0
+        var mostWaiting = 0
+        var outbound = ByteBuffer()
+
+        mutating func run(_ body: (inout Link, inout Link.Effects) throws -> Void) {
+            var effects = Link.Effects()
+            // What it throws ends the connection, and is no harm.
+            try? body(&link, &effects)
+            for effect in effects {
+                switch effect {
+                case .event(let event):
+                    waiting.append(event)
+                    bytes += link.bytes(of: event)
+                    link.backlogChanged(waiting.count, bytes: bytes)
+                case .forgetEvents:
+                    waiting = []
+                    bytes = 0
+                    link.backlogChanged(0, bytes: 0)
+                case .send(let request, let id):
+                    sent += 1
+                    outbound.clear()
+                    try? link.write(request, id: id, into: &outbound)
+                case .authenticated, .refused, .answer, .kicked, .shutdownAnnounced, .reconnectAdvised:
+                    continue
+                }
+            }
+            mostWaiting = max(mostWaiting, waiting.count)
+        }
+
+        mutating func receive(_ frame: Link.Decoder.Frame) {
+            let now = now
+            run { try $0.received(frame, now: now, effects: &$1) }
+        }
+
+        mutating func connect() {
+            run { link, effects in
+                link.lost()
+                try link.connected(effects: &effects)
+            }
+        }
+
+        mutating func becomeLive() {
+            let now = now
+            run { $0.becameLive(now: now, effects: &$1) }
+        }
+
+        mutating func take() {
+            guard !waiting.isEmpty else { return }
+            let event = waiting.removeFirst()
+            bytes -= link.bytes(of: event)
+            link.backlogChanged(waiting.count, bytes: bytes)
+            let now = now
+            run { $0.taken(event, now: now, effects: &$1) }
+        }
+
+        mutating func pass(_ time: TimeAmount) {
+            self.now = self.now + time
+            let now = now
+            run { $0.deadlineReached(now: now, effects: &$1) }
+            // A deadline that has passed and stays is a loop that never rests.
+            if let next = link.nextDeadline { #expect(next > now) }
+        }
+    }
+
+    private static func delimited() -> Bench<DelimitedLink> {
+        let device = DeviceDescription(id: "d")
+        var link = DelimitedLink(device: device, cursor: nil, maxFrameBytes: 1 << 22, statisticsInterval: .seconds(900))
+        link.logIn(.token("t"))
+        link.outgoing = ["mine"]
+        return Bench(link: link)
+    }
+
+    private static func event(_ dice: inout Dice) -> Hermes_V1_Event {
+        var event = Hermes_V1_Event()
+        event.seq = dice.seq()
+        event.serverTimeMs = dice.time()
+        switch dice.number(6) {
+        case 0: event.expired.toSeq = dice.seq()
+        case 1: event.push.title = dice.text()
+        case 2: event.readMark.upToSeq = dice.seq()
+        case 3:
+            event.message.own = true
+            event.message.clientID = dice.number(2) == 0 ? "mine" : dice.text()
+        default:
+            event.message.id = dice.text()
+            event.message.serverTimeMs = dice.time()
+            event.message.content.text = dice.text()
+        }
+        return event
+    }
+
+    private static func packet(_ dice: inout Dice) -> Hermes_V1_Packet {
+        var packet = Hermes_V1_Packet()
+        packet.id = dice.number(3) == 0 ? dice.seq() : UInt64(dice.number(20))
+        switch dice.number(12) {
+        case 0:
+            var result = Hermes_V1_Result()
+            result.session.uid = dice.small() % 3
+            result.session.epoch = dice.seq() % 4
+            result.session.headSeq = dice.seq()
+            result.session.acknowledgedSeq = dice.seq()
+            result.session.serverTimeMs = dice.time()
+            result.session.idleTimeoutMs = dice.small()
+            result.session.maxFrameBytes = dice.small()
+            result.session.heartbeatPriorSeconds = dice.small()
+            packet.id = 1
+            packet.body = .result(result)
+        case 1:
+            var result = Hermes_V1_Result()
+            result.synchronized.epoch = dice.seq() % 4
+            result.synchronized.headSeq = dice.seq()
+            result.synchronized.oldestSeq = dice.seq()
+            packet.id = 4
+            packet.body = .result(result)
+        case 2:
+            var result = Hermes_V1_Result()
+            result.receipt.inboxSeq = dice.seq()
+            result.receipt.conversationSeq = dice.seq()
+            packet.body = .result(result)
+        case 3:
+            var result = Hermes_V1_Result()
+            result.error.code = dice.small()
+            result.error.retryAfterMs = dice.small()
+            packet.body = .result(result)
+        case 4:
+            var result = Hermes_V1_Result()
+            result.presence.presences = (0..<dice.number(50)).map { number in
+                var presence = Hermes_V1_Presence()
+                presence.uid = UInt32(number)
+                return presence
+            }
+            packet.id = 3
+            packet.body = .result(result)
+        case 5:
+            var ephemeral = Hermes_V1_Ephemeral()
+            ephemeral.room.room = "r\(dice.number(3000))"
+            ephemeral.room.topicSeq = dice.seq()
+            ephemeral.room.topicEpoch = dice.seq() % 3
+            ephemeral.room.notice.text = dice.text()
+            packet.body = .ephemeral(ephemeral)
+        case 6:
+            var notice = Hermes_V1_Notice()
+            notice.kind = [.shutdown, .reconnect, .operator, .UNRECOGNIZED(99)][dice.number(4)]
+            notice.message = dice.text()
+            notice.reconnect.notBeforeMs = dice.small()
+            notice.reconnect.windowMs = dice.small()
+            notice.reconnect.ticket = .init([UInt8](repeating: 1, count: dice.number(100)))
+            packet.body = .notice(notice)
+        case 7:
+            var kicked = Hermes_V1_Kicked()
+            kicked.reason = Hermes_V1_Kicked.Reason(rawValue: dice.number(12)) ?? .unspecified
+            kicked.reconnect.windowMs = dice.small()
+            packet.body = .kicked(kicked)
+        case 8:
+            var pong = Hermes_V1_Pong()
+            pong.clientTimeMs = dice.time()
+            pong.serverTimeMs = dice.time()
+            packet.body = .pong(pong)
+        default: packet.body = .event(event(&dice))
+        }
+        return packet
+    }
+
+    @Test(arguments: 0..<4) func `Delimited frames`(seed: Int) throws {
+        var dice = Dice(random: SplitMix64(state: UInt64(seed)))
+        var bench = Self.delimited()
+        bench.connect()
+        for _ in 0..<10_000 {
+            bench.receive(try DelimitedFrame(Self.packet(&dice)))
+            switch dice.number(12) {
+            case 0: bench.take()
+            case 1: bench.pass(.milliseconds(Int64(dice.number(10_000))))
+            case 2 where dice.number(20) == 0:
+                bench.connect()
+                bench.becomeLive()
+            default: break
+            }
+        }
+        #expect(bench.mostWaiting <= Backlog.maxEvents + 2 * InboxTracker<String>.maxAhead)
+    }
+
+    @Test func `entries and texts of whatever length wait within the bound of bytes`() throws {
+        var bench = Self.delimited()
+        bench.connect()
+        var result = Hermes_V1_Result()
+        result.session.uid = 7
+        result.session.epoch = 1
+        var packet = Hermes_V1_Packet()
+        packet.id = 1
+        packet.body = .result(result)
+        bench.receive(try DelimitedFrame(packet))
+        let long = String(repeating: "x", count: 1 << 20)
+        for seq in UInt64(1)...50 {
+            var event = Hermes_V1_Event()
+            event.seq = seq
+            event.message.content.text = long
+            packet.id = 0
+            packet.body = .event(event)
+            bench.receive(try DelimitedFrame(packet))
+            var notice = Hermes_V1_Notice()
+            notice.message = long
+            packet.body = .notice(notice)
+            bench.receive(try DelimitedFrame(packet))
+        }
+        #expect(bench.bytes <= Backlog.maxBytes + 2 * (long.utf8.count + 1000))
+        // What was not kept is asked for once there is room.
+        let before = bench.sent
+        while !bench.waiting.isEmpty { bench.take() }
+        bench.pass(.seconds(10))
+        #expect(bench.sent > before)
+    }
+
+    @Test(arguments: 0..<4) func `IMPB frames`(seed: Int) throws {
+        var dice = Dice(random: SplitMix64(state: UInt64(seed)))
+        var link = IMPBLink(IMPBClient.Configuration(device: DeviceDescription(id: "d")))
+        link.logIn(.token("t"))
+        var bench = Bench(link: link)
+        bench.connect()
+        for _ in 0..<20_000 {
+            var body = ByteBuffer()
+            let type: IMPBFrameType
+            var seq = dice.small() % 20
+            switch dice.number(5) {
+            case 0:
+                var reply = IMPB_CommonRespon()
+                reply.isSuc = dice.number(4) > 0
+                if dice.number(2) == 0 {
+                    seq = 1
+                    var login = IMPB_login_response()
+                    login.uid = dice.small() % 3
+                    login.epoch = dice.seq() % 3
+                    login.headSeq = dice.seq()
+                    login.acknowledgedSeq = dice.seq()
+                    reply.respon = try login.wireBytes()
+                } else {
+                    seq = 4
+                    var pull = IMPB_pull_response()
+                    pull.epoch = dice.seq() % 3
+                    pull.headSeq = dice.seq()
+                    pull.oldestSeq = dice.seq()
+                    reply.respon = try pull.wireBytes()
+                }
+                body = try reply.wireBuffer()
+                type = .request
+            case 1:
+                var message = IMPB_base_msg()
+                message.type = .c2C
+                message.body = .init((0..<dice.number(60)).map { _ in UInt8(dice.number(256)) })
+                body = try message.wireBuffer()
+                type = .message
+            default:
+                var notification = IMPB_Notification_msg()
+                notification.type = IMPB_Notification_msg.TypeEnum(rawValue: dice.number(14)) ?? .kicked
+                notification.seq = dice.seq()
+                notification.body = .init((0..<dice.number(30)).map { _ in UInt8(dice.number(256)) })
+                body = try notification.wireBuffer()
+                type = .notification
+            }
+            bench.receive(IMPBFrame(seq: seq, type: type, body: body))
+            switch dice.number(12) {
+            case 0: bench.take()
+            case 1: bench.pass(.milliseconds(Int64(dice.number(10_000))))
+            case 2 where dice.number(20) == 0: bench.connect()
+            default: break
+            }
+        }
+        #expect(bench.mostWaiting <= Backlog.maxEvents + 2 * InboxTracker<String>.maxAhead)
+    }
+
+    @Test(arguments: 0..<4) func `MQTT packets`(seed: Int) throws {
+        var dice = Dice(random: SplitMix64(state: UInt64(seed)))
+        var configuration = MQTTClient.Configuration(clientID: "c")
+        configuration.cleanStart = false
+        configuration.sessionExpiry = .seconds(60)
+        configuration.maxQueuedMessages = 100
+        configuration.maxQueuedBytes = 100_000
+        var bench = Bench(link: MQTTLink(configuration))
+        bench.connect()
+        for number in 0..<20_000 {
+            let packetID = UInt16(1 + dice.number(30))
+            let acknowledgement = MQTTAcknowledgement(packetID: packetID)
+            let packet: MQTTPacket
+            switch dice.number(11) {
+            case 0:
+                let properties: MQTTProperties = [
+                    .receiveMaximum(UInt16(1 + dice.number(3))), .maximumPacketSize(1 + dice.small() % 100),
+                    .serverKeepAlive(UInt16(truncatingIfNeeded: dice.small())),
+                ]
+                packet = .connack(
+                    MQTTConnack(sessionPresent: dice.number(2) == 0, reason: .success, properties: properties)
+                )
+            case 1, 2, 3:
+                let qos = MQTTQoS(rawValue: UInt8(dice.number(3))) ?? .atMostOnce
+                let properties: MQTTProperties = dice.number(3) == 0 ? [.topicAlias(UInt16(dice.number(40)))] : []
+                packet = .publish(
+                    MQTTPublish(
+                        topic: "t\(dice.number(2000))",
+                        payload: ByteBuffer(string: dice.text()),
+                        qos: qos,
+                        packetID: qos == .atMostOnce ? nil : packetID,
+                        isDuplicate: qos != .atMostOnce && dice.number(2) == 0,
+                        properties: properties
+                    )
+                )
+            case 4: packet = .puback(acknowledgement)
+            case 5: packet = .pubrec(acknowledgement)
+            case 6: packet = .pubcomp(acknowledgement)
+            case 7: packet = .pubrel(acknowledgement)
+            case 8: packet = .suback(MQTTSuback(packetID: packetID, reasons: [.success, .unspecifiedError]))
+            case 9: packet = .pingresp
+            default: packet = .disconnect(MQTTDisconnect(reason: .packetTooLarge))
+            }
+            guard let frame = try? packet.frame(version: .v5) else { continue }
+            bench.receive(frame)
+            switch dice.number(12) {
+            case 0: bench.take()
+            case 1:
+                let message = MQTTMessage(topic: "a", text: dice.text(), qos: .exactlyOnce)
+                let outgoing = try MQTTOutgoing(message, version: .v5)
+                bench.outbound.clear()
+                try? bench.link.write(.publish(outgoing), id: UInt64(100 + number), into: &bench.outbound)
+            case 2:
+                bench.connect()
+                if dice.number(2) == 0 { bench.becomeLive() }
+            default: break
+            }
+        }
+        #expect(bench.link.backlogBytes <= 4 * configuration.maxQueuedBytes + 10_000)
+    }
+
+    @Test func `QSIOP and LiveRoom`() throws {
+        var dice = Dice(random: SplitMix64(state: 7))
+        var qsiop = Bench(link: QSIOPLink(identity: QSIOPClient.Identity(uid: 7)))
+        qsiop.connect()
+        var room = Bench(link: LiveRoomLink(room: "r", token: nil, device: nil, user: nil, maxFrameBytes: 1 << 20))
+        room.connect()
+        let operations: [QSIOPOperation] = [.ping, .pong, .report, .response, .push, .pushAcknowledge]
+        for number in 0..<30_000 {
+            var properties = QSIOPProperties()
+            properties.append("id", dice.number(2) == 0 ? "" : "\(number)")
+            properties.append("code", ["0", "99999999999", "-1", "", "3001"][dice.number(5)])
+            qsiop.receive(QSIOPFrame(operations[dice.number(operations.count)], properties))
+            if dice.number(10) == 0 { qsiop.take() }
+            if dice.number(500) == 0 { qsiop.connect() }
+            let body = ByteBuffer(bytes: (0..<dice.number(40)).map { _ in UInt8(dice.number(256)) })
+            let type = LiveRoomFrameType(rawValue: UInt16(dice.number(24)))
+            room.receive(try LiveRoomFrame(type: type, body: body))
+        }
+        let long = ByteBuffer(repeating: 1, count: 1 << 20)
+        let custom = try LiveRoomFrame(type: LiveRoomFrameType(rawValue: 20), body: long)
+        for _ in 0..<200 { room.receive(custom) }
+        #expect(qsiop.mostWaiting <= 1024)
+        #expect(room.mostWaiting <= Backlog.maxEphemeral)
+        #expect(room.bytes <= Backlog.maxBytes + (1 << 20))
+    }
+
+    /// Advice of no time and of years, and logins that are taken and ended at once: tries stay rare.
+    @Test func `no advice makes a client try more often than its policy, nor stay away for more than its limits`() {
+        for (notBefore, window) in [(0, 0), (UInt32.max, UInt32.max), (0, .max), (.max, 0)] as [(UInt32, UInt32)] {
+            var wire = Hermes_V1_ReconnectAdvice()
+            wire.notBeforeMs = notBefore
+            wire.windowMs = window
+            var machine = Machine(heartbeat: .delimited, reconnect: .standard, seed: 1)
+            var now = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
+            let start = now
+            _ = machine.startRequested()
+            var tries = 0
+            while tries < 30 {
+                tries += 1
+                _ = machine.connected(now: now)
+                _ = machine.authenticated(heartbeatAtMost: .milliseconds(1), now: now)
+                _ = machine.kicked(
+                    HermesClientError(.kicked, "again"),
+                    mayReturn: true,
+                    advice: Machine.Advice(wire),
+                    now: now
+                )
+                machine.connectionClosed(HermesClientError(.connectionLost, "gone"), now: now)
+                guard let next = machine.nextDeadline else {
+                    Issue.record("it does not come back")
+                    return
+                }
+                #expect(next - now <= .hours(2) + .minutes(1))
+                now = max(now, next)
+                #expect(machine.deadlineReached(now: now) == [.connect(preferring: nil)])
+            }
+            #expect(now - start > .minutes(30))
+        }
+    }
+}

@@ -1,0 +1,121 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import Testing
+
+@testable import Hermes
+
+/// Another account logs in on the same client: nothing of one is for the other.
+@Suite(.timeLimit(.minutes(1)))
+struct AccountSwitchTests {
+    private static func uid(of login: Hermes_V1_Authenticate) -> UInt32 {
+        let name = login.password.nickName
+        if name == "ann" || login.token == "token-7" { return 7 }
+        return 9
+    }
+
+    @Test func `a login as another account is one, and what waits of the first neither shows nor is acknowledged`()
+        async throws
+    {
+        let acknowledged = Log<(UInt32, UInt64)>()
+        let accounts = Log<(Int, UInt32)>()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate(let login):
+                let uid = Self.uid(of: login)
+                accounts.append((connection.number, uid))
+                if uid == 9 { #expect(login.acknowledgedSeq == 0) }
+                connection.accept(id: packet.id, head: uid == 7 ? 3 : 1, token: "token-\(uid)", uid: uid)
+                if uid == 7 {
+                    for seq in (login.acknowledgedSeq + 1)...3 { connection.event(seq, "ann's \(seq)") }
+                } else {
+                    connection.event(1, "cay's", id: "C1")
+                }
+            case .acknowledge(let request):
+                let uid = accounts.all.last { $0.0 == connection.number }?.1 ?? 0
+                acknowledged.append((uid, request.upToSeq))
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        let ann = try await client.logIn(.password(nickName: "ann", password: "a"))
+        #expect(ann.uid == 7)
+        let events = client.events.makeAsyncIterator()
+        guard case .message(let first) = await events.next() else {
+            Issue.record("no message")
+            return
+        }
+        #expect(first.text == "ann's 1")
+        // Logged in as the same, nothing happens.
+        #expect(try await client.logIn(.password(nickName: "ann", password: "a")).uid == 7)
+        #expect(server.connectionCount == 1)
+        let cay = try await client.logIn(.password(nickName: "cay", password: "c"))
+        #expect(cay.uid == 9)
+        #expect(await client.session?.uid == 9)
+        guard case .message(let second) = await events.next() else {
+            Issue.record("no message")
+            return
+        }
+        #expect(second.text == "cay's")
+        await client.close()
+        #expect(await client.cursor == Cursor(epoch: 1, seq: 1))
+        let last = await server.firstPacket { number, packet in
+            if number == 2, case .acknowledge = packet.body { true } else { false }
+        }
+        #expect(last != nil)
+        #expect(acknowledged.all.allSatisfy { $0.0 == 9 && $0.1 == 1 })
+        // Ann gets hers when she is back, the one that the app had not taken included.
+        _ = try await client.logIn(.password(nickName: "ann", password: "a"))
+        guard case .message(let again) = await events.next() else {
+            Issue.record("no message")
+            return
+        }
+        #expect(again.text == "ann's 1")
+        await client.close()
+        try await server.stop()
+    }
+
+    @Test func `what waits in the outbox goes out under its own account alone`() async throws {
+        let sent = Log<(UInt32, String)>()
+        let accounts = Log<(Int, UInt32)>()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate(let login):
+                let uid = Self.uid(of: login)
+                accounts.append((connection.number, uid))
+                connection.accept(id: packet.id, token: "token-\(uid)", uid: uid)
+            case .send(let send):
+                let uid = accounts.all.last { $0.0 == connection.number }?.1 ?? 0
+                sent.append((uid, send.content.text))
+                // Ann's first is never answered.
+                if uid == 9 || connection.number > 2 { connection.receipt(for: send, id: packet.id) }
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.password(nickName: "ann", password: "a"))
+        try await client.outbox.send("ann's", to: .user(uid: 8))
+        _ = await server.firstPacket { _, packet in if case .send = packet.body { true } else { false } }
+        async let direct = client.send("ann's own", to: .user(uid: 8))
+        _ = await server.firstPacket { _, packet in if case .send = packet.body { true } else { false } }
+        _ = try await client.logIn(.password(nickName: "cay", password: "c"))
+        do {
+            _ = try await direct
+            Issue.record("it was sent")
+        } catch let error as HermesClientError {
+            #expect(error.code == .closed)
+        }
+        try await client.outbox.send("cay's", to: .user(uid: 8))
+        _ = await server.firstPacket { number, packet in
+            if number == 2, case .send = packet.body { true } else { false }
+        }
+        #expect(sent.all.filter { $0.0 == 9 }.map(\.1) == ["cay's"])
+        _ = try await client.logIn(.password(nickName: "ann", password: "a"))
+        _ = await server.firstPacket { number, packet in
+            if number == 3, case .send(let send) = packet.body { send.content.text == "ann's" } else { false }
+        }
+        await client.close()
+        try await server.stop()
+    }
+}

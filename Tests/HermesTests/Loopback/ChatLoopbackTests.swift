@@ -1,0 +1,207 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Hermes
+import HermesProtocols
+import HermesTestKit
+import Testing
+
+/// The client against a whole server in this process, over each store.
+@Suite(.timeLimit(.minutes(2)))
+struct ChatLoopbackTests {
+    /// The texts of the next messages that are not one's own.
+    private static func texts(_ count: Int, from client: HermesClient) async -> [String] {
+        var texts: [String] = []
+        for await event in client.events {
+            guard case .message(let message) = event else { continue }
+            texts.append(message.text ?? "")
+            if texts.count == count { break }
+        }
+        return texts
+    }
+
+    private static func configuration(_ server: TestServer, device: String) -> HermesClient.Configuration {
+        var configuration = HermesClient.Configuration(
+            server: ServerAddress(port: server.port("delimited")),
+            device: DeviceDescription(id: device)
+        )
+        configuration.reconnect = ReconnectPolicy(
+            windows: [],
+            delays: [.milliseconds(20)],
+            jitter: 0,
+            maxAdvisedWindow: .zero
+        )
+        return configuration
+    }
+
+    private static func register(
+        _ name: String,
+        _ server: TestServer,
+        device: String = "one"
+    ) async throws
+        -> (HermesClient, Session)
+    {
+        let client = try HermesClient(configuration(server, device: device))
+        return (client, try await client.logIn(.register(nickName: name, password: "secret-\(name)")))
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `two people talk, both ways`(store: TestStore) async throws {
+        try await withServer(store: store) { server in
+            let (ann, annSession) = try await Self.register("ann", server)
+            let (bob, bobSession) = try await Self.register("bob", server)
+            let found = try await ann.account(named: "Bob")
+            #expect(found.uid == bobSession.uid)
+            #expect(found.isOnline)
+            for number in 1...20 { try await ann.send("to bob \(number)", to: .user(uid: bobSession.uid)) }
+            for number in 1...20 { try await bob.send("to ann \(number)", to: .user(uid: annSession.uid)) }
+            #expect(await Self.texts(20, from: bob) == (1...20).map { "to bob \($0)" })
+            #expect(await Self.texts(20, from: ann) == (1...20).map { "to ann \($0)" })
+            await ann.close()
+            await bob.close()
+        }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `two devices of one account get everything, and what the other one sent`(store: TestStore) async throws {
+        try await withServer(store: store) { server in
+            let (ann, annSession) = try await Self.register("ann", server)
+            let second = try HermesClient(Self.configuration(server, device: "two"))
+            _ = try await second.logIn(.password(nickName: "ann", password: "secret-ann"))
+            let (bob, bobSession) = try await Self.register("bob", server)
+            try await bob.send("to both", to: .user(uid: annSession.uid))
+            try await ann.send("from one", to: .user(uid: bobSession.uid))
+            #expect(await Self.texts(1, from: ann) == ["to both"])
+            #expect(await Self.texts(2, from: second) == ["to both", "from one"])
+            #expect(try await second.devices().map(\.id).sorted() == ["one", "two"])
+            for client in [ann, second, bob] { await client.close() }
+        }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `who was away gets everything in order, once, and only what is new the next time`(
+        store: TestStore
+    ) async throws {
+        try await withServer(store: store) { server in
+            let (ann, annSession) = try await Self.register("ann", server)
+            let (bob, _) = try await Self.register("bob", server)
+            await ann.close()
+            for number in 1...300 { try await bob.send("\(number)", to: .user(uid: annSession.uid)) }
+            let configuration = Self.configuration(server, device: "one")
+            try await HermesClient.withClient(configuration, .token(annSession.token)) { client, _ in
+                #expect(await Self.texts(300, from: client) == (1...300).map { "\($0)" })
+            }
+            try await bob.send("new", to: .user(uid: annSession.uid))
+            try await HermesClient.withClient(configuration, .token(annSession.token)) { client, _ in
+                #expect(await Self.texts(1, from: client) == ["new"])
+            }
+            await bob.close()
+        }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `a server that restarts loses nobody and nothing, and nothing comes twice`(store: TestStore) async throws {
+        try await withServer(store: store) { server in
+            let (ann, annSession) = try await Self.register("ann", server)
+            let (bob, bobSession) = try await Self.register("bob", server)
+            try await bob.send("before", to: .user(uid: annSession.uid))
+            #expect(await Self.texts(1, from: ann) == ["before"])
+            // Sent while the server is away or on its way: each waits for the new one.
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for number in 1...100 { try await bob.send("\(number)", to: .user(uid: annSession.uid)) }
+                }
+                group.addTask {
+                    for number in 1...100 { try await ann.send("\(number)", to: .user(uid: bobSession.uid)) }
+                }
+                group.addTask { try await server.restart() }
+                try await group.waitForAll()
+            }
+            try await bob.send("after", to: .user(uid: annSession.uid))
+            try await ann.send("after", to: .user(uid: bobSession.uid))
+            #expect(await Self.texts(101, from: ann) == (1...100).map { "\($0)" } + ["after"])
+            #expect(await Self.texts(101, from: bob) == (1...100).map { "\($0)" } + ["after"])
+            await ann.close()
+            await bob.close()
+        }
+    }
+
+    @Test func `the same device elsewhere ends the older client`() async throws {
+        try await withServer { server in
+            let (old, session) = try await Self.register("ann", server)
+            let new = try HermesClient(Self.configuration(server, device: "one"))
+            _ = try await new.logIn(.token(session.token))
+            let error = await #expect(throws: HermesClientError.self) { try await old.run() }
+            #expect(error?.code == .replaced)
+            await new.close()
+        }
+    }
+
+    @Test func `a room, entered by one over Delimited and by one over LiveRoom`() async throws {
+        try await withServer { server in
+            let (ann, _) = try await Self.register("ann", server)
+            let viewer = try LiveRoomClient(
+                LiveRoomClient.Configuration(
+                    server: ServerAddress(port: server.port("liveroom")),
+                    user: RoomUser(name: "vic")
+                )
+            )
+            try await viewer.join()
+            let events = viewer.events.makeAsyncIterator()
+            #expect(await events.next()?.kind == .joined)
+            try await ann.enterRoom("lobby", as: RoomUser(name: "Ann"))
+            #expect(await events.next()?.user?.name == "Ann")
+            try await ann.sayInRoom("lobby", "hello")
+            #expect(await events.next()?.kind == .text("hello"))
+            try await viewer.give("rose", count: 3)
+            #expect(await events.next()?.kind == .gift(name: "rose", count: 3, url: ""))
+            for await event in ann.events {
+                guard case .room(let event) = event, case .gift(let name, let count, _) = event.kind else { continue }
+                #expect(name == "rose" && count == 3)
+                break
+            }
+            await viewer.leave()
+            await ann.close()
+        }
+    }
+
+    @Test(arguments: [IMPBClient.Acknowledgement.explicit, .implicit])
+    func `a message crosses from IMPB to Delimited and QSIOP and back`(
+        acknowledgement: IMPBClient.Acknowledgement
+    ) async throws {
+        try await withServer { server in
+            let (ann, annSession) = try await Self.register("ann", server)
+            var configuration = IMPBClient.Configuration(
+                server: ServerAddress(port: server.port("impb")),
+                device: DeviceDescription(id: "phone")
+            )
+            configuration.acknowledgement = acknowledgement
+            let phone = try IMPBClient(configuration)
+            let bob = try await phone.logIn(.register(nickName: "bob", password: "secret-bob"))
+            let device = try QSIOPClient(
+                QSIOPClient.Configuration(
+                    server: ServerAddress(port: server.port("qsiop")),
+                    identity: QSIOPClient.Identity(uid: annSession.uid, token: annSession.token, device: "meter")
+                )
+            )
+            try await device.connect()
+            _ = try await device.ping()
+            let receipt = try await phone.send("from the phone", to: annSession.uid)
+            #expect(!receipt.messageID.isEmpty)
+            #expect(await Self.texts(1, from: ann) == ["from the phone"])
+            let pushes = device.pushes.makeAsyncIterator()
+            #expect(await pushes.next()?.body == "from the phone")
+            try await ann.send("to the phone", to: .user(uid: bob.uid))
+            for await event in phone.events {
+                guard case .message(let message) = event else { continue }
+                #expect(message.text == "to the phone")
+                #expect(message.fromUID == annSession.uid)
+                break
+            }
+            #expect(try await phone.account(uid: annSession.uid).nickName == "ann")
+            await phone.close()
+            await device.close()
+            await ann.close()
+        }
+    }
+}

@@ -1,0 +1,228 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Hermes
+import HermesTestKit
+import Testing
+
+/// Two people talk at once through networks that cut, delay, forget and go silent. They send by their outboxes, also while
+/// they are offline; in every other seed one of them waits for each receipt instead, and in two thirds the app of the
+/// other one ends and starts again. A failure names its seed.
+@Suite(.timeLimit(.minutes(2)))
+struct FaultyNetworkTests {
+    /// HERMES_FAULT_SEEDS says how many; a range of them, for example 7...7, runs one again.
+    static let seeds: ClosedRange<UInt64> = {
+        let bounds = (ProcessInfo.processInfo.environment["HERMES_FAULT_SEEDS"] ?? "1...8").split(separator: "...")
+        let numbers = bounds.compactMap { UInt64($0) }
+        guard let first = numbers.first, let last = numbers.last else { return 1...8 }
+        return numbers.count == 1 ? 1...max(1, last) : min(first, last)...last
+    }()
+
+    static let messages = 60
+    /// So many go out before the app may end, half of them offline.
+    static let firstMessages = 40
+
+    @Test(.serialized, arguments: seeds)
+    func `every message comes once and in order, or its loss is told`(seed: UInt64) async throws {
+        try await FileLocalStoreTests.withPath { path in
+            try await withServer { server in
+                let ann = try await FaultyPerson("ann", seed: seed &* 2, server: server, path: path + ".ann")
+                let bob = try await FaultyPerson(
+                    "bob",
+                    seed: seed &* 2 &+ 1,
+                    server: server,
+                    path: path + ".bob",
+                    usesOutbox: seed.isMultiple(of: 2)
+                )
+                // A third each: both live on, the app of ann is killed, it is closed.
+                let end = FaultyPerson.End.allCases[Int(seed % 3)]
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    group.addTask { try await ann.live(with: bob.uid, ending: end) }
+                    group.addTask { try await bob.live(with: ann.uid, ending: .never) }
+                    try await group.waitForAll()
+                }
+                try await ann.finish()
+                try await bob.finish()
+            }
+        }
+    }
+}
+
+/// One of two people, and the app through which they talk. For one task.
+private final class FaultyPerson: Sendable {
+    enum End: CaseIterable, Sendable {
+        case never
+        /// The app is killed: the next one continues with the file as it is at this moment.
+        case killed
+        case closed
+    }
+
+    let uid: UInt32
+    private let name: String
+    private let seed: UInt64
+    private let token: String
+    private let server: TestServer
+    private let path: String
+    /// Otherwise each message's receipt is awaited before the next one is sent.
+    private let usesOutbox: Bool
+    /// The runs of the app.
+    private let runs = Log<Run>()
+
+    /// One run of the app, over a network of its own.
+    private struct Run: Sendable {
+        let client: HermesClient
+        let network: FaultyProxy
+        let conditions: DeviceConditions
+    }
+
+    /// The texts that the app has received so far.
+    private struct Inbox: Sendable {
+        var next = 0
+        /// So many messages may be missing: their loss was told.
+        var missed = 0
+        /// The app was killed while it looked at the message before `next`: that one comes again.
+        var repeatsLast = false
+    }
+
+    init(_ name: String, seed: UInt64, server: TestServer, path: String, usesOutbox: Bool = true) async throws {
+        self.name = name
+        self.seed = seed
+        self.server = server
+        self.path = path
+        self.usesOutbox = usesOutbox
+        (uid, token) = try await HermesClient.withClient(
+            Self.configuration(name, port: server.port("delimited")),
+            .register(nickName: name, password: "secret")
+        ) { _, session in (session.uid, session.token) }
+    }
+
+    /// Sends all messages and gets all of the other's.
+    func live(with peer: UInt32, ending end: End) async throws {
+        var inbox = Inbox()
+        let first = try await start(path, seed: seed)
+        let before = end == .never ? FaultyNetworkTests.messages + 1 : 5 + Int(seed % 30)
+        inbox = try await withThrowingTaskGroup(of: Inbox.self) { [inbox] group in
+            group.addTask {
+                try await self.send(0..<FaultyNetworkTests.firstMessages / 2, to: peer, by: first)
+                // Certainly offline.
+                if self.usesOutbox { first.conditions.appState = .suspended }
+                try await self.send(
+                    FaultyNetworkTests.firstMessages / 2..<FaultyNetworkTests.firstMessages,
+                    to: peer,
+                    by: first
+                )
+                first.conditions.appState = .foreground
+                if end == .never { try await self.sendRest(to: peer, by: first) }
+                return inbox
+            }
+            group.addTask { await self.receive(inbox, until: before, by: first) }
+            return try await group.reduce(inbox) { $0.next > $1.next ? $0 : $1 }
+        }
+        guard end != .never else { return }
+        if end == .closed {
+            await first.client.close()
+        } else {
+            try await first.network.stop()
+            inbox.repeatsLast = true
+        }
+        try FileManager.default.copyItem(atPath: path, toPath: path + ".next")
+        let second = try await start(path + ".next", seed: seed &+ 0x1_0000)
+        try await withThrowingTaskGroup(of: Void.self) { [inbox] group in
+            group.addTask { try await self.sendRest(to: peer, by: second) }
+            group.addTask { _ = await self.receive(inbox, until: FaultyNetworkTests.messages + 1, by: second) }
+            try await group.waitForAll()
+        }
+    }
+
+    /// Waits until all that was sent is known to have arrived, and ends.
+    func finish() async throws {
+        guard let last = runs.all.last else { return }
+        let changes = last.client.outbox.changes
+        if await !last.client.outbox.entries.isEmpty {
+            for await entry in changes {
+                if case .failed(let error) = entry.status { Issue.record("\(error), seed \(seed), \(name)") }
+                if await last.client.outbox.entries.isEmpty { break }
+            }
+        }
+        // Otherwise nothing was tested.
+        #expect(runs.all.map(\.network.connectionCount).reduce(0, +) > 1)
+        for run in runs.all {
+            await run.client.close()
+            try? await run.network.stop()
+        }
+    }
+
+    private func start(_ path: String, seed: UInt64) async throws -> Run {
+        let schedule = FaultSchedule(seed: seed, faultyConnections: 10)
+        let network = try await FaultyProxy(to: server.port("delimited")) { schedule.fault($0) }
+        var configuration = Self.configuration(name, port: network.port)
+        configuration.store = try FileLocalStore(path: path)
+        let run = Run(
+            client: try HermesClient(configuration),
+            network: network,
+            conditions: configuration.conditions
+        )
+        runs.append(run)
+        _ = try await run.client.logIn(.token(token))
+        return run
+    }
+
+    private func sendRest(to peer: UInt32, by run: Run) async throws {
+        try await send(FaultyNetworkTests.firstMessages..<FaultyNetworkTests.messages + 1, to: peer, by: run)
+    }
+
+    private func send(_ numbers: Range<Int>, to peer: UInt32, by run: Run) async throws {
+        for number in numbers {
+            if usesOutbox {
+                try await run.client.outbox.send("\(number)", to: .user(uid: peer))
+            } else {
+                try await run.client.send("\(number)", to: .user(uid: peer))
+            }
+        }
+    }
+
+    /// Takes messages until so many were there: each is the next, but for those whose loss was told.
+    private func receive(_ inbox: Inbox, until count: Int, by run: Run) async -> Inbox {
+        var inbox = inbox
+        for await event in run.client.events {
+            switch event {
+            case .gap(let from, let to):
+                inbox.missed += Int(to - from) + 1
+            case .message(let message):
+                let number = Int(message.text ?? "") ?? -1
+                if inbox.repeatsLast {
+                    inbox.repeatsLast = false
+                    #expect(number == inbox.next - 1, "after a restart, seed \(seed), \(name)")
+                    continue
+                }
+                let isNext = number == inbox.next || (number > inbox.next && number - inbox.next <= inbox.missed)
+                #expect(isNext, "\(number) in place of \(inbox.next), seed \(seed), \(name)")
+                inbox.missed -= max(0, number - inbox.next)
+                inbox.next = number + 1
+                if inbox.next >= count { return inbox }
+            default:
+                break
+            }
+        }
+        Issue.record("the events of \(name) ended at \(inbox.next), seed \(seed)")
+        return inbox
+    }
+
+    private static func configuration(_ name: String, port: Int) -> HermesClient.Configuration {
+        var configuration = HermesClient.Configuration(
+            server: ServerAddress(port: port),
+            device: DeviceDescription(id: "\(name)-phone")
+        )
+        configuration.conditions = DeviceConditions()
+        configuration.heartbeat = HeartbeatPolicy(
+            interval: .milliseconds(40),
+            answerTimeout: .milliseconds(250),
+            tries: 2
+        )
+        configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(10)], maxAdvisedWindow: .zero)
+        // Longer than a server that shares its cores with other tests needs, shorter than a test may take.
+        configuration.loginTimeout = .milliseconds(400)
+        return configuration
+    }
+}

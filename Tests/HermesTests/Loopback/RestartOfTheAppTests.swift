@@ -1,0 +1,249 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesTestKit
+import HermesWire
+import Testing
+
+@testable import Hermes
+
+/// A client that continues with the store of a killed one.
+@Suite(.timeLimit(.minutes(1)))
+struct RestartOfTheAppTests {
+    private static func configuration(
+        port: Int,
+        device: String = "phone",
+        store: (any LocalStore)? = nil
+    ) -> HermesClient.Configuration {
+        var configuration = HermesClient.Configuration(
+            server: ServerAddress(port: port),
+            device: DeviceDescription(id: device)
+        )
+        configuration.conditions = DeviceConditions()
+        configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(10)], maxAdvisedWindow: .zero)
+        configuration.store = store
+        return configuration
+    }
+
+    /// How so many messages ended.
+    private static func ended(_ count: Int, of changes: AsyncStream<OutboxEntry>) async -> [OutboxEntry] {
+        var ended: [OutboxEntry] = []
+        for await entry in changes {
+            switch entry.status {
+            case .queued, .sending: continue
+            case .sent, .failed, .discarded: ended.append(entry)
+            }
+            if ended.count == count { break }
+        }
+        return ended
+    }
+
+    private static func texts(_ count: Int, from client: HermesClient) async -> [String] {
+        var texts: [String] = []
+        for await event in client.events {
+            guard case .message(let message) = event else { continue }
+            texts.append(message.text ?? "")
+            if texts.count == count { break }
+        }
+        return texts
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `what was sent offline arrives after a restart, once, in order, and a refusal is told`(
+        store kind: TestStore
+    ) async throws {
+        try await FileLocalStoreTests.withPath { path in
+            try await withServer(store: kind) { server in
+                let port = server.port("delimited")
+                let bob = try HermesClient(Self.configuration(port: port, device: "bob"))
+                let bobSession = try await bob.logIn(.register(nickName: "bob", password: "secret"))
+                let configuration = Self.configuration(port: port, store: try FileLocalStore(path: path))
+                let first = try HermesClient(configuration)
+                let error = await #expect(throws: HermesClientError.self) {
+                    try await first.outbox.send("too early", to: .user(uid: 1))
+                }
+                #expect(error?.code == .closed)
+                let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
+                configuration.conditions.appState = .suspended
+                for number in 1...20 { try await first.outbox.send("\(number)", to: .user(uid: bobSession.uid)) }
+                try await first.outbox.send("to nobody", to: .user(uid: 999_999))
+                #expect(await first.outbox.entries.count == 21)
+                // Killed here: what counts is the file.
+                try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
+
+                let next = Self.configuration(port: port, store: try FileLocalStore(path: path + ".killed"))
+                let second = try HermesClient(next)
+                #expect(await second.outbox.entries.map(\.content).last == .text("to nobody"))
+                // Before any login of this run, and offline.
+                next.conditions.appState = .suspended
+                try await second.outbox.send("21", to: .user(uid: bobSession.uid))
+                let changes = second.outbox.changes
+                next.conditions.appState = .foreground
+                _ = try await second.logIn(.token(session.token))
+                let results = await Self.ended(22, of: changes)
+                let failed = results.filter { if case .failed = $0.status { true } else { false } }
+                #expect(failed.map(\.content) == [.text("to nobody")])
+                #expect(await second.outbox.entries.map(\.content) == [.text("to nobody")])
+                #expect(try await second.outbox.discard(clientID: failed.first?.clientID ?? ""))
+                #expect(await second.outbox.entries.isEmpty)
+                #expect(await Self.texts(21, from: bob) == (1...21).map { "\($0)" })
+                for client in [first, second, bob] { await client.close() }
+            }
+        }
+    }
+
+    @Test func `a message whose receipt was not seen goes out again under its client id, and is not shown`()
+        async throws
+    {
+        try await FileLocalStoreTests.withPath { path in
+            let server = try await FakeHermesServer.scripted { packet, connection in
+                switch packet.body {
+                case .authenticate:
+                    connection.accept(id: packet.id, head: connection.number == 1 ? 0 : 2)
+                    guard connection.number == 2 else { return }
+                    connection.event(1, "mine", own: "the-id")
+                    connection.event(2, "another's")
+                case .send(let send):
+                    #expect(send.clientID == "the-id")
+                    // The first connection's receipt never comes.
+                    if connection.number == 2 { connection.receipt(for: send, id: packet.id, seq: 1, duplicate: true) }
+                default: break
+                }
+            }
+            var configuration = HermesClient.Configuration.fake(server)
+            configuration.store = try FileLocalStore(path: path)
+            let first = try HermesClient(configuration)
+            _ = try await first.logIn(.token("t"))
+            try await first.outbox.send(.text("mine"), to: .user(uid: 8), clientID: "the-id")
+            let sent = await server.firstPacket { _, packet in if case .send = packet.body { true } else { false } }
+            #expect(sent != nil)
+            try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
+            configuration.store = try FileLocalStore(path: path + ".killed")
+            let second = try HermesClient(configuration)
+            let changes = second.outbox.changes
+            _ = try await second.logIn(.token("t"))
+            guard case .sent(let receipt) = await Self.ended(1, of: changes).first?.status else {
+                Issue.record("the message was not sent")
+                return
+            }
+            #expect(receipt.isDuplicate)
+            #expect(await Self.texts(1, from: second) == ["another's"])
+            await first.close()
+            await second.close()
+            try await server.stop()
+        }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `what the app has taken does not come again, and what it has not does`(store kind: TestStore) async throws {
+        try await FileLocalStoreTests.withPath { path in
+            try await withServer(store: kind) { server in
+                let port = server.port("delimited")
+                let bob = try HermesClient(Self.configuration(port: port, device: "bob"))
+                _ = try await bob.logIn(.register(nickName: "bob", password: "secret"))
+                let configuration = Self.configuration(port: port, store: try FileLocalStore(path: path))
+                let first = try HermesClient(configuration)
+                let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
+                for number in 1...5 { try await bob.send("\(number)", to: .user(uid: session.uid)) }
+                // The third is with the app, which may be killed before it has shown it.
+                #expect(await Self.texts(3, from: first) == ["1", "2", "3"])
+                try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
+                let store = try FileLocalStore(path: path + ".killed")
+                let second = try HermesClient(Self.configuration(port: port, store: store))
+                #expect(second.recentEvents.count == 2)
+                _ = try await second.logIn(.token(session.token))
+                #expect(await Self.texts(3, from: second) == ["3", "4", "5"])
+                await second.close()
+                #expect(second.recentEvents.count == 5)
+                // Closed in good order: nothing comes again.
+                try await bob.send("6", to: .user(uid: session.uid))
+                let third = try HermesClient(Self.configuration(port: port, store: store))
+                _ = try await third.logIn(.token(session.token))
+                #expect(await Self.texts(1, from: third) == ["6"])
+                for client in [first, third, bob] { await client.close() }
+            }
+        }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `what it sent itself does not come back, though the app was behind with its inbox`(
+        store kind: TestStore
+    ) async throws {
+        try await FileLocalStoreTests.withPath { path in
+            try await withServer(store: kind) { server in
+                let port = server.port("delimited")
+                let bob = try HermesClient(Self.configuration(port: port, device: "bob"))
+                let bobSession = try await bob.logIn(.register(nickName: "bob", password: "secret"))
+                let firstStore = try FileLocalStore(path: path)
+                let first = try HermesClient(Self.configuration(port: port, store: firstStore))
+                let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
+                // The app never looks at this one.
+                try await bob.send("1", to: .user(uid: session.uid))
+                let changes = first.outbox.changes
+                for _ in 1...3 { try await first.outbox.send("mine", to: .user(uid: bobSession.uid)) }
+                #expect(await Self.ended(3, of: changes).count == 3)
+                // Behind what the outbox has written.
+                try await firstStore.write([LocalChange(key: "last", value: nil)], durably: true)
+                try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
+                let store = try FileLocalStore(path: path + ".killed")
+                let second = try HermesClient(Self.configuration(port: port, store: store))
+                _ = try await second.logIn(.token(session.token))
+                try await bob.send("2", to: .user(uid: session.uid))
+                #expect(await Self.texts(2, from: second) == ["1", "2"])
+                // Once the app has come past them, nothing more is kept of them than the next message's.
+                await second.close()
+                let third = try HermesClient(Self.configuration(port: port, store: store))
+                let more = third.outbox.changes
+                _ = try await third.logIn(.token(session.token))
+                try await third.outbox.send("mine", to: .user(uid: bobSession.uid))
+                #expect(await Self.ended(1, of: more).count == 1)
+                try await store.write([LocalChange(key: "last", value: nil)], durably: true)
+                #expect(store.records().count { $0.key.hasPrefix("sent/") } == 1)
+                for client in [first, third, bob] { await client.close() }
+            }
+        }
+    }
+
+    @Test func `an app that never looks at its inbox keeps the names of so many messages, and no more`() {
+        var sent = SentMessages()
+        var table: [String: [UInt8]] = [:]
+        for seq in 1...UInt64(SentMessages.maxEntries) + 10 {
+            for change in sent.sent("id-\(seq)", seq: seq, place: 0) { table[change.key] = change.value }
+        }
+        #expect(sent.clientIDs.count == SentMessages.maxEntries)
+        let again = SentMessages(records: table.map { LocalRecord(key: $0.key, value: $0.value) })
+        #expect(again.clientIDs == sent.clientIDs)
+        #expect(!again.clientIDs.contains("id-10"))
+        #expect(again.clientIDs.contains("id-11"))
+        #expect(sent.sent("known", seq: 5000, place: 6000).count == SentMessages.maxEntries)
+        #expect(sent.clientIDs.isEmpty)
+    }
+
+    @Test func `another account's login neither takes that account's entries away nor shows those of the first`()
+        async throws
+    {
+        try await withServer { server in
+            let port = server.port("delimited")
+            let store = MemoryLocalStore()
+            let bob = try HermesClient(Self.configuration(port: port, device: "bob"))
+            _ = try await bob.logIn(.register(nickName: "bob", password: "secret"))
+            let ann = try HermesClient(Self.configuration(port: port, store: store))
+            let annSession = try await ann.logIn(.register(nickName: "ann", password: "secret"))
+            for number in 1...3 { try await bob.send("\(number)", to: .user(uid: annSession.uid)) }
+            #expect(await Self.texts(3, from: ann) == ["1", "2", "3"])
+            await ann.close()
+            // The same device, the same store, but Cay's.
+            let other = try HermesClient(Self.configuration(port: port, device: "tablet"))
+            let caySession = try await other.logIn(.register(nickName: "cay", password: "secret"))
+            await other.close()
+            for number in 1...3 { try await bob.send("for cay \(number)", to: .user(uid: caySession.uid)) }
+            let cay = try HermesClient(Self.configuration(port: port, device: "tablet", store: store))
+            _ = try await cay.logIn(.password(nickName: "cay", password: "secret"))
+            #expect(await Self.texts(3, from: cay) == (1...3).map { "for cay \($0)" })
+            await cay.close()
+            #expect(cay.recentEvents.count == 3)
+            await bob.close()
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Hermes
+import HermesTestKit
+import HermesWire
+import NIOSSL
+import Testing
+
+@Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
+struct PinningTests {
+    /// A server with a certificate that the client trusts, and which key it expects.
+    private func logIn(pinning pinned: (TestCertificate) throws -> String) async throws -> Int {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        let packets = Log<Int>()
+        let tls = try NIOSSLContext(
+            configuration: .makeServerConfiguration(
+                certificateChain: NIOSSLCertificate.fromPEMFile(files.certificate).map { .certificate($0) },
+                privateKey: .privateKey(NIOSSLPrivateKey(file: files.key, format: .pem))
+            )
+        )
+        let server = try await FakeHermesServer.scripted(tls: tls) { packet, connection in
+            packets.append(1)
+            connection.accept(id: packet.id)
+        }
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.reconnect = .never
+        configuration.server.host = "localhost"
+        configuration.server.tls = TLSOptions(
+            certificateAuthorityFile: files.certificate,
+            pinnedCertificatesFile: try pinned(files)
+        )
+        let client = try HermesClient(configuration)
+        do {
+            _ = try await client.logIn(.token("t"))
+            await client.close()
+        } catch {
+            #expect((error as? HermesClientError)?.code == .badTLS)
+        }
+        try await server.stop()
+        return packets.all.count
+    }
+
+    @Test func `the expected key is accepted`() async throws {
+        #expect(try await logIn { $0.certificate } == 1)
+    }
+
+    @Test func `a trusted certificate with another key gets not a byte`() async throws {
+        let other = try TestCertificate()
+        defer { other.remove() }
+        #expect(try await logIn { _ in other.certificate } == 0)
+    }
+
+    @Test func `a file without certificates is told`() {
+        var configuration = HermesClient.Configuration.fake(port: 1)
+        configuration.server.tls = TLSOptions(pinnedCertificatesFile: "/nonexistent.pem")
+        let error = #expect(throws: HermesClientError.self) { try HermesClient(configuration) }
+        #expect(error?.code == .badTLS)
+    }
+}
