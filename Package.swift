@@ -369,6 +369,6 @@ if Context.environment["HERMES_DEV"] != nil {
     // The clients of the SDK before a hostile server.
     fuzz(
         "FuzzClient",
-        ["HermesClient", nio("NIOConcurrencyHelpers"), nio("NIOPosix"), server("Crypto", "swift-crypto")]
+        ["Hermes", "HermesProtocols", nio("NIOConcurrencyHelpers"), nio("NIOPosix"), server("Crypto", "swift-crypto")]
     )
 }

@@ -3,7 +3,7 @@
 
 import Dispatch
 import FuzzSupport
-import HermesClient
+import Hermes
 import NIOPosix
 
 /// The entry that libFuzzer calls.

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FuzzSupport
-import HermesClient
+import Hermes
+import HermesProtocols
 import HermesWire
 import NIOCore
 import SwiftProtobuf
@@ -54,10 +55,10 @@ enum Victim: UInt8 {
 
     /// Connects, asks for this and that, takes what comes until the connection has ended for good, and closes.
     func meet(port: Int, conditions: DeviceConditions) async throws {
-        let address = ServerAddress(port: port, connectTimeout: .seconds(20))
+        var address = ServerAddress(port: port, connectTimeout: .seconds(20))
+        if self == .webSocket { address.webSocketPath = "/ws" }
         switch self {
-        case .delimited: try await meetHermes(address, conditions, webSocketPath: nil)
-        case .webSocket: try await meetHermes(address, conditions, webSocketPath: "/ws")
+        case .delimited, .webSocket: try await meetHermes(address, conditions)
         case .mqtt311: try await meetMQTT(address, conditions, .v311)
         case .mqtt5: try await meetMQTT(address, conditions, .v5)
         case .impb: try await meetIMPB(address, conditions)
@@ -66,17 +67,12 @@ enum Victim: UInt8 {
         }
     }
 
-    private func meetHermes(
-        _ address: ServerAddress,
-        _ conditions: DeviceConditions,
-        webSocketPath: String?
-    ) async throws {
+    private func meetHermes(_ address: ServerAddress, _ conditions: DeviceConditions) async throws {
         var configuration = HermesClient.Configuration(server: address, device: DeviceDescription(id: "fuzz"))
         configuration.reconnect = .never
         configuration.conditions = conditions
         configuration.loginTimeout = .seconds(20)
         configuration.maxFrameBytes = 65_536
-        configuration.webSocketPath = webSocketPath
         let client = try HermesClient(configuration)
         async let work: Void = {
             guard (try? await client.logIn(.token("token"))) != nil else { return }

@@ -23,10 +23,8 @@ public import NIOCore
 public final class HermesClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
-        /// The server's Delimited port or, with a ``webSocketPath``, its HTTP port.
+        /// The server's Delimited port or, with a WebSocket, its HTTP port.
         public var server: ServerAddress
-        /// The path of the server's WebSocket, usually "/ws"; nil: no WebSocket.
-        public var webSocketPath: String?
         /// The device that the client runs on.
         public var device: DeviceDescription
         /// When to send heartbeats.
@@ -59,7 +57,6 @@ public final class HermesClient: Sendable {
         public init(server: ServerAddress = ServerAddress(port: 9000), device: DeviceDescription) {
             self.server = server
             self.device = device
-            webSocketPath = nil
             heartbeat = .delimited
             reconnect = .standard
             conditions = .shared
@@ -72,19 +69,6 @@ public final class HermesClient: Sendable {
             loginTimeout = .seconds(10)
             statisticsInterval = .seconds(900)
             maxFrameBytes = 4 * 1_048_576
-        }
-
-        /// Creates a configuration for a server's WebSocket, with the defaults for an app.
-        ///
-        /// - Parameters:
-        ///   - webSocket: `wss://host[:port][/path]`, or `ws://` without encryption; the default port is 443 or 80, the
-        ///     default path `/ws`.
-        ///   - device: the device that the client runs on.
-        /// - Returns: nil if the text is not such an address.
-        public init?(webSocket: String, device: DeviceDescription) {
-            guard let (server, path) = ServerAddress.ofWebSocket(webSocket) else { return nil }
-            self.init(server: server, device: device)
-            webSocketPath = path
         }
     }
 
@@ -107,10 +91,7 @@ public final class HermesClient: Sendable {
         eventLoop: (any EventLoop)? = nil,
         logger: Logger? = nil
     ) throws {
-        let connector = try Connector(
-            configuration.server,
-            webSocket: configuration.webSocketPath.map { WebSocketTarget(path: $0, subprotocol: "hermes.v1") }
-        )
+        let connector = try Connector(configuration.server, subprotocol: "hermes.v1")
         self.configuration = configuration
         let store = configuration.store ?? MemoryLocalStore()
         let records = try store.records()

@@ -92,10 +92,10 @@ import Testing
         let configuration = try command.options.configuration()
         #expect(configuration.server.host == "broker")
         #expect(configuration.server.port == 2000)
-        #expect(configuration.server.tls?.certificateAuthorityFile == "ca.pem")
-        #expect(configuration.server.tls?.certificateFile == "c.pem")
-        #expect(configuration.server.tls?.privateKeyFile == "k.pem")
-        #expect(configuration.server.tls?.verifiesServer == false)
+        var options = TLSOptions(trustedCertificates: .file("ca.pem"), verifiesServer: false)
+        options.certificate = .file("c.pem")
+        options.privateKey = .file("k.pem")
+        #expect(configuration.server.security == .tls(options))
         #expect(configuration.clientID == "me")
         #expect(!configuration.cleanStart)
         #expect(configuration.sessionExpiry == .seconds(4_294_967_295))
@@ -116,11 +116,14 @@ import Testing
     @Test func `defaults are those of MQTT`() throws {
         let command = try Self.parse(SubCommand.self, "sub", "-t", "a", "-t", "b/#", "-U", "c", "-T", "d", "-C", "3")
         let configuration = try command.options.configuration()
-        #expect(configuration.server == ServerAddress(host: "localhost", port: 1883))
+        #expect(configuration.server == ServerAddress(host: "localhost", port: 1883, security: .clearText))
         #expect(configuration.version == .v5)
         #expect(configuration.cleanStart && configuration.sessionExpiry == .zero)
         #expect(command.topic == ["a", "b/#"])
-        #expect(try Self.parse(SubCommand.self, "sub", "-t", "a", "-p", "8883").options.address.tls != nil)
+        #expect(
+            try Self.parse(SubCommand.self, "sub", "-t", "a", "-p", "8883").options.address.security
+                == .tls(TLSOptions())
+        )
         #expect(try Self.parse(SubCommand.self, "sub", "-t", "a", "--tls").options.address.port == 8883)
         let old = try Self.parse(SubCommand.self, "sub", "-t", "a", "-V", "311").options.configuration()
         #expect(old.version == .v311 && !old.clientID.isEmpty)
@@ -135,7 +138,7 @@ import Testing
         }
         let options = try Self.parse(PubCommand.self, "pub", "-L", "mqtt://h/a", "-n").options
         #expect(options.urlTopic == "a")
-        #expect(options.address == ServerAddress(host: "h", port: 1883))
+        #expect(options.address == ServerAddress(host: "h", port: 1883, security: .clearText))
     }
 
     @Test(arguments: [

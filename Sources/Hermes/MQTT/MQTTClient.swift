@@ -8,7 +8,7 @@ public import NIOCore
 /// A client of MQTT 3.1.1 and 5.0, over TCP, TLS and WebSocket, with QoS 0, 1 and 2.
 ///
 /// ```swift
-/// var configuration = MQTTClient.Configuration(server: ServerAddress(host: "broker.example", port: 1883))
+/// var configuration = MQTTClient.Configuration(server: ServerAddress(host: "broker.example", port: 8883))
 /// configuration.clientID = "thermometer-1"
 /// try await MQTTClient.withClient(configuration) { client, _ in
 ///     try await client.subscribe(to: "home/+/temperature", qos: .atLeastOnce)
@@ -23,10 +23,8 @@ public import NIOCore
 public final class MQTTClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
-        /// The server's MQTT port.
+        /// The server's MQTT port or, with a WebSocket, for example at "/mqtt", its HTTP port.
         public var server: ServerAddress
-        /// The path of a WebSocket, for example "/mqtt"; nil: MQTT without WebSocket.
-        public var webSocketPath: String?
         /// The protocol version.
         public var version: Version
         /// The client identifier, which names the session; empty: the server assigns one, which needs a clean start.
@@ -115,10 +113,7 @@ public final class MQTTClient: Sendable {
             reconnect: configuration.reconnect,
             conditions: configuration.conditions,
             logger: logger,
-            connector: try Connector(
-                configuration.server,
-                webSocket: configuration.webSocketPath.map { WebSocketTarget(path: $0, subprotocol: "mqtt") }
-            ).connect
+            connector: try Connector(configuration.server, subprotocol: "mqtt").connect
         )
     }
 

@@ -14,21 +14,33 @@ package struct Connector: Sendable {
     private let address: ServerAddress
     private let webSocket: WebSocketTarget?
     private let sslContext: NIOSSLContext?
+    /// The name that the server's certificate must contain; nil: the host.
+    private let serverName: String?
     private let pinnedKeys: Set<[UInt8]>?
 
     /// Creates a connector for an address.
     ///
-    /// - Parameter webSocket: the WebSocket to open; nil: none.
-    /// - Throws: HermesClientError `.badTLS` if the TLS options are invalid.
-    package init(_ address: ServerAddress, webSocket: WebSocketTarget? = nil) throws(HermesClientError) {
+    /// - Parameter subprotocol: the subprotocol of the address's WebSocket; nil: the protocol has no WebSocket.
+    /// - Throws: HermesClientError `.badTLS` if the TLS options are invalid, `.cannotConnect` if the address has a
+    ///   WebSocket and the protocol has none.
+    package init(_ address: ServerAddress, subprotocol: String? = nil) throws(HermesClientError) {
         self.address = address
-        self.webSocket = webSocket
-        sslContext = try address.tls.map { options throws(HermesClientError) in try Self.context(options) }
+        if let path = address.webSocketPath {
+            guard let subprotocol else {
+                throw HermesClientError(.cannotConnect, "this protocol has no WebSocket: leave out the path \(path)")
+            }
+            webSocket = WebSocketTarget(path: path, subprotocol: subprotocol)
+        } else {
+            webSocket = nil
+        }
+        let options = address.tlsOptions
+        serverName = options?.serverName
+        sslContext = try options.map { options throws(HermesClientError) in try Self.context(options) }
         do {
-            pinnedKeys = try address.tls?.pinnedCertificatesFile.map { try PinnedKeyHandler.keys(inFile: $0) }
+            pinnedKeys = try options?.pinnedCertificates.map { try PinnedKeyHandler.keys(of: $0.certificates()) }
         } catch {
-            let file = address.tls?.pinnedCertificatesFile ?? ""
-            throw HermesClientError(.badTLS, "\(file) holds no certificates to pin the server to: \(error)")
+            let source = options?.pinnedCertificates?.name ?? ""
+            throw HermesClientError(.badTLS, "\(source) holds no certificates to pin the server to: \(error)")
         }
     }
 
@@ -49,6 +61,7 @@ package struct Connector: Sendable {
         preferring preferred: ServerAddress.Endpoint?,
         configure: @escaping @Sendable (any Channel) throws -> Void
     ) -> EventLoopFuture<any Channel> {
+        let preferred = preferred.flatMap { address.mayRedirect(to: $0) ? $0 : nil }
         var endpoints: [ServerAddress.Endpoint] = []
         for endpoint in [preferred, address.endpoint].compactMap({ $0 }) + address.alternatives
         where !endpoints.contains(endpoint) { endpoints.append(endpoint) }
@@ -80,7 +93,7 @@ package struct Connector: Sendable {
         on eventLoop: any EventLoop,
         configure: @escaping @Sendable (any Channel) throws -> Void
     ) -> EventLoopFuture<any Channel> {
-        let serverName = serverName(of: endpoint)
+        let serverName = serverName(for: endpoint)
         let initializer: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
             channel.eventLoop.makeCompletedFuture {
                 if let sslContext {
@@ -109,26 +122,28 @@ package struct Connector: Sendable {
     }
 
     /// The server name for TLS; nil for an IP address, for which TLS has none.
-    private func serverName(of endpoint: ServerAddress.Endpoint) -> String? {
-        if let name = address.tls?.serverName { return name }
+    private func serverName(for endpoint: ServerAddress.Endpoint) -> String? {
+        if let serverName { return serverName }
         return (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) == nil ? endpoint.host : nil
     }
 
     private static func context(_ options: TLSOptions) throws(HermesClientError) -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
-        if let file = options.certificateAuthorityFile { configuration.trustRoots = .file(file) }
         if !options.verifiesServer { configuration.certificateVerification = .none }
         do {
-            if let file = options.certificateFile {
-                let certificates = try NIOSSLCertificate.fromPEMFile(file)
-                configuration.certificateChain = certificates.map { .certificate($0) }
-                let key = try NIOSSLPrivateKey(file: options.privateKeyFile ?? file, format: .pem)
-                configuration.privateKey = .privateKey(key)
+            switch options.trustedCertificates {
+            case nil: break
+            case .file(let file): configuration.trustRoots = .file(file)
+            case .some(let source): configuration.trustRoots = .certificates(try source.certificates())
+            }
+            if let certificate = options.certificate {
+                configuration.certificateChain = try certificate.certificates().map { .certificate($0) }
+                configuration.privateKey = .privateKey(try (options.privateKey ?? certificate).privateKey())
             }
             return try NIOSSLContext(configuration: configuration)
         } catch {
-            let files = [options.certificateAuthorityFile, options.certificateFile, options.privateKeyFile]
-            let names = files.compactMap { $0 }.joined(separator: ", ")
+            let sources = [options.trustedCertificates, options.certificate, options.privateKey]
+            let names = sources.compactMap { $0?.name }.joined(separator: ", ")
             throw HermesClientError(.badTLS, "TLS cannot be set up\(names.isEmpty ? "" : " with \(names)"): \(error)")
         }
     }

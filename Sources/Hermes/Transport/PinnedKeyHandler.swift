@@ -17,9 +17,9 @@ final class PinnedKeyHandler: ChannelInboundHandler {
 
     init(keys: Set<[UInt8]>) { self.keys = keys }
 
-    /// Returns the public keys of the certificates in a PEM file.
-    static func keys(inFile file: String) throws -> Set<[UInt8]> {
-        Set(try NIOSSLCertificate.fromPEMFile(file).map { try $0.extractPublicKey().toSPKIBytes() })
+    /// Returns the public keys of certificates.
+    static func keys(of certificates: [NIOSSLCertificate]) throws -> Set<[UInt8]> {
+        Set(try certificates.map { try $0.extractPublicKey().toSPKIBytes() })
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {

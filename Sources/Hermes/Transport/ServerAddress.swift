@@ -1,17 +1,40 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import NIOCore
+
 /// The address of a server, and how to connect to it.
+///
+/// ```swift
+/// ServerAddress("chat.example.com:9000")    // TLS
+/// ServerAddress("wss://chat.example.com")   // WebSocket over TLS
+/// ServerAddress(port: 9000)                 // this machine, in clear text
+/// ```
+///
+/// Connections use TLS. Clear text must be asked for by name, with ``Security/clearText`` or a scheme such as `tcp://`;
+/// only to this machine itself (loopback) it is the default.
 public struct ServerAddress: Hashable, Sendable {
+    /// The protection of a connection.
+    public enum Security: Hashable, Sendable {
+        /// TLS with the default options. Clear text if all endpoints are loopback: `localhost`, 127.0.0.0/8 and ::1.
+        case automatic
+        /// TLS.
+        case tls(TLSOptions)
+        /// Clear text: everyone on the way can read and change what is sent, passwords included.
+        case clearText
+    }
+
     /// A name or an IP address.
     public var host: String
     /// The TCP port.
     public var port: Int
+    /// The path of the server's WebSocket, for example "/ws"; nil: no WebSocket.
+    public var webSocketPath: String?
     /// Other endpoints of the same server or of servers like it. They are tried in order when those before fail or take
     /// longer than a second; the first that answers counts.
     public var alternatives: [Endpoint]
-    /// Encryption; nil: none.
-    public var tls: TLSOptions?
+    /// The protection of the connection.
+    public var security: Security
     /// The time limit for opening the connection.
     public var connectTimeout: Duration
 
@@ -20,21 +43,86 @@ public struct ServerAddress: Hashable, Sendable {
     /// - Parameters:
     ///   - host: a name or an IP address.
     ///   - port: the TCP port.
+    ///   - webSocketPath: the path of the server's WebSocket; nil: no WebSocket.
     ///   - alternatives: other endpoints, tried when the first does not answer.
-    ///   - tls: encryption; nil: none.
+    ///   - security: the protection of the connection.
     ///   - connectTimeout: the time limit for opening the connection.
     public init(
         host: String = "127.0.0.1",
         port: Int,
+        webSocketPath: String? = nil,
         alternatives: [Endpoint] = [],
-        tls: TLSOptions? = nil,
+        security: Security = .automatic,
         connectTimeout: Duration = .seconds(10)
     ) {
         self.host = host
         self.port = port
+        self.webSocketPath = webSocketPath
         self.alternatives = alternatives
-        self.tls = tls
+        self.security = security
         self.connectTimeout = connectTimeout
+    }
+
+    /// Parses an address: `host:port`, or one with a scheme.
+    ///
+    /// | scheme | connection | default port |
+    /// | --- | --- | --- |
+    /// | none | TLS; clear text to this machine | none |
+    /// | `hermes://` | TLS; clear text to this machine | 9000 |
+    /// | `tcp://` | clear text | none |
+    /// | `wss://` | WebSocket over TLS; the default path is `/ws` | 443 |
+    /// | `ws://` | WebSocket in clear text | 80 |
+    /// | `mqtts://` | TLS | 8883 |
+    /// | `mqtt://` | clear text | 1883 |
+    ///
+    /// - Returns: nil if the text is not such an address.
+    public init?(_ text: String) {
+        // A path is sent in a request unchanged.
+        guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
+        guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else {
+            guard let endpoint = Endpoint(text) else { return nil }
+            self.init(host: endpoint.host, port: endpoint.port)
+            return
+        }
+        guard let scheme = Scheme(rawValue: text[..<colon].lowercased()) else { return nil }
+        let rest = text[colon...].dropFirst(3)
+        let authority = rest.prefix { $0 != "/" }
+        let path = rest.dropFirst(authority.count)
+        guard !authority.contains(where: { "@?#".contains($0) }), !path.contains("#") else { return nil }
+        guard scheme.isWebSocket || path.isEmpty else { return nil }
+        let withPort = scheme.port.flatMap { Endpoint("\(authority):\($0)") }
+        guard let endpoint = Endpoint(String(authority)) ?? withPort else { return nil }
+        self.init(
+            host: endpoint.host,
+            port: endpoint.port,
+            webSocketPath: scheme.isWebSocket ? path.isEmpty ? "/ws" : String(path) : nil,
+            security: scheme.security
+        )
+    }
+
+    private enum Scheme: String {
+        case hermes, tcp, wss, ws, mqtts, mqtt
+
+        var isWebSocket: Bool { self == .wss || self == .ws }
+
+        var port: Int? {
+            switch self {
+            case .hermes: 9000
+            case .tcp: nil
+            case .wss: 443
+            case .ws: 80
+            case .mqtts: 8883
+            case .mqtt: 1883
+            }
+        }
+
+        var security: Security {
+            switch self {
+            case .hermes: .automatic
+            case .wss, .mqtts: .tls(TLSOptions())
+            case .tcp, .ws, .mqtt: .clearText
+            }
+        }
     }
 }
 
@@ -69,34 +157,34 @@ extension ServerAddress {
 
         /// `host:port`, an IPv6 address in brackets.
         public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+        /// Whether the endpoint is on this machine: `localhost`, 127.0.0.0/8 or ::1.
+        var isLoopback: Bool {
+            // Resolvers must not ask the network for this name (RFC 6761, section 6.3).
+            if host.lowercased() == "localhost" { return true }
+            let address = try? SocketAddress(ipAddress: host, port: port)
+            return address?.ipAddress == "::1" || address?.protocol == .inet && host.hasPrefix("127.")
+        }
     }
 
     /// The host and the port.
     var endpoint: Endpoint { Endpoint(host: host, port: port) }
-}
 
-extension ServerAddress {
-    /// Parses the address of a WebSocket: `ws://host[:port][/path]` or `wss://…`.
-    ///
-    /// - Returns: the server and the path, by default `/ws`; nil if the text is not such an address.
-    static func ofWebSocket(_ text: String) -> (server: ServerAddress, path: String)? {
-        // The rest is sent in a request unchanged.
-        guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
-            let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://")
-        else { return nil }
-        let isEncrypted: Bool
-        switch text[..<colon].lowercased() {
-        case "ws": isEncrypted = false
-        case "wss": isEncrypted = true
-        default: return nil
+    /// The TLS options; nil: clear text.
+    var tlsOptions: TLSOptions? {
+        switch security {
+        case .automatic: ([endpoint] + alternatives).allSatisfy(\.isLoopback) ? nil : TLSOptions()
+        case .tls(let options): options
+        case .clearText: nil
         }
-        let rest = text[colon...].dropFirst(3)
-        let authority = rest.prefix { $0 != "/" }
-        let path = rest.dropFirst(authority.count)
-        guard !authority.contains(where: { "@?#".contains($0) }), !path.contains("#") else { return nil }
-        let port = isEncrypted ? 443 : 80
-        guard let endpoint = Endpoint(String(authority)) ?? Endpoint("\(authority):\(port)") else { return nil }
-        let tls = isEncrypted ? TLSOptions() : nil
-        return (ServerAddress(host: endpoint.host, port: endpoint.port, tls: tls), path.isEmpty ? "/ws" : String(path))
+    }
+
+    /// Whether a server may send its clients to this endpoint. A connection that is in clear text because it is to this
+    /// machine must not leave it.
+    func mayRedirect(to endpoint: Endpoint) -> Bool {
+        switch security {
+        case .automatic: tlsOptions != nil || endpoint.isLoopback
+        case .tls, .clearText: true
+        }
     }
 }

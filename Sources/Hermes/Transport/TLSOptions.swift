@@ -1,39 +1,94 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import NIOSSL
+
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// The TLS options of a connection.
+///
+/// ```swift
+/// var options = TLSOptions(pinnedCertificates: .file(Bundle.main.path(forResource: "server", ofType: "pem")!))
+/// options.certificate = .data(clientCertificate)
+/// options.privateKey = .text(pemFromKeyChain)
+/// let server = ServerAddress(host: "chat.example.com", port: 9000, security: .tls(options))
+/// ```
 public struct TLSOptions: Hashable, Sendable {
-    /// A PEM file with the trusted certificate authorities; nil: the system's.
-    public var certificateAuthorityFile: String?
+    /// Certificates or a private key.
+    public enum Source: Hashable, Sendable {
+        /// A PEM file.
+        case file(String)
+        /// PEM text.
+        case text(String)
+        /// PEM, or a single certificate or key in DER.
+        case data(Data)
+    }
+
+    /// The trusted certificate authorities; nil: the system's.
+    public var trustedCertificates: Source?
     /// The name that the server's certificate must contain; nil: the host.
     public var serverName: String?
-    /// A PEM file with pinned certificates. The server must have the public key of one of them, in addition to all
-    /// other checks; nil: no pinning. A renewed certificate with the same key passes; add the next key before the
-    /// server uses it.
-    public var pinnedCertificatesFile: String?
+    /// Pinned certificates. The server must have the public key of one of them, in addition to all other checks; nil:
+    /// no pinning. A renewed certificate with the same key passes; add the next key before the server uses it.
+    public var pinnedCertificates: Source?
     /// Whether the server's certificate is checked. Switch this off only for experiments.
     public var verifiesServer: Bool
-    /// A PEM file with the client's certificate and its chain; nil: none.
-    public var certificateFile: String?
-    /// A PEM file with the private key of that certificate.
-    public var privateKeyFile: String?
+    /// The client's certificate and its chain; nil: none.
+    public var certificate: Source?
+    /// The private key of that certificate; nil: it is in the same source.
+    public var privateKey: Source?
 
     /// Creates options.
     ///
     /// - Parameters:
-    ///   - certificateAuthorityFile: a PEM file with the trusted certificate authorities.
-    ///   - serverName: the name that the server's certificate must contain.
-    ///   - pinnedCertificatesFile: a PEM file with pinned certificates.
+    ///   - trustedCertificates: the trusted certificate authorities; nil: the system's.
+    ///   - serverName: the name that the server's certificate must contain; nil: the host.
+    ///   - pinnedCertificates: certificates of which the server must have a public key; nil: no pinning.
     ///   - verifiesServer: whether the server's certificate is checked.
     public init(
-        certificateAuthorityFile: String? = nil,
+        trustedCertificates: Source? = nil,
         serverName: String? = nil,
-        pinnedCertificatesFile: String? = nil,
+        pinnedCertificates: Source? = nil,
         verifiesServer: Bool = true
     ) {
-        self.certificateAuthorityFile = certificateAuthorityFile
+        self.trustedCertificates = trustedCertificates
         self.serverName = serverName
-        self.pinnedCertificatesFile = pinnedCertificatesFile
+        self.pinnedCertificates = pinnedCertificates
         self.verifiesServer = verifiesServer
     }
+}
+
+extension TLSOptions.Source {
+    /// The certificates.
+    func certificates() throws -> [NIOSSLCertificate] {
+        switch self {
+        case .file(let path): try NIOSSLCertificate.fromPEMFile(path)
+        case .text(let text): try NIOSSLCertificate.fromPEMBytes(Array(text.utf8))
+        case .data(let data) where Self.isPEM(data): try NIOSSLCertificate.fromPEMBytes(Array(data))
+        case .data(let data): [try NIOSSLCertificate(bytes: Array(data), format: .der)]
+        }
+    }
+
+    /// The private key.
+    func privateKey() throws -> NIOSSLPrivateKey {
+        switch self {
+        case .file(let path): try NIOSSLPrivateKey(file: path, format: .pem)
+        case .text(let text): try NIOSSLPrivateKey(bytes: Array(text.utf8), format: .pem)
+        case .data(let data): try NIOSSLPrivateKey(bytes: Array(data), format: Self.isPEM(data) ? .pem : .der)
+        }
+    }
+
+    /// The source in an error message; never its contents.
+    var name: String {
+        switch self {
+        case .file(let path): path
+        case .text, .data: "the given text or data"
+        }
+    }
+
+    private static func isPEM(_ data: Data) -> Bool { String(decoding: data, as: UTF8.self).contains("-----BEGIN ") }
 }

@@ -7,7 +7,7 @@ import NIOHTTP1
 import NIOWebSocket
 
 /// The WebSocket that a client asks for.
-package struct WebSocketTarget: Sendable {
+struct WebSocketTarget: Sendable {
     /// The path, from the slash on.
     var path: String
     var subprotocol: String

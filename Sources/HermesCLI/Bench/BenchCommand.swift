@@ -55,12 +55,19 @@ struct BenchOptions: ParsableArguments {
     func validate() throws {
         guard (0.1...86_400).contains(seconds) else { throw ValidationError("--seconds \(seconds): from 0.1") }
         guard (0...3_600).contains(warmup) else { throw ValidationError("--warmup \(warmup): from 0") }
-        guard server.tls == false, server.tlsCA == nil, !server.tlsInsecure else {
+        guard server.tls != true, server.tlsCA == nil, !server.tlsInsecure else {
             throw ValidationError("--tls: benchmarks speak in the clear")
         }
         if let pid, ServerProbe(pid: pid) == nil {
             throw ValidationError("--pid \(pid): there is no such process on this machine, or it cannot be read")
         }
+    }
+
+    /// The server's address; benchmarks speak in the clear, wherever the server is.
+    func address(defaultPort: Int) -> ServerAddress {
+        var address = server.address(defaultPort: defaultPort)
+        address.security = .clearText
+        return address
     }
 
     /// Reports a benchmark's progress on stderr.

@@ -52,7 +52,7 @@ struct HeartbeatBench: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let address = options.server.address(defaultPort: 9000)
+        let address = options.address(defaultPort: 9000)
         try await reportingFailures(server: address) {
             let book = BenchAccounts(file: accounts.file, options: options, registration: address)
             guard let account = try await book.get(1).first else { return }

@@ -69,7 +69,7 @@ struct HoldBench: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let address = options.server.address(defaultPort: `protocol`.defaultPort)
+        let address = options.address(defaultPort: `protocol`.defaultPort)
         try await reportingFailures(server: address) {
             var registration = address
             registration.port = registrationPort
@@ -98,7 +98,7 @@ struct HoldBench: AsyncParsableCommand {
         switch `protocol` {
         case .delimited, .websocket:
             var configuration = HermesClient.Configuration(server: address, device: device)
-            if `protocol` == .websocket { configuration.webSocketPath = "/ws" }
+            if `protocol` == .websocket { configuration.server.webSocketPath = "/ws" }
             configuration.heartbeat = policy(.delimited)
             let client = try HermesClient(configuration)
             _ = try await client.logIn(.token(token))

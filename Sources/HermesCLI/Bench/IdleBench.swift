@@ -51,7 +51,7 @@ struct IdleBench: AsyncParsableCommand {
 
     func run() async throws {
         guard let dialect = BenchDialect(rawValue: `protocol`) else { return }
-        let address = options.server.address(defaultPort: dialect.defaultPort)
+        let address = options.address(defaultPort: dialect.defaultPort)
         try await reportingFailures(server: address) {
             var registration = address
             if dialect != .delimited { registration.port = registrationPort }

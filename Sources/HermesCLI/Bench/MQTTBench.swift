@@ -129,7 +129,7 @@ struct MQTTBench: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let address = options.server.address(defaultPort: 1883)
+        let address = options.address(defaultPort: 1883)
         try await reportingFailures(server: address) {
             let transport = BenchTransport(address)
             let plan = plan

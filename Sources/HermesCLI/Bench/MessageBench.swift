@@ -68,7 +68,7 @@ struct MessageBenchOptions: ParsableArguments {
     }
 
     func run(_ dialect: BenchDialect, _ options: BenchOptions) async throws {
-        let address = options.server.address(defaultPort: dialect.defaultPort)
+        let address = options.address(defaultPort: dialect.defaultPort)
         try await reportingFailures(server: address) {
             var registration = address
             if dialect != .delimited { registration.port = registrationPort }

@@ -48,7 +48,7 @@ struct PushBench: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let address = options.server.address(defaultPort: BenchDialect.delimited.defaultPort)
+        let address = options.address(defaultPort: BenchDialect.delimited.defaultPort)
         try await reportingFailures(server: address) {
             let key = try key.read()
             let book = BenchAccounts(file: accounts.file, options: options, registration: address)

@@ -53,7 +53,7 @@ struct ReconnectBench: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let address = options.server.address(defaultPort: 9000)
+        let address = options.address(defaultPort: 9000)
         try await reportingFailures(server: address) {
             let book = BenchAccounts(file: accounts.file, options: options, registration: address)
             let accounts = try await book.get(clients)

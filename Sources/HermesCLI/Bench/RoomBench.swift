@@ -43,7 +43,7 @@ struct RoomBench: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let address = options.server.address(defaultPort: 9898)
+        let address = options.address(defaultPort: 9898)
         try await reportingFailures(server: address) { try await measure(BenchTransport(address)) }
     }
 

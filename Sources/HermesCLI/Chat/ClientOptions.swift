@@ -12,8 +12,11 @@ struct ServerOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The server's port; each protocol has its own default.", valueName: "port"))
     var port: Int?
 
-    @Flag(help: "Encrypt the connection with TLS.")
-    var tls = false
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Encrypt the connection with TLS. Default: not to this machine itself, but to every other."
+    )
+    var tls: Bool?
 
     @Option(help: ArgumentHelp("Trust the certificates in this PEM file; implies --tls.", valueName: "file"))
     var tlsCA: String?
@@ -25,13 +28,21 @@ struct ServerOptions: ParsableArguments {
         if let port, !(1...65_535).contains(port) {
             throw ValidationError("--port \(port): a port is a number from 1 to 65535")
         }
+        if tls == false, tlsCA != nil || tlsInsecure {
+            throw ValidationError("--no-tls: --tls-ca and --tls-insecure are for TLS")
+        }
         if host.isEmpty { throw ValidationError("--host: a name or an address is needed, for example 127.0.0.1") }
     }
 
     func address(defaultPort: Int) -> ServerAddress {
-        let usesTLS = tls || tlsCA != nil || tlsInsecure
-        let options = TLSOptions(certificateAuthorityFile: tlsCA, verifiesServer: !tlsInsecure)
-        return ServerAddress(host: host, port: port ?? defaultPort, tls: usesTLS ? options : nil)
+        let options = TLSOptions(trustedCertificates: tlsCA.map { .file($0) }, verifiesServer: !tlsInsecure)
+        let security: ServerAddress.Security =
+            switch tls {
+            case false: .clearText
+            case true: .tls(options)
+            case nil: tlsCA != nil || tlsInsecure ? .tls(options) : .automatic
+            }
+        return ServerAddress(host: host, port: port ?? defaultPort, security: security)
     }
 }
 

@@ -174,15 +174,16 @@ struct MQTTOptions: ParsableArguments {
         let usesTLS =
             tls || usesSystemCertificates || cafile != nil || cert != nil || insecure || url?.usesTLS == true
             || (url == nil && wanted == 8883)
-        var options: TLSOptions?
-        if usesTLS {
-            var tls = TLSOptions(certificateAuthorityFile: cafile, verifiesServer: !insecure)
-            tls.certificateFile = cert
-            tls.privateKeyFile = key
-            options = tls
-        }
-        let port = wanted ?? (usesTLS ? 8883 : 1883)
-        return ServerAddress(host: url?.host ?? host ?? "localhost", port: port, tls: options)
+        var options = TLSOptions(trustedCertificates: cafile.map { .file($0) }, verifiesServer: !insecure)
+        options.certificate = cert.map { .file($0) }
+        options.privateKey = key.map { .file($0) }
+        // Clear text unless asked otherwise, as mosquitto's tools have it.
+        return ServerAddress(
+            host: url?.host ?? host ?? "localhost",
+            port: wanted ?? (usesTLS ? 8883 : 1883),
+            webSocketPath: wsPath,
+            security: usesTLS ? .tls(options) : .clearText
+        )
     }
 
     /// The client's configuration.
@@ -190,7 +191,6 @@ struct MQTTOptions: ParsableArguments {
         let version = try version()
         var configuration = MQTTClient.Configuration(server: address)
         configuration.version = version
-        configuration.webSocketPath = wsPath
         configuration.clientID =
             id ?? idPrefix.map { "\($0)\(ProcessInfo.processInfo.processIdentifier)" }
             ?? (version == .v311 ? "hermes-\(UInt64.random(in: 0...UInt64.max))" : "")

@@ -44,11 +44,9 @@ import Testing
     }
 
     private static func configuration(_ server: TestServer, device: String) throws -> HermesClient.Configuration {
-        var configuration = try #require(
-            HermesClient.Configuration(
-                webSocket: "ws://127.0.0.1:\(server.port("http"))",
-                device: DeviceDescription(id: device)
-            )
+        var configuration = HermesClient.Configuration(
+            server: try #require(ServerAddress("ws://127.0.0.1:\(server.port("http"))")),
+            device: DeviceDescription(id: device)
         )
         configuration.conditions = DeviceConditions()
         configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(20)], maxAdvisedWindow: .zero)
@@ -216,11 +214,9 @@ import Testing
         defer { files.remove() }
         func encrypted(_ settings: inout ServerSettings) { settings.http.tls = files.settings }
         try await withServer(configure: encrypted) { server in
-            var configuration = try #require(
-                HermesClient.Configuration(
-                    webSocket: "wss://127.0.0.1:\(server.port("http"))/ws",
-                    device: DeviceDescription(id: "browser")
-                )
+            var configuration = HermesClient.Configuration(
+                server: try #require(ServerAddress("wss://127.0.0.1:\(server.port("http"))/ws")),
+                device: DeviceDescription(id: "browser")
             )
             configuration.conditions = DeviceConditions()
             configuration.reconnect = .never
@@ -228,8 +224,9 @@ import Testing
             await #expect(throws: HermesClientError.self) {
                 try await HermesClient(configuration).logIn(.register(nickName: "ann", password: "secret"))
             }
-            configuration.server.tls?.certificateAuthorityFile = files.certificate
-            configuration.server.tls?.serverName = "localhost"
+            configuration.server.security = .tls(
+                TLSOptions(trustedCertificates: .file(files.certificate), serverName: "localhost")
+            )
             let client = try HermesClient(configuration)
             let session = try await client.logIn(.register(nickName: "ann", password: "secret"))
             #expect(try await client.account(uid: session.uid).nickName == "ann")

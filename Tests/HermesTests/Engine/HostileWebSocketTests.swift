@@ -82,7 +82,7 @@ struct HostileWebSocketTests {
 
     private static func configuration(_ server: FakeWebSocketServer) -> MQTTClient.Configuration {
         var configuration = MQTTClient.Configuration(server: ServerAddress(port: server.port))
-        configuration.webSocketPath = "/mqtt"
+        configuration.server.webSocketPath = "/mqtt"
         configuration.conditions = DeviceConditions()
         configuration.reconnect = .never
         return configuration

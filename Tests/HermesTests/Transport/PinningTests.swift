@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
 struct PinningTests {
     /// A server with a certificate that the client trusts, and which key it expects.
-    private func logIn(pinning pinned: (TestCertificate) throws -> String) async throws -> Int {
+    private func logIn(pinning pinned: (TestCertificate) throws -> TLSOptions.Source) async throws -> Int {
         let files = try TestCertificate()
         defer { files.remove() }
         let packets = Log<Int>()
@@ -27,9 +27,8 @@ struct PinningTests {
         var configuration = HermesClient.Configuration.fake(server)
         configuration.reconnect = .never
         configuration.server.host = "localhost"
-        configuration.server.tls = TLSOptions(
-            certificateAuthorityFile: files.certificate,
-            pinnedCertificatesFile: try pinned(files)
+        configuration.server.security = .tls(
+            TLSOptions(trustedCertificates: .file(files.certificate), pinnedCertificates: try pinned(files))
         )
         let client = try HermesClient(configuration)
         do {
@@ -43,18 +42,18 @@ struct PinningTests {
     }
 
     @Test func `the expected key is accepted`() async throws {
-        #expect(try await logIn { $0.certificate } == 1)
+        #expect(try await logIn { .file($0.certificate) } == 1)
     }
 
     @Test func `a trusted certificate with another key gets not a byte`() async throws {
         let other = try TestCertificate()
         defer { other.remove() }
-        #expect(try await logIn { _ in other.certificate } == 0)
+        #expect(try await logIn { _ in .file(other.certificate) } == 0)
     }
 
     @Test func `a file without certificates is told`() {
         var configuration = HermesClient.Configuration.fake(port: 1)
-        configuration.server.tls = TLSOptions(pinnedCertificatesFile: "/nonexistent.pem")
+        configuration.server.security = .tls(TLSOptions(pinnedCertificates: .file("/nonexistent.pem")))
         let error = #expect(throws: HermesClientError.self) { try HermesClient(configuration) }
         #expect(error?.code == .badTLS)
     }

@@ -31,9 +31,8 @@ struct APIInvitationTests {
                 _ = try await client.logIn(credential)
                 await client.close()
             case .webSocket:
-                let address = "ws://127.0.0.1:\(server.port("http"))"
-                let configuration = HermesClient.Configuration(webSocket: address, device: device)
-                let client = try HermesClient(try #require(configuration))
+                let address = try #require(ServerAddress("ws://127.0.0.1:\(server.port("http"))"))
+                let client = try HermesClient(HermesClient.Configuration(server: address, device: device))
                 _ = try await client.logIn(credential)
                 await client.close()
             case .impb:
