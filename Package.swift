@@ -344,7 +344,9 @@ if Context.environment["HERMES_DEV"] != nil {
             )
         )
     }
-    for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited", "FuzzMQTT", "FuzzJSON"] { fuzz(name) }
+    for name in ["FuzzIMPB", "FuzzLiveRoom", "FuzzQSIOP", "FuzzDelimited", "FuzzMQTT", "FuzzJSON", "FuzzWebSocket"] {
+        fuzz(name)
+    }
     // Whole connections, with the server behind them.
     package.targets.append(
         .target(

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesWire
 package import NIOCore
 
 /// One wire protocol. Everything that lists protocols (`hermes serve`, metrics, documentation) reads
@@ -17,11 +18,17 @@ package protocol Gateway: Sendable {
     /// The subprotocol over WebSocket on the HTTP port; nil: not served there.
     static var webSocketSubprotocol: String? { get }
 
+    /// The subprotocol whose clients get text messages until they send a binary one. Nil: messages are binary.
+    static var webSocketTextSubprotocol: String? { get }
+
     /// The path over WebSocket.
     static var webSocketPath: String { get }
 
-    /// The number of the written bytes that go into one WebSocket message.
-    static func webSocketMessageBytes(_ written: ByteBuffer) -> Int
+    /// Creates the reader of a connection's WebSocket.
+    static func makeWebSocketReader() -> any WebSocketReading
+
+    /// The WebSocket message at the beginning of written bytes.
+    static func webSocketMessage(_ written: ByteBuffer) -> WebSocketMessage
 
     init(environment: GatewayEnvironment)
 
@@ -39,5 +46,11 @@ extension Gateway {
 
     package static var webSocketPath: String { "/\(name)" }
 
-    package static func webSocketMessageBytes(_ written: ByteBuffer) -> Int { written.readableBytes }
+    package static var webSocketTextSubprotocol: String? { nil }
+
+    package static func makeWebSocketReader() -> any WebSocketReading { WebSocketInput() }
+
+    package static func webSocketMessage(_ written: ByteBuffer) -> WebSocketMessage {
+        WebSocketMessage(bytes: written.readableBytes)
+    }
 }

@@ -1,10 +1,14 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Delimited over WebSocket, with PyPI's websocket-client: binary messages that carry a stream of bytes."""
+"""Delimited over WebSocket, with PyPI's websocket-client: binary messages that carry a stream of bytes, and text messages
+that carry packets as JSON, which Google's library writes and reads."""
+
+import json
 
 import websocket
+from google.protobuf import json_format
 
-from clients.delimited import Delimited
+from clients.delimited import Delimited, Packet, cut, encode
 
 
 class Stream:
@@ -54,6 +58,46 @@ class WebDelimited(Delimited):
         )
         assert web.getsubprotocol() == "hermes.v1", f"the subprotocol is {web.getsubprotocol()}"
         self.socket = Stream(web)
+
+
+class Texts(Stream):
+    """A WebSocket of text messages: each packet that is written is one, and each that comes is a packet."""
+
+    def __init__(self, web: websocket.WebSocket):
+        super().__init__(web)
+        self.unsent = bytearray()
+
+    def sendall(self, data: bytes) -> None:
+        self.unsent += data
+        while (packet := cut(self.unsent)) is not None:
+            if packet:
+                self.web.send(json_format.MessageToJson(Packet.FromString(packet), indent=None))
+
+    def recv(self, _limit: int) -> bytes:
+        try:
+            opcode, data = self.web.recv_data()
+        except websocket.WebSocketTimeoutException:
+            raise TimeoutError from None
+        except (websocket.WebSocketConnectionClosedException, ConnectionError):
+            return b""
+        if opcode == websocket.ABNF.OPCODE_CLOSE:
+            return b""
+        assert opcode == websocket.ABNF.OPCODE_TEXT, f"a message with opcode {opcode}"
+        assert isinstance(json.loads(data.decode("utf-8")), dict), "no JSON object"
+        self.messages += 1
+        return encode(json_format.Parse(data, Packet()))
+
+
+class WebTexts(Delimited):
+    """A page that knows no protobuf, as it were."""
+
+    def __init__(self, port: int, source: str | None = None, timeout: float = 10, host: str = "127.0.0.1", tls=None):
+        super().__init__(port, source, timeout, host, tls)
+        web = websocket.create_connection(
+            f"ws://{host}:{port}/ws", timeout=timeout, subprotocols=["hermes.v1.json", "hermes.v1"], socket=self.socket,
+        )
+        assert web.getsubprotocol() == "hermes.v1.json", f"the subprotocol is {web.getsubprotocol()}"
+        self.socket = Texts(web)
 
 
 def opens(port: int, subprotocol: str) -> int:

@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delimited over WebSocket: the checks of TCP again, and those of WebSocket alone."""
 
+import json
+
+import websocket
+
 from clients import web
 from clients.delimited import Packet, encode
 from hermes.v1 import packet_pb2
@@ -23,7 +27,59 @@ def carrier(world: World):
     require(app.closes(5), "the connection stays open after the close frame")
 
 
+def texts(world: World):
+    """by hand: log in, send, receive as JSON; pieces, an empty message, both forms on a connection; what is no packet"""
+    ann, bob = world.person("ann"), world.person("bob")
+    app = world.app(bob)
+    page = world.delimited()
+    socket = page.socket.web
+
+    def result(number: str) -> dict:
+        while True:
+            packet = json.loads(socket.recv())
+            if packet.get("id") == number:
+                return packet["result"]
+
+    socket.send(json.dumps({"id": "1", "authenticate": {"token": ann.token, "device": {"id": "page"}}, "later": {"x": [1]}}))
+    equal(result("1")["session"]["uid"], ann.uid, "the uid")
+    text = json.dumps({"id": 2, "send": {"to": {"uid": bob.uid}, "clientId": "c", "content": {"text": "你好 \u0000"}}})
+    for index, piece in enumerate(text):
+        frame = websocket.ABNF.create_frame(piece, 0x1 if index == 0 else 0x0, int(index == len(text) - 1))
+        socket.send_frame(frame)
+        if index == 10:
+            socket.ping("between")
+    equal(result("2")["receipt"]["conversationSeq"], "1", "a 64-bit number")
+    equal(app.event().message.content.text, "你好 \0", "the text")
+    app.send(ann.uid, "back")
+    while json.loads(socket.recv()).get("event", {}).get("message", {}).get("content") != {"text": "back"}:
+        pass  # her own message comes first
+    socket.send("")
+    socket.send_binary(encode(Packet(id=3, ping=packet_pb2.Ping())))
+    opcode, data = socket.recv_data()
+    equal((opcode, Packet.FromString(data[1:]).id), (websocket.ABNF.OPCODE_BINARY, 3), "the answer to a binary message")
+    socket.send('{"id":"4","ping":{}}')
+    equal(json.loads(socket.recv())["id"], "4", "the answer to a text message")
+    for payload, code, closing in ((b"{", 4006, 1002), (b'{"send":{"clientId":"\xff"}}', 4007, 1007)):
+        bad = world.delimited().socket.web
+        bad.send(payload, websocket.ABNF.OPCODE_TEXT)
+        equal(json.loads(bad.recv())["kicked"]["code"], code, "the code")
+        opcode, data = bad.recv_data()
+        equal((opcode, int.from_bytes(data[:2], "big")), (websocket.ABNF.OPCODE_CLOSE, closing), "the close frame")
+    app.ping()
+
+
+# What sends bytes that are no packets.
+_NOT_AS_TEXT = ("frames, whole and broken", "refused with a code")
+
+
 def checks(over_tcp):
     """Those of TCP, and the carrier's own."""
     renamed = [(name.replace("Delimited", "WebSocket", 1), check) for name, check in over_tcp]
     return renamed + [("WebSocket: handshake, messages, ping, close", carrier)]
+
+
+def text_checks(over_tcp):
+    """Those of TCP that send packets, as JSON, and those of JSON alone."""
+    renamed = [(name.replace("Delimited", "WebSocket JSON", 1), check) for name, check in over_tcp
+               if not name.endswith(_NOT_AS_TEXT)]
+    return renamed + [("WebSocket JSON: by hand", texts)]

@@ -88,3 +88,12 @@ class WebWorld(World):
         from clients.web import WebDelimited  # of a package that not every program has
 
         return self._open(WebDelimited, "http")
+
+
+class TextWorld(World):
+    """Its apps come over WebSocket and speak JSON."""
+
+    def delimited(self) -> Delimited:
+        from clients.web import WebTexts
+
+        return self._open(WebTexts, "http")

@@ -22,6 +22,8 @@ package struct EncodingSlot: Hashable, Sendable {
     package static let mqttV311Acknowledged = Self(rawValue: 4)
     /// The same for MQTT 5.
     package static let mqttV5Acknowledged = Self(rawValue: 5)
+    /// The JSON of a packet, in a Delimited frame.
+    package static let delimitedJSON = Self(rawValue: 6)
 }
 
 /// A publication for the subscribers of one loop, with its encodings: each protocol encodes once per loop.

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesWire
+package import HermesWire
 package import NIOCore
 
 /// The native protocol: `hermes.v1.Packet` in frames with a varint length.
@@ -9,12 +9,14 @@ package struct DelimitedGateway: Gateway {
     package static let name = "delimited"
     package static let defaultPort = 9000
     package static let webSocketSubprotocol: String? = "hermes.v1"
+    package static let webSocketTextSubprotocol: String? = "hermes.v1.json"
     package static let webSocketPath = "/ws"
 
+    package static func makeWebSocketReader() -> any WebSocketReading { WebSocketPackets() }
+
     /// One frame per message, so that a web page need neither split messages nor join frames.
-    package static func webSocketMessageBytes(_ written: ByteBuffer) -> Int {
-        guard let prefix = try? DelimitedPrefix.peek(written) else { return written.readableBytes }
-        return prefix.prefixBytes + Int(clamping: prefix.length)
+    package static func webSocketMessage(_ written: ByteBuffer) -> WebSocketMessage {
+        WebSocketMessage(delimited: written)
     }
 
     let environment: GatewayEnvironment

@@ -13,12 +13,27 @@ enum DelimitedRoomTranslation {
     /// A complete frame with the event; empty for publications that the native protocol cannot express.
     static func frame(for publication: Publication) -> ByteBuffer {
         var frame = ByteBuffer()
-        guard let event = event(for: publication) else { return frame }
-        var packet = Hermes_V1_Packet()
-        packet.ephemeral.room = event
+        guard let packet = packet(for: publication) else { return frame }
         // Cannot fail: the message has no required fields and is far below 4 GiB.
         try? DelimitedFrame.write(packet, into: &frame)
         return frame
+    }
+
+    /// The same with the packet as JSON.
+    static func jsonFrame(for publication: Publication) -> ByteBuffer {
+        var frame = ByteBuffer()
+        guard let packet = packet(for: publication) else { return frame }
+        // Cannot fail: every room event has a JSON form.
+        try? DelimitedFrame.write(json: packet, into: &frame)
+        return frame
+    }
+
+    private static func packet(for publication: Publication) -> Hermes_V1_Packet? {
+        event(for: publication).map { event in
+            var packet = Hermes_V1_Packet()
+            packet.ephemeral.room = event
+            return packet
+        }
     }
 
     static func event(for publication: Publication) -> Hermes_V1_RoomEvent? {

@@ -189,7 +189,10 @@ extension DelimitedSession: TopicSubscriber {
             packet.ephemeral.room = event
             return write(packet, delivery.publication.dropClass)
         }
-        let frame = delivery.encoded(.delimited, by: DelimitedRoomTranslation.frame)
+        let frame =
+            isJSON
+            ? delivery.encoded(.delimitedJSON, by: DelimitedRoomTranslation.jsonFrame)
+            : delivery.encoded(.delimited, by: DelimitedRoomTranslation.frame)
         guard frame.readableBytes > 0 else { return }
         connection.write(delivery.publication.dropClass, frame: frame)
     }

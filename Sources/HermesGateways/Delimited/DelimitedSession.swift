@@ -22,6 +22,8 @@ package final class DelimitedSession: GatewaySession {
     /// The protocol that carries the packets in place of frames.
     private let carrier: Carrier?
     private var access = ClientAccess()
+    /// The form of the client's last packet, in which the server writes: JSON in text messages of a WebSocket.
+    private(set) var isJSON: Bool
 
     /// The result of writing a packet through a carrier.
     enum Carriage {
@@ -41,6 +43,7 @@ package final class DelimitedSession: GatewaySession {
         self.connection = connection
         self.environment = environment
         self.carrier = carrier
+        isJSON = connection.startsInText
     }
 
     /// Whether another protocol carries the packets.
@@ -50,7 +53,13 @@ package final class DelimitedSession: GatewaySession {
 
     // MARK: Frames
 
+    package func makeDecoder(maxFrameBytes: Int) -> DelimitedFrameDecoder {
+        DelimitedFrameDecoder(maxFrameBytes: maxFrameBytes, takesText: connection.isWebSocket)
+    }
+
     package func received(_ frame: DelimitedFrame) {
+        isJSON = frame.isJSON
+        if isJSON { connection.charge(.json(frame.body.readableBytes)) }
         let packet: Hermes_V1_Packet
         do {
             packet = try frame.packet()
@@ -150,7 +159,11 @@ package final class DelimitedSession: GatewaySession {
             }
             return
         }
-        connection.write(kind) { try DelimitedFrame.write(packet, into: &$0) }
+        if isJSON {
+            connection.write(kind) { try DelimitedFrame.write(json: packet, into: &$0) }
+        } else {
+            connection.write(kind) { try DelimitedFrame.write(packet, into: &$0) }
+        }
     }
 
     /// Writes an empty result, if an answer is wanted.

@@ -17,6 +17,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The client's address behind a proxy, if known.
     private let peer: SocketAddress?
     private let carrier: Carrier
+    /// Whether a WebSocket client expects text messages until it sends a binary one.
+    let startsInText: Bool
     private let countedAs: ConnectionCounter.Address?
     /// The common name of the peer's certificate, if the listener uses it as user name.
     package internal(set) var certificateName: String?
@@ -115,6 +117,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         package var countedAs: ConnectionCounter.Address?
         /// The layer between the socket and the handler.
         package var carrier: Carrier
+        /// Whether a WebSocket client expects text messages until it sends a binary one.
+        package var startsInText = false
 
         package init(
             loop: LoopContext,
@@ -146,6 +150,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         loop = opening.loop
         peer = opening.peer
         carrier = opening.carrier
+        startsInText = opening.startsInText
         countedAs = opening.countedAs
         self.listener = listener
         tally = loop.tally(for: listener)
@@ -161,6 +166,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     /// The client's address without port, for the core's limits.
     package var remoteHost: String? { remoteAddress?.ipAddress }
+
+    /// Whether the bytes are those of WebSocket messages.
+    var isWebSocket: Bool { carrier == .webSocket }
 
     /// Whether the session may still write.
     package var isOpen: Bool { phase == .open }
@@ -263,7 +271,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             phase = .ending
             return context.close(promise: nil)
         }
-        if carrier == .webSocket {
+        if isWebSocket {
             let code = events?.webSocketCode(for: reason) ?? reason.webSocketCode
             context.triggerUserOutboundEvent(WebSocketGoodbye(code: code), promise: nil)
         }

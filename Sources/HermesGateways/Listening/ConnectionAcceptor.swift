@@ -101,26 +101,36 @@ package final class ConnectionAcceptor: Sendable {
     ///   - peer: the client's address, if it is not the remote address.
     ///   - address: the address under which the connection is counted, if it ends the count itself.
     ///   - carrier: the layer between the socket and the handler.
+    ///   - startsInText: whether the client expects text messages.
     func serve(
         _ channel: any Channel,
         for peer: SocketAddress? = nil,
         countedAs address: ConnectionCounter.Address? = nil,
-        carrier: Connection.Carrier
+        carrier: Connection.Carrier,
+        startsInText: Bool = false
     ) throws {
         guard let loop = loops[channel.eventLoop], !state.isDraining else { throw RefusedConnection() }
         // The loop decides when to close the connection: see LoopContext.peerClosed(_:).
         if carrier == .plain { try? channel.syncOptions?.setOption(.allowRemoteHalfClosure, value: true) }
-        try addSession(channel, Connection.Opening(loop: loop, peer: peer, countedAs: address, carrier: carrier))
+        var opening = Connection.Opening(loop: loop, peer: peer, countedAs: address, carrier: carrier)
+        opening.startsInText = startsInText
+        try addSession(channel, opening)
     }
 
     /// Takes over a channel that was accepted elsewhere (WebSocket), with a complete pipeline below the protocol.
     /// Called on the channel's loop.
     ///
     /// - Parameters:
+    ///   - startsInText: whether the client expects text messages.
     ///   - place: its place in the count, until the acceptor gives it back.
     ///   - peer: the client's address, if it is not the remote address.
     /// - Throws: if the limit is reached; the caller closes the channel.
-    package func take(_ channel: any Channel, counted place: HTTPPlace, for peer: SocketAddress?) throws {
+    package func take(
+        _ channel: any Channel,
+        startsInText: Bool = false,
+        counted place: HTTPPlace,
+        for peer: SocketAddress?
+    ) throws {
         guard !state.isDraining else { throw RefusedConnection() }
         do {
             try place.becomeGateway(as: peer.map(ConnectionCounter.Address.init))
@@ -128,7 +138,7 @@ package final class ConnectionAcceptor: Sendable {
             state.metrics.refused(error.refusal)
             throw RefusedConnection()
         }
-        try serve(channel, for: peer, carrier: .webSocket)
+        try serve(channel, for: peer, carrier: .webSocket, startsInText: startsInText)
     }
 
     /// Ends the connections of clients whose certificates have been revoked.

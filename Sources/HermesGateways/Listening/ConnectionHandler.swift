@@ -34,7 +34,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         self.connection = connection
         self.session = session
         hasFullLimit = connection.isAuthenticated
-        decoder = Session.Decoder(maxFrameBytes: connection.listener.maxFrameBytes(connection.isAuthenticated))
+        decoder = session.makeDecoder(maxFrameBytes: connection.listener.maxFrameBytes(connection.isAuthenticated))
         connection.events = session
         opensWithHandshake = isEncrypted
     }
@@ -198,7 +198,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private func raiseLimit() {
         guard !hasFullLimit, connection.isAuthenticated else { return }
         hasFullLimit = true
-        decoder = Session.Decoder(maxFrameBytes: connection.listener.maxFrameBytes(true))
+        decoder = session.makeDecoder(maxFrameBytes: connection.listener.maxFrameBytes(true))
     }
 }
 

@@ -22,6 +22,11 @@ package protocol GatewaySession: AnyObject, ConnectionEvents {
     /// Whether reading pauses while the peer does not read; true where requests have answers.
     static var pausesReadingWhenStuck: Bool { get }
 
+    /// Creates a decoder of the connection's input.
+    ///
+    /// - Parameter maxFrameBytes: the longest body that is accepted.
+    func makeDecoder(maxFrameBytes: Int) -> Decoder
+
     /// A frame arrived. Bodies are slices of the read buffer: copy what is kept.
     func received(_ frame: Decoder.Frame)
 
@@ -30,6 +35,8 @@ package protocol GatewaySession: AnyObject, ConnectionEvents {
 }
 
 extension GatewaySession {
+    package func makeDecoder(maxFrameBytes: Int) -> Decoder { Decoder(maxFrameBytes: maxFrameBytes) }
+
     package func receivedLast(_ frame: Decoder.Frame) {}
 
     package static var requiresAuthentication: Bool { true }
@@ -139,7 +146,12 @@ package enum CloseReason: Sendable {
         switch self {
         case .goodbye, .finished: 1000
         case .session(.shuttingDown), .shuttingDown: 1001
-        case .malformed(let error): error.code == .frameTooLong ? 1009 : 1002
+        case .malformed(let error):
+            switch error.code {
+            case .frameTooLong: 1009
+            case .badText: 1007
+            default: 1002
+            }
         case .loginBudget, .memory: 1013
         case .notAuthenticated, .tokenExpired, .idle, .slowReader, .rateLimited, .session: 1008
         }

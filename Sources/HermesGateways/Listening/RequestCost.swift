@@ -12,6 +12,8 @@ package enum RequestCost: Sendable, Hashable {
     case packet
     /// Contents of this number of bytes.
     case bytes(Int)
+    /// A packet of this number of bytes of JSON, which is parsed about ten times slower than protobuf.
+    case json(Int)
     /// Topic filters subscribed or unsubscribed; those of kept sessions are also stored.
     case filters(Int, isKept: Bool)
     /// Retained publications examined for new subscriptions.
@@ -44,7 +46,7 @@ package enum RequestCost: Sendable, Hashable {
     var isOfConnection: Bool {
         switch self {
         case .login, .password: false
-        case .packet, .bytes, .filters, .records, .properties, .levels, .recipients, .listeners, .viewers, .page,
+        case .packet, .bytes, .json, .filters, .records, .properties, .levels, .recipients, .listeners, .viewers, .page,
             .watched, .lookup, .group:
             true
         }
@@ -54,6 +56,7 @@ package enum RequestCost: Sendable, Hashable {
         switch self {
         case .packet: 1
         case .bytes(let count): count / 8_192
+        case .json(let count): count / 1_024
         case .filters(let count, let isKept): isKept ? 2 * count : count
         case .records(let count): count / 100
         case .properties(let count): count / 32

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
 package import NIOCore
 
 /// A protocol served over WebSocket on the HTTP port.
@@ -9,10 +10,12 @@ package struct WebSocketEndpoint: Sendable {
     package let name: String
     /// Its path: `/mqtt`.
     package let path: String
-    /// The subprotocol that clients must request.
-    package let subprotocol: String
     package let acceptor: ConnectionAcceptor
-    private let messageBytes: @Sendable (ByteBuffer) -> Int
+    /// The subprotocol that clients must request, or its form in text messages.
+    package let subprotocol: String
+    private let textSubprotocol: String?
+    private let makeReader: @Sendable () -> any WebSocketReading
+    private let message: @Sendable (ByteBuffer) -> WebSocketMessage
 
     /// - Returns: nil for a gateway that is not served over WebSocket.
     package init?<G: Gateway>(_ gateway: G, environment: GatewayEnvironment) {
@@ -20,17 +23,34 @@ package struct WebSocketEndpoint: Sendable {
         name = G.name
         path = G.webSocketPath
         self.subprotocol = subprotocol
+        textSubprotocol = G.webSocketTextSubprotocol
         acceptor = ConnectionAcceptor(gateway, environment: environment)
-        messageBytes = G.webSocketMessageBytes
+        makeReader = G.makeWebSocketReader
+        message = G.webSocketMessage
+    }
+
+    /// The first of the requested subprotocols that the endpoint speaks.
+    package func subprotocol(of requested: some Sequence<some StringProtocol>) -> String? {
+        for name in requested {
+            if name == subprotocol { return subprotocol }
+            if let textSubprotocol, name == textSubprotocol { return textSubprotocol }
+        }
+        return nil
     }
 
     /// Takes over a channel after its handshake. Called on the channel's loop.
     ///
     /// - Parameters:
+    ///   - subprotocol: the one that was agreed on.
     ///   - place: its place in the count, until the acceptor gives it back.
     ///   - peer: the client's address, if it is not the remote address.
     /// - Throws: if the limit is reached; the caller closes the channel.
-    package func take(_ channel: any Channel, counted place: HTTPPlace, for peer: SocketAddress?) throws {
+    package func take(
+        _ channel: any Channel,
+        subprotocol: String,
+        counted place: HTTPPlace,
+        for peer: SocketAddress?
+    ) throws {
         let options = channel.syncOptions
         // Only a test's channel lacks the option.
         try? options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -38,7 +58,7 @@ package struct WebSocketEndpoint: Sendable {
             .recvAllocator,
             value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 65_536)
         )
-        try channel.pipeline.syncOperations.addHandler(WebSocketHandler(messageBytes: messageBytes))
-        try acceptor.take(channel, counted: place, for: peer)
+        try channel.pipeline.syncOperations.addHandler(WebSocketHandler(makeReader(), message: message))
+        try acceptor.take(channel, startsInText: subprotocol == textSubprotocol, counted: place, for: peer)
     }
 }

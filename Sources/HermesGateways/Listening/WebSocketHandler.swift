@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesWire
+package import HermesWire
 package import NIOCore
 
 /// Says with which code a WebSocket is closed when it is; an outbound event.
@@ -9,8 +9,8 @@ struct WebSocketGoodbye: Sendable {
     let code: UInt16
 }
 
-/// Stands before ``ConnectionHandler`` where a protocol comes over WebSocket: bytes in binary messages become bytes, and
-/// back. Answers pings, and says goodbye with a close frame.
+/// Stands before ``ConnectionHandler`` where a protocol comes over WebSocket: messages become bytes, and back. Answers
+/// pings, and says goodbye with a close frame.
 ///
 /// State: confined to the channel's event loop. It buffers no message, whatever its length.
 package final class WebSocketHandler: ChannelDuplexHandler {
@@ -19,7 +19,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     package typealias OutboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
-    private var input = WebSocketInput()
+    private var reader: any WebSocketReading
     /// An incomplete header or control frame; otherwise empty.
     private var unread = ByteBuffer()
     private var hasSaidGoodbye = false
@@ -27,11 +27,12 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     /// What comes is ignored: the peer said goodbye, or what it sent is no WebSocket.
     private var isOver = false
 
-    /// The number of written bytes that go into one message.
-    private let messageBytes: @Sendable (ByteBuffer) -> Int
+    /// The message at the beginning of written bytes.
+    private let message: @Sendable (ByteBuffer) -> WebSocketMessage
 
-    package init(messageBytes: @escaping @Sendable (ByteBuffer) -> Int = \.readableBytes) {
-        self.messageBytes = messageBytes
+    package init(_ reader: any WebSocketReading, message: @escaping @Sendable (ByteBuffer) -> WebSocketMessage) {
+        self.reader = reader
+        self.message = message
     }
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -43,7 +44,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         }
         var payload = ByteBuffer()
         do throws(WebSocketInput.Failure) {
-            while let control = try input.take(from: &bytes, into: &payload) {
+            while let control = try reader.take(from: &bytes, into: &payload) {
                 handle(control, context, &payload)
                 guard !isOver else { return }
             }
@@ -112,22 +113,26 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     package func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         var payload = unwrapOutboundIn(data)
         guard payload.readableBytes > 0, !hasSaidGoodbye else { return context.write(data, promise: promise) }
-        guard messageBytes(payload) >= payload.readableBytes else {
+        let first = message(payload)
+        guard first.skippedBytes + first.bytes >= payload.readableBytes else {
             return context.write(wrapOutboundOut(messages(of: &payload, context)), promise: promise)
         }
+        payload.moveReaderIndex(forwardBy: min(first.skippedBytes, payload.readableBytes))
         var header = context.channel.allocator.buffer(capacity: WebSocketOutput.maxHeaderBytes)
-        WebSocketOutput.writeHeader(of: payload.readableBytes, into: &header)
+        WebSocketOutput.writeHeader(of: payload.readableBytes, isText: first.isText, into: &header)
         context.write(wrapOutboundOut(header), promise: nil)
-        context.write(data, promise: promise)
+        context.write(wrapOutboundOut(payload), promise: promise)
     }
 
     /// Writes several messages in one buffer; copied, because many messages written together are short.
     private func messages(of payload: inout ByteBuffer, _ context: ChannelHandlerContext) -> ByteBuffer {
         var out = context.channel.allocator.buffer(capacity: payload.readableBytes * 2)
         while payload.readableBytes > 0 {
-            let length = min(max(1, messageBytes(payload)), payload.readableBytes)
+            let next = message(payload)
+            payload.moveReaderIndex(forwardBy: min(next.skippedBytes, payload.readableBytes))
+            let length = min(max(1, next.bytes), payload.readableBytes)
             guard var message = payload.readSlice(length: length) else { break }
-            WebSocketOutput.writeHeader(of: length, into: &out)
+            WebSocketOutput.writeHeader(of: length, isText: next.isText, into: &out)
             out.writeBuffer(&message)
         }
         return out

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
-import HermesWire
+package import HermesWire
 package import NIOCore
 
 /// The MQTT broker: versions 3.1.1 and 5.0.
@@ -12,8 +12,8 @@ package final class MQTTGateway: Gateway {
     package static let webSocketSubprotocol: String? = "mqtt"
 
     /// One packet per message. More are allowed [MQTT-6.0.0-2], but some clients expect only one.
-    package static func webSocketMessageBytes(_ written: ByteBuffer) -> Int {
-        MQTTFrame.encodedBytes(atStartOf: written) ?? written.readableBytes
+    package static func webSocketMessage(_ written: ByteBuffer) -> WebSocketMessage {
+        WebSocketMessage(bytes: MQTTFrame.encodedBytes(atStartOf: written) ?? written.readableBytes)
     }
 
     let environment: GatewayEnvironment

@@ -145,6 +145,7 @@ extension MQTTSession {
             // Without the topic for answers, nobody would get them.
             return answer(head, .notAuthorized)
         }
+        if isJSON { connection.charge(.json(payload.readableBytes)) }
         do {
             let packet = try MQTTInbox.packet(from: payload, isJSON: isJSON)
             answer(head, .success)

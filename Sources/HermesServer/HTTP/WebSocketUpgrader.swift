@@ -35,19 +35,19 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
         initialResponseHeaders: HTTPHeaders
     ) -> EventLoopFuture<HTTPHeaders> {
         guard let site = gate.site, let endpoint = Self.endpoint(for: request, of: site),
-            let key = Self.key(of: request)
+            let subprotocol = Self.subprotocol(of: request, at: endpoint), let key = Self.key(of: request)
         else { return channel.eventLoop.makeFailedFuture(Refused()) }
         var headers = initialResponseHeaders
         headers.replaceOrAdd(name: "sec-websocket-accept", value: Self.answer(to: key))
-        headers.replaceOrAdd(name: "sec-websocket-protocol", value: endpoint.subprotocol)
+        headers.replaceOrAdd(name: "sec-websocket-protocol", value: subprotocol)
         return channel.eventLoop.makeSucceededFuture(headers)
     }
 
     func upgrade(channel: any Channel, upgradeRequest: HTTPRequestHead) -> EventLoopFuture<HTTPListener.Outcome> {
         channel.eventLoop.makeCompletedFuture {
-            guard let site = gate.site, let endpoint = Self.endpoint(for: upgradeRequest, of: site) else {
-                throw Refused()
-            }
+            guard let site = gate.site, let endpoint = Self.endpoint(for: upgradeRequest, of: site),
+                let subprotocol = Self.subprotocol(of: upgradeRequest, at: endpoint)
+            else { throw Refused() }
             let client: SocketAddress?
             switch gate.forwarded.client(of: upgradeRequest.headers, from: peer) {
             case .peer: client = peer
@@ -55,7 +55,7 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
             case .contradiction: throw Refused()
             }
             do {
-                try endpoint.take(channel, counted: place, for: client)
+                try endpoint.take(channel, subprotocol: subprotocol, counted: place, for: client)
             } catch {
                 channel.close(promise: nil)
                 throw error
@@ -72,7 +72,7 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
             request.headers[canonicalForm: "upgrade"].contains(where: { $0.lowercased() == "websocket" }),
             request.headers[canonicalForm: "connection"].contains(where: { $0.lowercased() == "upgrade" }),
             request.headers["sec-websocket-version"] == ["13"],
-            request.headers[canonicalForm: "sec-websocket-protocol"].contains(where: { $0 == endpoint.subprotocol }),
+            subprotocol(of: request, at: endpoint) != nil,
             // A handshake has no body; later bytes belong to the gateway.
             request.headers["content-length"].allSatisfy({ $0 == "0" }),
             !request.headers.contains(name: "transfer-encoding"),
@@ -80,6 +80,10 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
             site.origins.allow(request.headers["origin"], hosts: request.headers["host"])
         else { return nil }
         return endpoint
+    }
+
+    private static func subprotocol(of request: HTTPRequestHead, at endpoint: WebSocketEndpoint) -> String? {
+        endpoint.subprotocol(of: request.headers[canonicalForm: "sec-websocket-protocol"])
     }
 
     /// The key: 16 random bytes in base64, exactly once.

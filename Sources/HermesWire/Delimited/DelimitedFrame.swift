@@ -11,10 +11,13 @@ package struct DelimitedFrame: WireFrame {
 
     /// The body as received; not empty.
     package var body: ByteBuffer
+    /// Whether the body is the packet's JSON, from a text message of a WebSocket.
+    package var isJSON: Bool
 
     /// Creates a frame.
-    package init(body: ByteBuffer) {
+    package init(body: ByteBuffer, isJSON: Bool = false) {
         self.body = body
+        self.isJSON = isJSON
     }
 
     /// Creates a frame around a packet.
@@ -26,18 +29,30 @@ package struct DelimitedFrame: WireFrame {
 
     /// Parses the body.
     ///
-    /// - Throws: WireError `.badBody` if it is not a packet.
+    /// - Throws: WireError `.badBody` if it is not a packet, `.badText` if its JSON is not UTF-8.
     package func packet() throws(WireError) -> Hermes_V1_Packet {
-        try Hermes_V1_Packet(wire: body)
+        isJSON ? try Hermes_V1_Packet(wireJSON: body) : try Hermes_V1_Packet(wire: body)
     }
 
     package var encodedBytes: Int {
-        DelimitedPrefix.encodedBytes(UInt32(clamping: body.readableBytes)) + body.readableBytes
+        let length = UInt32(clamping: body.readableBytes)
+        return (isJSON ? DelimitedPrefix.maxBytes : DelimitedPrefix.encodedBytes(length)) + body.readableBytes
     }
 
     package func write(into buffer: inout ByteBuffer) throws(WireError) {
-        try DelimitedPrefix.write(body.readableBytes, into: &buffer)
+        if isJSON {
+            try Self.writeTextPrefix(body.readableBytes, into: &buffer)
+        } else {
+            try DelimitedPrefix.write(body.readableBytes, into: &buffer)
+        }
         buffer.writeImmutableBuffer(body)
+    }
+
+    private static func writeTextPrefix(_ bytes: Int, into buffer: inout ByteBuffer) throws(WireError) {
+        guard let length = UInt32(exactly: bytes) else {
+            throw .frameTooLong(bytes, limit: Int(clamping: UInt32.max))
+        }
+        DelimitedPrefix.writeText(length, isLast: true, into: &buffer)
     }
 
     /// Appends a frame whose body is a message.
@@ -49,6 +64,23 @@ package struct DelimitedFrame: WireFrame {
     ) throws(WireError) {
         let body = try message.wireBytes(as: [UInt8].self)
         try DelimitedPrefix.write(body.count, into: &buffer)
+        buffer.writeBytes(body)
+    }
+
+    /// Appends a frame whose body is the JSON of a message, for ``WebSocketMessage/init(delimited:)``.
+    ///
+    /// - Throws: WireError `.notEncodable` if the message has no JSON; then nothing was written.
+    package static func write(
+        json message: some SwiftProtobuf.Message,
+        into buffer: inout ByteBuffer
+    ) throws(WireError) {
+        let body: [UInt8]
+        do {
+            body = try message.jsonUTF8Bytes()
+        } catch {
+            throw WireError(.notEncodable, "a \(type(of: message).protoMessageName) has no JSON: \(error)")
+        }
+        try writeTextPrefix(body.count, into: &buffer)
         buffer.writeBytes(body)
     }
 }

@@ -4,9 +4,16 @@
 package import NIOCore
 
 /// The length before a Delimited frame: a base-128 varint, least significant group first, of at most five bytes.
+///
+/// Five bytes have room for 35 bits, three more than a length. Between ``WebSocketPackets`` and the decoder the bits mark
+/// the pieces of a text message. No client can send them: a binary message with such a prefix is refused.
 package enum DelimitedPrefix {
     /// The longest prefix in bytes.
     package static let maxBytes = 5
+    /// The bit of a piece of a text message.
+    static let text: UInt64 = 1 << 32
+    /// The bit of a piece that another one follows.
+    static let more: UInt64 = 1 << 33
 
     /// Returns the encoded size of a length: one byte for each 7 bits.
     package static func encodedBytes(_ length: UInt32) -> Int {
@@ -28,14 +35,29 @@ package enum DelimitedPrefix {
         buffer.writeInteger(UInt8(truncatingIfNeeded: rest))
     }
 
+    /// Appends the prefix of a piece of a text message.
+    static func writeText(_ bytes: UInt32, isLast: Bool, into buffer: inout ByteBuffer) {
+        var rest = UInt64(bytes) | text | (isLast ? 0 : more)
+        for _ in 1..<maxBytes {
+            buffer.writeInteger(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        buffer.writeInteger(UInt8(truncatingIfNeeded: rest))
+    }
+
     /// Reads a length, without moving the buffer.
     ///
+    /// - Parameter offset: how far behind the reader index it begins.
     /// - Returns: the length (up to 35 bits) and how many bytes it takes; nil if more bytes are needed.
     /// - Throws: WireError `.badLength` if it takes more than five bytes.
-    package static func peek(_ buffer: ByteBuffer) throws(WireError) -> (length: UInt64, prefixBytes: Int)? {
+    package static func peek(
+        _ buffer: ByteBuffer,
+        at offset: Int = 0
+    ) throws(WireError) -> (length: UInt64, prefixBytes: Int)? {
         var length: UInt64 = 0
+        let start = buffer.readerIndex + offset
         for index in 0..<maxBytes {
-            guard let byte = buffer.getInteger(at: buffer.readerIndex + index, as: UInt8.self) else { return nil }
+            guard let byte = buffer.getInteger(at: start + index, as: UInt8.self) else { return nil }
             length |= UInt64(byte & 0x7F) << (7 * UInt64(index))
             if byte < 0x80 { return (length, index + 1) }
         }

@@ -8,14 +8,21 @@ package import SwiftProtobuf
 extension SwiftProtobuf.Message {
     /// Parses a message from all readable bytes of a buffer, which hold its JSON.
     ///
+    /// Fields and enum names that the server does not know are ignored, so that a newer client can talk to an older
+    /// server.
+    ///
     /// SwiftProtobuf's JSON decoder lets enum numbers of 64 bits pass. Its binary encoder sizes an enum as 32 bits and
     /// writes 64, which is past the end of its buffer, so such a number must not get into a message.
     ///
-    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, or hold an enum number that does
-    ///   not fit into 32 bits.
+    /// - Throws: WireError `.badText` if they are not UTF-8; `.badBody` if they are not this message, nest more than 32
+    ///   objects, or hold an enum number that does not fit into 32 bits.
     package init(wireJSON buffer: ByteBuffer) throws(WireError) {
+        guard String(validating: buffer.readableBytesView, as: UTF8.self) != nil else {
+            throw WireError(.badText, "the JSON of a \(Self.protoMessageName) is not UTF-8")
+        }
         var options = JSONDecodingOptions()
         options.messageDepthLimit = BinaryDecodingOptions.wire.messageDepthLimit
+        options.ignoreUnknownFields = true
         do {
             try self.init(jsonUTF8Bytes: BufferBytes(buffer), options: options)
         } catch {

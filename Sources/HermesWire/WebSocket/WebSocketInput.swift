@@ -3,11 +3,26 @@
 
 package import NIOCore
 
+/// Turns a client's WebSocket frames into the bytes of a protocol.
+package protocol WebSocketReading: Sendable {
+    /// Reads until a control frame arrives or the bytes run out.
+    ///
+    /// - Parameters:
+    ///   - bytes: the received bytes; the incomplete start of a header or a control frame stays in it.
+    ///   - data: gets the protocol's bytes.
+    /// - Returns: a control frame, after which there may be more; nil if more bytes are needed.
+    /// - Throws: an error that ends the connection. The bytes in `data` are valid.
+    mutating func take(
+        from bytes: inout ByteBuffer,
+        into data: inout ByteBuffer
+    ) throws(WebSocketInput.Failure) -> WebSocketInput.Control?
+}
+
 /// Reads a client's WebSocket frames (RFC 6455) as one stream of bytes, the payload of its binary messages.
 ///
 /// A stream protocol such as MQTT ignores message boundaries, so payload is passed on as it arrives. Frames may have
 /// any length; only a control frame of at most 125 bytes is buffered.
-package struct WebSocketInput: Sendable {
+package struct WebSocketInput: WebSocketReading {
     /// A control frame.
     package enum Control: Sendable, Hashable {
         case ping(ByteBuffer)
@@ -21,6 +36,21 @@ package struct WebSocketInput: Sendable {
         case protocolError = 1002
         /// A text message, where the protocol is binary.
         case unsupportedData = 1003
+        /// A length that no protocol has.
+        case messageTooBig = 1009
+    }
+
+    /// The kinds of messages.
+    enum Message: Sendable {
+        case text
+        case binary
+    }
+
+    /// The next thing that was read.
+    enum Event: Sendable {
+        case control(Control)
+        /// The header of a data frame; its payload follows.
+        case frame(Message, bytes: UInt64, isLast: Bool)
     }
 
     private enum State: Sendable {
@@ -29,29 +59,38 @@ package struct WebSocketInput: Sendable {
         case control(opcode: UInt8, length: Int)
     }
 
+    private let takesText: Bool
     private var state = State.header
-    private var isInMessage = false
+    /// The kind of the message of which further frames follow.
+    private var message: Message?
     /// The masking key of the present frame, and the index of its next byte.
     private var key: (UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0)
     private var keyOffset = 0
 
-    package init() {}
+    /// Creates a reader of binary messages.
+    package init() { self.init(takesText: false) }
 
-    /// Reads payload until a control frame arrives or the bytes run out.
-    ///
-    /// - Parameters:
-    ///   - bytes: the received bytes; the incomplete start of a header or a control frame stays in it.
-    ///   - data: gets the payload, unmasked.
-    /// - Returns: a control frame, after which there may be more; nil if more bytes are needed.
-    /// - Throws: an error that ends the connection. The payload in `data` is valid.
+    init(takesText: Bool) { self.takesText = takesText }
+
     package mutating func take(
         from bytes: inout ByteBuffer,
         into data: inout ByteBuffer
     ) throws(Failure) -> Control? {
+        while let event = try next(from: &bytes, into: &data) {
+            if case .control(let control) = event { return control }
+        }
+        return nil
+    }
+
+    /// Reads payload until a frame begins, a control frame is complete, or the bytes run out.
+    mutating func next(from bytes: inout ByteBuffer, into data: inout ByteBuffer) throws(Failure) -> Event? {
         while true {
             switch state {
             case .header:
-                guard try takeHeader(from: &bytes) else { return nil }
+                guard let header = try takeHeader(from: &bytes) else { return nil }
+                if case .data(let length) = state {
+                    return .frame(header.message, bytes: length, isLast: header.isFinal)
+                }
             case .data(let remaining):
                 guard remaining > 0 else {
                     state = .header
@@ -66,27 +105,35 @@ package struct WebSocketInput: Sendable {
                 var payload = ByteBuffer()
                 unmask(length, from: &bytes, into: &payload)
                 state = .header
-                return try Self.control(opcode, payload)
+                return .control(try Self.control(opcode, payload))
             }
         }
     }
 
-    private mutating func takeHeader(from bytes: inout ByteBuffer) throws(Failure) -> Bool {
+    /// - Returns: of a data frame its message's kind, and whether it ends the message.
+    private mutating func takeHeader(from bytes: inout ByteBuffer) throws(Failure) -> (message: Message, isFinal: Bool)?
+    {
         let start = bytes.readerIndex
-        guard let first: UInt8 = bytes.getInteger(at: start) else { return false }
+        guard let first: UInt8 = bytes.getInteger(at: start) else { return nil }
         let opcode = first & 0x0F
         let isFinal = first & 0x80 != 0
         // No extension was negotiated, so the reserved bits are 0.
         guard first & 0x70 == 0 else { throw .protocolError }
         let isControl = opcode & 0x08 != 0
+        var kind = Message.binary
         switch opcode {
-        case 0x0: guard isInMessage else { throw .protocolError }
-        case 0x1: throw .unsupportedData
-        case 0x2: guard !isInMessage else { throw .protocolError }
+        case 0x0:
+            guard let message else { throw .protocolError }
+            kind = message
+        case 0x1:
+            guard takesText else { throw .unsupportedData }
+            guard message == nil else { throw .protocolError }
+            kind = .text
+        case 0x2: guard message == nil else { throw .protocolError }
         case 0x8, 0x9, 0xA: guard isFinal else { throw .protocolError }
         default: throw .protocolError
         }
-        guard let second: UInt8 = bytes.getInteger(at: start + 1) else { return false }
+        guard let second: UInt8 = bytes.getInteger(at: start + 1) else { return nil }
         // A client's frames are masked (section 5.1).
         guard second & 0x80 != 0 else { throw .protocolError }
         let short = second & 0x7F
@@ -94,18 +141,18 @@ package struct WebSocketInput: Sendable {
         var length = UInt64(short)
         var size = 2
         if short == 126 {
-            guard let long: UInt16 = bytes.getInteger(at: start + 2) else { return false }
+            guard let long: UInt16 = bytes.getInteger(at: start + 2) else { return nil }
             guard long >= 126 else { throw .protocolError }
             length = UInt64(long)
             size = 4
         } else if short == 127 {
-            guard let long: UInt64 = bytes.getInteger(at: start + 2) else { return false }
+            guard let long: UInt64 = bytes.getInteger(at: start + 2) else { return nil }
             guard long > UInt64(UInt16.max), long <= UInt64(Int64.max) else { throw .protocolError }
             length = long
             size = 10
         }
         guard bytes.readableBytes >= size + 4, let mask = bytes.getBytes(at: start + size, length: 4) else {
-            return false
+            return nil
         }
         bytes.moveReaderIndex(forwardBy: size + 4)
         key = (mask[0], mask[1], mask[2], mask[3])
@@ -113,10 +160,10 @@ package struct WebSocketInput: Sendable {
         if isControl {
             state = .control(opcode: opcode, length: Int(length))
         } else {
-            isInMessage = !isFinal
+            message = isFinal ? nil : kind
             state = .data(remaining: length)
         }
-        return true
+        return (kind, isFinal)
     }
 
     private static func control(_ opcode: UInt8, _ payload: ByteBuffer) throws(Failure) -> Control {
@@ -173,9 +220,9 @@ package enum WebSocketOutput {
     /// The longest header of a frame, in bytes.
     package static let maxHeaderBytes = 10
 
-    /// Appends the header of a binary message.
-    package static func writeHeader(of length: Int, into bytes: inout ByteBuffer) {
-        writeHeader(0x82, length, into: &bytes)
+    /// Appends the header of a message.
+    package static func writeHeader(of length: Int, isText: Bool = false, into bytes: inout ByteBuffer) {
+        writeHeader(isText ? 0x81 : 0x82, length, into: &bytes)
     }
 
     /// Appends the answer to a ping.

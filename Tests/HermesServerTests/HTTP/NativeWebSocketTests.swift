@@ -161,9 +161,6 @@ import Testing
             try await client.send(WebSocketClient.frame(0x82, [0xF0, 0xA2, 0x04, 0]))
             #expect(try Self.packet(try await client.next()).kicked.code == 4003)
             #expect(try await client.next() == (0x88, [0x03, 0xF1]))
-            let text = try await Self.open(server)
-            try await text.send(WebSocketClient.frame(0x81, Array("{}".utf8)))
-            #expect(try await text.next() == (0x88, [0x03, 0xEB]))
             try await other.send(WebSocketClient.frame(0x82, Self.bytes(9, .ping(Hermes_V1_Ping()))))
             #expect(try Self.packet(try await other.next()).id == 9)
         }

@@ -70,8 +70,46 @@ struct MessageJSONTests {
     func malformed() {
         let data = String(repeating: #"{"a":"#, count: 100) + "1" + String(repeating: "}", count: 100)
         let deep = #"{"event":{"push":{"title":"t","data":"# + data + "}}}"
-        for text in ["", "{", "[]", #"{"unknown":1}"#, #"{"presence":{"appState":"NO_SUCH"}}"#, deep] {
+        for text in ["", "{", "[]", #"{"id":{}}"#, #"{"ping":{},"pong":{}}"#, #"{"id":"1"} "x""#, deep] {
             #expect(throws: WireError.self) { try Hermes_V1_Packet(wireJSON: ByteBuffer(string: text)) }
+        }
+    }
+
+    @Test("fields and names of a newer version are ignored")
+    func newer() throws {
+        let text = #"{"id":"9007199254740993","from":{"a":[{"b":"}]"},[[]],null,1e9]},"presence":{"appState":"NEW"}}"#
+        let packet = try Hermes_V1_Packet(wireJSON: ByteBuffer(string: text))
+        #expect(packet.id == 9_007_199_254_740_993)
+        #expect(packet.presence == Hermes_V1_PresenceRequest())
+    }
+
+    @Test("what is skipped nests no deeper than what is read")
+    func nestedUnknown() throws {
+        func text(_ depth: Int, _ open: String, _ close: String) -> ByteBuffer {
+            let nested = String(repeating: open, count: depth) + "1" + String(repeating: close, count: depth)
+            return ByteBuffer(string: #"{"new":\#(nested),"id":7}"#)
+        }
+        #expect(try Hermes_V1_Packet(wireJSON: text(31, #"{"a":"#, "}")).id == 7)
+        // Lists are skipped without recursion.
+        #expect(try Hermes_V1_Packet(wireJSON: text(500_000, "[", "]")).id == 7)
+        for depth in [32, 500_000] {
+            for (open, close) in [(#"{"a":"#, "}"), (#"{"\"":"#, "}"), (#"{"a":["#, "]}")] {
+                let error = #expect(throws: WireError.self) { try Hermes_V1_Packet(wireJSON: text(depth, open, close)) }
+                #expect(error?.code == .badBody)
+            }
+        }
+    }
+
+    @Test("bytes that are not UTF-8 are refused, also where the parser would skip them")
+    func notUTF8() {
+        for bytes: [UInt8] in [[0xFF], [0xC0, 0xAF], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82]] {
+            for field in ["clientId", "unknown"] {
+                var text = ByteBuffer(string: #"{"send":{""# + field + #"":""#)
+                text.writeBytes(bytes)
+                text.writeString(#""}}"#)
+                let error = #expect(throws: WireError.self) { try Hermes_V1_Packet(wireJSON: text) }
+                #expect(error?.code == .badText)
+            }
         }
     }
 }

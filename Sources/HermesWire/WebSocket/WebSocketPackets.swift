@@ -1,0 +1,73 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+
+/// Reads packets of the native protocol from a client's WebSocket: binary messages carry a stream of Delimited frames,
+/// each text message carries one packet as JSON.
+///
+/// The output is one stream for a ``DelimitedFrameDecoder`` that takes text. A piece of a text message is passed on as it
+/// arrives, behind a prefix that tells its length, so that the decoder refuses a message that is too long before it is
+/// kept.
+package struct WebSocketPackets: WebSocketReading {
+    private var input = WebSocketInput(takesText: true)
+    private var position = DelimitedPosition()
+    private var isInText = false
+
+    package init() {}
+
+    package mutating func take(
+        from bytes: inout ByteBuffer,
+        into data: inout ByteBuffer
+    ) throws(WebSocketInput.Failure) -> WebSocketInput.Control? {
+        while true {
+            let start = data.writerIndex
+            let next: Result<WebSocketInput.Event?, WebSocketInput.Failure>
+            do throws(WebSocketInput.Failure) {
+                next = .success(try input.next(from: &bytes, into: &data))
+            } catch {
+                next = .failure(error)
+            }
+            // A client must not send the marks of text itself.
+            if !isInText, !position.follow(data, from: start) {
+                data.moveWriterIndex(to: start)
+                throw .messageTooBig
+            }
+            switch try next.get() {
+            case nil: return nil
+            case .control(let control): return control
+            case .frame(.binary, _, _): isInText = false
+            case .frame(.text, let length, let isLast):
+                isInText = true
+                guard position.isBetweenFrames else { throw .protocolError }
+                // The decoder refuses what is longer than 32 bits can tell.
+                let told = UInt32(clamping: length)
+                if told > 0 || isLast { DelimitedPrefix.writeText(told, isLast: isLast, into: &data) }
+            }
+        }
+    }
+}
+
+/// The message at the beginning of a gateway's output.
+package struct WebSocketMessage: Sendable, Hashable {
+    package var isText = false
+    /// The bytes before the message that are not sent.
+    package var skippedBytes = 0
+    /// The bytes of the message.
+    package var bytes: Int
+
+    /// A binary message.
+    package init(bytes: Int) { self.bytes = bytes }
+
+    /// The message for a Delimited frame: a binary one with its prefix, or a text one without.
+    package init(delimited written: ByteBuffer) {
+        guard let prefix = try? DelimitedPrefix.peek(written) else {
+            bytes = written.readableBytes
+            return
+        }
+        let length = Int(prefix.length & UInt64(UInt32.max))
+        isText = prefix.length & DelimitedPrefix.text != 0
+        skippedBytes = isText ? prefix.prefixBytes : 0
+        bytes = isText ? length : prefix.prefixBytes + length
+    }
+}

@@ -1,0 +1,233 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesGateways
+import HermesServer
+import HermesTestKit
+import HermesWire
+import NIOCore
+import Testing
+
+/// The native protocol as JSON in text messages at `/ws`, as a web page sees it: no protobuf on its side.
+@Suite(.timeLimit(.minutes(1))) struct WebSocketJSONTests {
+    /// A web page's connection.
+    private struct Page {
+        let client: WebSocketClient
+
+        /// - Parameter subprotocols: as the page asks for them.
+        static func open(_ server: TestServer, _ subprotocols: String = "hermes.v1.json") async throws -> Page {
+            let client = try await WebSocketClient.connect(port: server.port("http"))
+            try await client.send(WebSocketClient.request("/ws", ["Sec-WebSocket-Protocol": subprotocols]))
+            let head = try await client.head()
+            #expect(head.status == 101, "\(head.text)")
+            return Page(client: client)
+        }
+
+        func send(_ text: String) async throws {
+            try await client.send(WebSocketClient.frame(0x81, Array(text.utf8)))
+        }
+
+        /// The next message, which is a text.
+        func next() async throws -> [String: Any] {
+            let (first, payload) = try await client.next()
+            #expect(first == 0x81)
+            return try #require(JSONSerialization.jsonObject(with: Data(payload)) as? [String: Any])
+        }
+
+        /// The next packet with this body.
+        func next(_ body: String) async throws -> [String: Any] {
+            while true {
+                let packet = try await next()
+                if let found = packet[body] as? [String: Any] { return found }
+            }
+        }
+
+        func result(_ id: String) async throws -> [String: Any] {
+            while true {
+                let packet = try await next()
+                if packet["id"] as? String == id { return try #require(packet["result"] as? [String: Any]) }
+            }
+        }
+
+        /// - Returns: the uid.
+        func register(_ name: String) async throws -> Int {
+            try await send(
+                #"{"id":"1","register":{"nickName":"\#(name)","password":"secret12","device":{"id":"page"}}}"#
+            )
+            let session = try #require(try await result("1")["session"] as? [String: Any])
+            return try #require(session["uid"] as? Int)
+        }
+    }
+
+    private static func binary(_ packet: Hermes_V1_Packet) throws -> [UInt8] {
+        var buffer = ByteBuffer()
+        try DelimitedFrame.write(packet, into: &buffer)
+        return WebSocketClient.frame(0x82, Array(buffer.readableBytesView))
+    }
+
+    private static func ping(_ id: UInt64) throws -> [UInt8] {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.ping = Hermes_V1_Ping()
+        return try binary(packet)
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `a page logs in, sends, gets, acknowledges and comes back`(store: TestStore) async throws {
+        try await withServer(store: store) { server in
+            let (ann, bob) = (try await Page.open(server), try await Page.open(server))
+            let annID = try await ann.register("ann")
+            let bobID = try await bob.register("bob")
+            // Bytes are base64, a newer version's field is ignored, blanks and escapes are as JSON allows.
+            let content = #"{"custom":{"type":"app","data":"AP8="},"attributes":{"k":"\u00e9\n"},"newer":[{}]}"#
+            try await ann.send(
+                "\n{ \"id\" : 18446744073709551615, \"send\": {\"to\":{\"uid\":\(bobID)},\"clientId\":\"c1\",\"content\":\(content)}}"
+            )
+            let receipt = try #require(try await ann.result("18446744073709551615")["receipt"] as? [String: Any])
+            #expect(receipt["conversationSeq"] as? String == "1")
+            let event = try await bob.next("event")
+            let message = try #require(event["message"] as? [String: Any])
+            #expect(message["fromUid"] as? Int == annID)
+            #expect(message["id"] as? String == receipt["messageId"] as? String)
+            let got = try #require(message["content"] as? [String: Any])
+            #expect((got["custom"] as? [String: String])?["data"] == "AP8=")
+            #expect((got["attributes"] as? [String: String])?["k"] == "é\n")
+            let seq = try #require(event["seq"] as? String)
+            try await bob.send(#"{"id":"2","acknowledge":{"upToSeq":"\#(seq)"}}"#)
+            _ = try await bob.result("2")
+
+            let again = try await Page.open(server)
+            try await again.send(
+                #"{"id":"1","authenticate":{"password":{"nickName":"bob","password":"secret12"},"device":{"id":"page"}}}"#
+            )
+            let session = try #require(try await again.result("1")["session"] as? [String: Any])
+            #expect(session["acknowledgedSeq"] as? String == seq)
+            // The older connection of the device learns why it ends, in its form.
+            #expect(try await bob.next("kicked")["reason"] as? String == "REASON_REPLACED")
+        }
+    }
+
+    @Test func `answers and events have the form of the client's last message, the first that of the subprotocol`()
+        async throws
+    {
+        try await withServer { server in
+            // The server takes the first that it knows, in the client's order.
+            for (asked, chosen, isText) in [
+                ("hermes.v1", "hermes.v1", false), ("hermes.v1.json", "hermes.v1.json", true),
+                ("hermes.v9, hermes.v1.json, hermes.v1", "hermes.v1.json", true),
+                ("hermes.v1, hermes.v1.json", "hermes.v1", false),
+            ] {
+                let client = try await WebSocketClient.connect(port: server.port("http"))
+                try await client.send(WebSocketClient.request("/ws", ["Sec-WebSocket-Protocol": asked]))
+                let head = try await client.head()
+                #expect(head.status == 101)
+                #expect(head.text.split(separator: "\r\n").contains("sec-websocket-protocol: \(chosen)"))
+                // What is no frame is the first that comes: the answer to it has the form of the subprotocol.
+                try await client.send(WebSocketClient.frame(0x82, [0xFF, 0xFF, 0xFF, 0xFF, 0x0F]))
+                #expect(try await client.next().first == (isText ? 0x81 : 0x82))
+                #expect(try await client.next() == (0x88, [0x03, 0xF1]))
+            }
+            for subprotocol in ["hermes.v1", "hermes.v1.json"] {
+                let page = try await Page.open(server, subprotocol)
+                let texts = #"{"id":"1","ping":{}}"#
+                try await page.send(texts)
+                #expect(try await page.client.next().first == 0x81)
+                try await page.client.send(Self.ping(2))
+                #expect(try await page.client.next().first == 0x82)
+                // Both in one segment, and a text in pieces of a byte with a ping between them.
+                try await page.client.send(WebSocketClient.frame(0x81, Array(texts.utf8)) + Self.ping(3))
+                #expect(try await page.client.next().first == 0x81)
+                #expect(try await page.client.next().first == 0x82)
+                var pieces = WebSocketClient.frame(0x01, [])
+                for byte in texts.utf8 { pieces += WebSocketClient.frame(0x00, [byte]) }
+                pieces += WebSocketClient.frame(0x89, [7]) + WebSocketClient.frame(0x80, [])
+                try await page.client.send(pieces)
+                #expect(try await page.client.next() == (0x8A, [7]))
+                let (first, payload) = try await page.client.next()
+                #expect(first == 0x81)
+                #expect(String(decoding: payload, as: UTF8.self).hasPrefix(#"{"id":"1","pong":{"#))
+            }
+        }
+    }
+
+    @Test func `rooms: pages and apps share them, each in its form`() async throws {
+        try await withServer { server in
+            let (page, other) = (try await Page.open(server), try await Page.open(server))
+            for (page, name) in [(page, "ann"), (other, "bob")] {
+                _ = try await page.register(name)
+                try await page.send(#"{"id":"2","room":{"room":"hall","enter":{"user":{"name":"\#(name)"}}}}"#)
+                _ = try await page.result("2")
+            }
+            var ping = Hermes_V1_Packet()
+            ping.id = 3
+            ping.ping = Hermes_V1_Ping()
+            try await other.client.send(Self.binary(ping))
+            #expect(try await other.client.next().first == 0x82)
+            for number in 1...3 {
+                try await page.send(#"{"room":{"room":"hall","text":{"text":"hello \#(number)"}}}"#)
+                while true {
+                    let room = try #require(try await page.next("ephemeral")["room"] as? [String: Any])
+                    guard let text = room["text"] as? [String: String] else { continue }
+                    #expect(text["text"] == "hello \(number)")
+                    break
+                }
+                let (first, payload) = try await other.client.next()
+                #expect(first == 0x82)
+                var bytes = ByteBuffer(bytes: payload)
+                var decoder = DelimitedFrameDecoder()
+                #expect(try decoder.next(from: &bytes)?.packet().ephemeral.room.text.text == "hello \(number)")
+            }
+        }
+    }
+
+    @Test func `what is no packet ends that connection, with the reason in its form`() async throws {
+        func limit(_ settings: inout ServerSettings) {
+            settings.gateways.limits.maxLoginFrameBytes = 2_000
+            settings.gateways.limits.maxFrameBytes = 2_000_000
+        }
+        try await withServer(configure: limit) { server in
+            let other = try await Page.open(server)
+            func refuses(_ payload: [UInt8], _ code: Int, closing: UInt16, first: UInt8 = 0x81) async throws {
+                let page = try await Page.open(server)
+                try await page.client.send(WebSocketClient.frame(first, payload))
+                let kicked = try await page.next("kicked")
+                #expect(kicked["code"] as? Int == code, "\(kicked)")
+                #expect(try await page.client.next() == (0x88, [UInt8(closing >> 8), UInt8(closing & 0xFF)]))
+                #expect(await page.client.isClosed())
+            }
+            for text in ["{", "[]", "null", #"{"id":-1}"#, #"{"presence":{"appState":4294967296}}"#, "hello"] {
+                try await refuses(Array(text.utf8), 4006, closing: 1002)
+            }
+            try await refuses(Array(#"{"send":{"clientId":""#.utf8) + [0xFF, 0x22, 0x7D, 0x7D], 4007, closing: 1007)
+            // Before the login, a text is as short as a frame, and refused by its header.
+            try await refuses([UInt8](repeating: 0x20, count: 2_001), 4003, closing: 1009)
+            let page = try await Page.open(server)
+            try await page.client.send([0x81, 0xFF, 0x7F, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4])
+            #expect(try await page.next("kicked")["code"] as? Int == 4003)
+            // After it, nesting without end is refused.
+            let deep = try await Page.open(server)
+            _ = try await deep.register("ann")
+            let nested = String(repeating: #"{"a":"#, count: 300_000)
+            try await deep.send(#"{"new":"# + nested)
+            #expect(try await deep.next("kicked")["code"] as? Int == 4006)
+            try await other.send(#"{"id":"9","ping":{}}"#)
+            #expect(try await other.next()["id"] as? String == "9")
+        }
+    }
+
+    @Test func `JSON costs its sender more than bytes do`() async throws {
+        func limit(_ settings: inout ServerSettings) {
+            settings.gateways.limits.requestsPerSecond = 100
+            settings.gateways.limits.throttled = .seconds(1)
+        }
+        try await withServer(configure: limit) { server in
+            let page = try await Page.open(server)
+            _ = try await page.register("ann")
+            // Half a megabyte a time, each worth 500 units of the 100 a second: soon it is closed for it.
+            let blanks = String(repeating: " ", count: 500_000)
+            for _ in 0..<8 { try? await page.send(#"{"ping":{}}"# + blanks) }
+            #expect(try await page.next("kicked")["code"] as? Int == 3001)
+        }
+    }
+}
