@@ -78,16 +78,17 @@ enum Victim: UInt8 {
             guard (try? await client.logIn(.token("token"))) != nil else { return }
             // Their packets have the ids from 16 on, in some order.
             async let contacts = try? client.contacts()
-            async let sent = try? client.send("hello", to: .user(uid: 2))
-            async let history = try? client.history(of: .user(uid: 2))
+            async let sent = try? client.send("hello", to: .user(2))
+            async let history = try? client.history(of: .user(2))
             async let entered = try? client.enterRoom("lobby", as: RoomUser(name: "ann"))
             async let watched = try? client.watchPresence(of: [2])
-            async let account = try? client.account(uid: 2)
-            _ = try? await client.outbox.send("later", to: .user(uid: 2))
+            async let account = try? client.account(id: 2)
+            _ = try? await client.outbox.send("later", to: .user(2))
             _ = await (contacts, sent, history, entered, watched, account)
         }()
+        async let ephemeral: Void = { for await _ in client.ephemeralEvents {} }()
         for await _ in client.events {}
-        await work
+        _ = await (work, ephemeral)
         await client.close()
     }
 
@@ -124,7 +125,7 @@ enum Victim: UInt8 {
         let client = try IMPBClient(configuration)
         async let work: Void = {
             guard (try? await client.logIn(.password(nickName: "ann", password: "secret"))) != nil else { return }
-            async let account = try? client.account(uid: 3)
+            async let account = try? client.account(id: 3)
             async let sent = try? client.send("hello", to: 3)
             async let link = try? client.requestLink(to: 3, from: 7)
             _ = await (account, sent, link)

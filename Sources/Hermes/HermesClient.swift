@@ -11,9 +11,9 @@ public import NIOCore
 /// let configuration = HermesClient.Configuration(device: DeviceDescription(id: "ann-laptop"))
 /// try await HermesClient.withClient(configuration, .password(nickName: "ann", password: "…")) { client, session in
 ///     let bob = try await client.account(named: "bob")
-///     try await client.send("hello", to: .user(uid: bob.uid))
+///     try await client.send("hello", to: .user(bob.uid))
 ///     for await event in client.events {
-///         if case .message(let message) = event { print(message.fromNickName, message.text ?? "") }
+///         if let message = event.message { print(message.fromNickName, message.text ?? "") }
 ///     }
 /// }
 /// ```
@@ -78,6 +78,7 @@ public final class HermesClient: Sendable {
     let driver: ConnectionDriver<DelimitedLink>
     let configuration: Configuration
     private let journal: InboxJournal?
+    private let ephemeral = Broadcast<EphemeralEvent>()
 
     /// Creates a client that is not connected yet.
     ///
@@ -146,7 +147,10 @@ public final class HermesClient: Sendable {
         }
     }
 
-    deinit { driver.abandon() }
+    deinit {
+        driver.abandon()
+        ephemeral.close()
+    }
 
     /// Connects and logs in. From then on the client stays logged in until `close`, or until the server ends the login
     /// for good.
@@ -159,10 +163,12 @@ public final class HermesClient: Sendable {
     public func logIn(_ credential: Credential) async throws -> Session {
         if await !driver.isStarted(with: credential) { await outbox.halt() }
         let outgoing = await outbox.clientIDs
-        let prepare: @Sendable (inout DelimitedLink) -> Void = { [configuration, journal, outbox] link in
+        let prepare: @Sendable (inout DelimitedLink) -> Void = { [configuration, journal, outbox, ephemeral] link in
             link.logIn(credential)
+            link.ephemeral = ephemeral
+            ephemeral.open()
             link.outgoing = outgoing
-            link.loggedIn = { [weak outbox] session in outbox?.loggedIn(uid: session.uid) }
+            link.loggedIn = { [weak outbox] session in outbox?.loggedIn(uid: session.uid.rawValue) }
             link.tellStopped = { [weak outbox] in outbox?.clientStopped() }
             guard let journal else { return }
             if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }
@@ -175,7 +181,7 @@ public final class HermesClient: Sendable {
         }
         let session = try await driver.start(unless: { $0.isLoggedIn(with: credential) }, prepare: prepare)
         await journal?.loggedIn(session)
-        await outbox.started(uid: session.uid)
+        await outbox.started(uid: session.uid.rawValue)
         return session
     }
 
@@ -228,15 +234,21 @@ public final class HermesClient: Sendable {
     /// the client next stops, or is gone.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
-    /// The client's events, each once and in order, for a single loop. Ends when the client has stopped.
+    /// The entries of the inbox, each once and in order, for a single loop. Ends when the client has stopped.
     ///
-    /// An inbox entry counts as taken, and is acknowledged to the server, when the app asks for the next event.
+    /// An entry counts as taken, and is acknowledged to the server, when the app asks for the next one.
     public var events: ClientEvents<InboxEvent> {
         ClientEvents {
             let isKept = await self.keepLastEvent()
             return await self.driver.nextEvent(takesLast: isKept)?.event
         }
     }
+
+    /// The ephemeral events from now on. Each call returns its own sequence, which ends when the client next stops, or is
+    /// gone.
+    ///
+    /// A sequence holds up to 8,192 events and 16 MiB for its loop; a loop that is too slow misses the newest.
+    public var ephemeralEvents: ClientEvents<EphemeralEvent> { ephemeral.subscribe() }
 
     /// The last inbox entries that the app took, in this run and earlier ones, oldest first; empty without a store.
     public var recentEvents: [InboxEvent] { journal?.recent ?? [] }

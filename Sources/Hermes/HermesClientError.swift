@@ -2,6 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An error of the client: a ``code`` for programs and a ``message`` for people.
+///
+/// ```swift
+/// do {
+///     try await client.logIn(.token(token))
+/// } catch let error as HermesClientError where error.code == .invalidToken {
+///     askForPassword()
+/// }
+/// ```
 public struct HermesClientError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A stable number: below 1000 the client's own, from 1000 on the server's (docs/errors.md).
     public struct Code: RawRepresentable, Hashable, Sendable {
@@ -18,17 +26,33 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
     public let message: String
     /// When a retry makes sense; nil: never.
     public let retryAfter: Duration?
+    /// The error behind this one, for logs; nil: none. It does not count for equality.
+    public let cause: (any Error)?
 
-    /// Creates an error.
+    /// Creates an error, for example in an app's tests.
     ///
     /// - Parameters:
     ///   - code: the error for programs.
     ///   - message: the error for people.
     ///   - retryAfter: when a retry makes sense; nil: never.
-    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil) {
+    ///   - cause: the error behind this one.
+    public init(_ code: Code, _ message: String, retryAfter: Duration? = nil, cause: (any Error)? = nil) {
         self.code = code
         self.message = message
         self.retryAfter = retryAfter
+        self.cause = cause
+    }
+
+    /// Compares all but the causes.
+    public static func == (left: Self, right: Self) -> Bool {
+        left.code == right.code && left.message == right.message && left.retryAfter == right.retryAfter
+    }
+
+    /// Hashes all but the cause.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(code)
+        hasher.combine(message)
+        hasher.combine(retryAfter)
     }
 
     /// Creates the error for a connection that the server ended, from its number and its text.
@@ -77,7 +101,7 @@ extension HermesClientError.Code {
     /// The outbox is full: wait for a connection, or discard failed messages.
     public static let outboxFull = Self(rawValue: 114)
 
-    // The server's.
+    // The server's; docs/errors.md lists all.
     /// Wrong name or password.
     public static let wrongCredentials = Self(rawValue: 1003)
     /// The token is unknown, revoked or expired.
@@ -88,6 +112,8 @@ extension HermesClientError.Code {
     public static let nameTaken = Self(rawValue: 1006)
     /// Too many failed logins; see ``HermesClientError/retryAfter``.
     public static let loginDelayed = Self(rawValue: 1007)
+    /// Registration is closed: only the operator creates accounts.
+    public static let registrationClosed = Self(rawValue: 1008)
     /// The account has reached its number of devices; remove one first.
     public static let deviceLimitReached = Self(rawValue: 1010)
     /// Registration needs an invitation; the given one is missing, unknown, used up or expired.
@@ -100,8 +126,18 @@ extension HermesClientError.Code {
     public static let clientIDConflict = Self(rawValue: 2004)
     /// The server does not offer this.
     public static let unsupported = Self(rawValue: 2005)
+    /// The request has an invalid value; ``HermesClientError/message`` names it.
+    public static let invalidArgument = Self(rawValue: 2001)
+    /// The message or value is larger than the server's limit.
+    public static let tooLarge = Self(rawValue: 2006)
+    /// The account has as much of this as it may have.
+    public static let quotaExceeded = Self(rawValue: 2007)
     /// Too many requests, or too many accounts registered from this address; see ``HermesClientError/retryAfter``.
     public static let rateLimited = Self(rawValue: 3001)
+    /// The server is overloaded and has stored nothing.
+    public static let overloaded = Self(rawValue: 3002)
+    /// Too many entries wait for the receiver; the client tries again later.
+    public static let inboxFull = Self(rawValue: 3005)
     /// A frame was longer than the server accepts.
     static let frameTooLong = Self(rawValue: 4003)
 }

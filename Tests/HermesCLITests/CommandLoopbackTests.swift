@@ -50,7 +50,7 @@ struct CommandLoopbackTests {
                 try await Self.run(arguments.dropLast(2) + ["bye"])
                 var texts: [String] = []
                 for await event in bob.events {
-                    guard case .message(let message) = event else { continue }
+                    guard let message = event.message else { continue }
                     texts.append(message.text ?? "")
                     if texts.count == 2 { break }
                 }

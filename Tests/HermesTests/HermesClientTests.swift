@@ -31,14 +31,14 @@ struct HermesClientTests {
             #expect(session.uid == 7)
             #expect(session.token == "token-1")
             for await event in client.events {
-                guard case .message(let message) = event else { continue }
+                guard let message = event.message else { continue }
                 #expect(message.text == "hello ann")
                 #expect(message.fromNickName == "bob")
                 break
             }
-            return try await client.send("hello bob", to: .user(uid: 8))
+            return try await client.send("hello bob", to: .user(8))
         }
-        #expect(receipt.messageID.hasPrefix("M-"))
+        #expect(receipt.messageID.rawValue.hasPrefix("M-"))
         let acknowledged = await server.firstPacket { _, packet in
             if case .acknowledge(let acknowledge) = packet.body { acknowledge.upToSeq == 2 } else { false }
         }
@@ -55,7 +55,7 @@ struct HermesClientTests {
             try await client.logIn(.password(nickName: "ann", password: "wrong"))
         }
         #expect(server.connectionCount == 1)
-        await #expect(throws: HermesClientError.self) { try await client.send("x", to: .user(uid: 8)) }
+        await #expect(throws: HermesClientError.self) { try await client.send("x", to: .user(8)) }
         try await server.stop()
     }
 
@@ -93,9 +93,9 @@ struct HermesClientTests {
         }
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.password(nickName: "ann", password: "secret"))
-        async let first = client.send(.text("1"), to: .user(uid: 8), clientID: "c1")
-        async let second = client.send(.text("2"), to: .user(uid: 8), clientID: "c2")
-        async let third = client.send(.text("3"), to: .user(uid: 8), clientID: "c3")
+        async let first = client.send(.text("1"), to: .user(8), clientID: "c1")
+        async let second = client.send(.text("2"), to: .user(8), clientID: "c2")
+        async let third = client.send(.text("3"), to: .user(8), clientID: "c3")
         let receipts = try await [first, second, third]
         #expect(receipts.map(\.clientID) == ["c1", "c2", "c3"])
         #expect(receipts.map(\.isDuplicate) == [true, false, false])
@@ -125,7 +125,7 @@ struct HermesClientTests {
         _ = try await client.logIn(.token("t"))
         var seqs: [UInt64] = []
         for await event in client.events {
-            guard case .message(let message) = event else { continue }
+            guard let message = event.message else { continue }
             seqs.append(message.conversationSeq)
             if seqs.count == 4 { break }
         }
@@ -158,7 +158,7 @@ struct HermesClientTests {
         _ = try await client.logIn(.token("t"))
         var texts: [String] = []
         for await event in client.events {
-            guard case .message(let message) = event else { continue }
+            guard let message = event.message else { continue }
             texts.append(message.text ?? "")
             if texts.count == 4 { break }
         }
@@ -210,7 +210,7 @@ struct HermesClientTests {
         _ = try await client.logIn(.token("t"))
         var texts: [String] = []
         for await event in client.events {
-            guard case .message(let message) = event else { continue }
+            guard let message = event.message else { continue }
             texts.append(message.text ?? "")
             if texts.count == 2 { break }
             // What it said counts for one login.
@@ -236,7 +236,7 @@ struct HermesClientTests {
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.token("t"))
         for await event in client.events {
-            guard case .message(let message) = event else { continue }
+            guard let message = event.message else { continue }
             #expect(message.text == "back")
             break
         }
@@ -314,7 +314,7 @@ struct HermesClientTests {
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.token("t"))
         for await event in client.events {
-            guard case .message(let message) = event else { continue }
+            guard let message = event.message else { continue }
             #expect(message.text == "back")
             break
         }

@@ -53,7 +53,7 @@ public final class ChatSession {
         for await event in client.events {
             // Show this entry before asking for the next: asking acknowledges this one to the server.
             state.apply(event)
-            if case .message(let message) = event, message.conversation == state.open, !message.isOwn {
+            if let message = event.message, message.conversation == state.open, !message.isOwn {
                 markRead(message.conversation)
             }
         }
@@ -67,8 +67,8 @@ public final class ChatSession {
     /// - Throws: HermesClientError if there is no such account, or no connection in time.
     public func open(nickName: String) async throws {
         let account = try await client.account(named: nickName)
-        open(.user(uid: account.uid), title: account.nickName)
-        await loadHistory(of: .user(uid: account.uid))
+        open(.user(account.uid), title: account.nickName)
+        await loadHistory(of: .user(account.uid))
     }
 
     /// Shows a conversation (nil: none), without asking the server.

@@ -44,21 +44,17 @@ public struct ChatState: Hashable, Sendable {
 
     /// Takes an event of the inbox.
     mutating func apply(_ event: InboxEvent) {
-        switch event {
-        case .message(let message):
+        if let message = event.message {
             let isRead = message.isOwn || message.conversation == open
             change(message.conversation, title: message.isOwn ? nil : Self.title(message)) { transcript in
                 if transcript.add(message), !isRead { transcript.unread += 1 }
             }
-        case .recalled(let conversation, let messageID, _):
-            change(conversation, title: nil, rises: false) { $0.recall(messageID) }
-        case .push(let push):
+        } else if let recall = event.recall {
+            change(recall.conversation, title: nil, rises: false) { $0.recall(recall.messageID) }
+        } else if let push = event.push {
             pushes = Array(([push] + pushes).prefix(Self.maxPushes))
-        case .gap(let from, let to):
-            lost += to - from + 1
-        case .read, .contact, .group, .call, .inboxReset, .unknown, .typing, .presence, .room, .topicGap, .signal,
-            .notice:
-            break
+        } else if let gap = event.gap {
+            lost &+= gap.upperBound &- gap.lowerBound &+ 1
         }
     }
 

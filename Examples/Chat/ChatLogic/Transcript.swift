@@ -22,7 +22,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
         /// The client id of a message that this device sent, otherwise the message id.
         public let id: String
         /// The message id; nil until the server has it.
-        public internal(set) var messageID: String?
+        public internal(set) var messageID: MessageID?
         /// The place in the conversation; nil until the server has it.
         public internal(set) var seq: UInt64?
         /// The author's name; empty: the user.
@@ -60,7 +60,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
         // A message that this device sent is already there.
         guard !lines.contains(where: { $0.messageID == message.id }) else { return false }
         let line = Line(
-            id: message.id,
+            id: message.id.rawValue,
             messageID: message.id,
             seq: message.conversationSeq,
             author: message.isOwn ? "" : message.fromNickName,
@@ -96,7 +96,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
         lines.insert(line, at: place ?? known ?? lines.endIndex)
     }
 
-    mutating func recall(_ messageID: String) {
+    mutating func recall(_ messageID: MessageID) {
         guard let index = lines.firstIndex(where: { $0.messageID == messageID }) else { return }
         lines[index].text = Self.recalled
     }

@@ -1,14 +1,15 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 
 @testable import ChatLogic
 @testable import Hermes
 
 struct ChatStateTests {
-    private static let bob = Conversation.user(uid: 2)
-    private static let carl = Conversation.user(uid: 3)
+    private static let bob = Conversation.user(2)
+    private static let carl = Conversation.user(3)
 
     private static func message(
         _ seq: UInt64,
@@ -17,14 +18,14 @@ struct ChatStateTests {
         isOwn: Bool = false
     ) -> Message {
         Message(
-            id: "\(conversation) \(seq)",
+            id: MessageID(rawValue: "\(conversation) \(seq)"),
             conversation: conversation,
             conversationSeq: seq,
             fromUID: 2,
             fromNickName: conversation == bob ? "bob" : "carl",
             content: .text(text),
             attributes: [:],
-            serverTimeMilliseconds: 0,
+            date: .distantPast,
             isOwn: isOwn,
             isRecalled: false
         )
@@ -36,24 +37,24 @@ struct ChatStateTests {
             conversation: bob,
             content: .text(text),
             attributes: [:],
-            queuedAtMilliseconds: 0,
+            queuedAt: .distantPast,
             status: status
         )
     }
 
     private static func receipt(_ seq: UInt64) -> Receipt {
         Receipt(
-            messageID: "\(bob) \(seq)",
+            messageID: MessageID(rawValue: "\(bob) \(seq)"),
             clientID: "",
             conversationSeq: seq,
-            serverTimeMilliseconds: 0,
+            date: .distantPast,
             isDuplicate: false
         )
     }
 
     @Test func `messages stand in the order of the conversation, each once, whichever way they came`() {
         var state = ChatState()
-        state.apply(.message(Self.message(3, "three")))
+        state.apply(InboxEvent(.message(Self.message(3, "three"))))
         state.apply(
             History(
                 messages: [Self.message(1, "one"), Self.message(2, "two"), Self.message(3, "three")],
@@ -61,7 +62,7 @@ struct ChatStateTests {
             ),
             of: Self.bob
         )
-        state.apply(.message(Self.message(4, "four")))
+        state.apply(InboxEvent(.message(Self.message(4, "four"))))
         #expect(state[Self.bob]?.lines.map(\.text) == ["one", "two", "three", "four"])
         #expect(state[Self.bob]?.title == "bob")
         #expect(state[Self.bob]?.lastSeq == 4)
@@ -71,11 +72,11 @@ struct ChatStateTests {
         var state = ChatState()
         state.apply(Self.entry("a", .queued, text: "mine"))
         state.apply(Self.entry("b", .queued, text: "mine, too"))
-        state.apply(.message(Self.message(1, "theirs")))
+        state.apply(InboxEvent(.message(Self.message(1, "theirs"))))
         #expect(state[Self.bob]?.lines.map(\.text) == ["theirs", "mine", "mine, too"])
         state.apply(Self.entry("a", .sending, text: "mine"))
         state.apply(Self.entry("a", .sent(Self.receipt(2)), text: "mine"))
-        state.apply(.message(Self.message(3, "theirs, too")))
+        state.apply(InboxEvent(.message(Self.message(3, "theirs, too"))))
         #expect(state[Self.bob]?.lines.map(\.text) == ["theirs", "mine", "theirs, too", "mine, too"])
         #expect(state[Self.bob]?.lines.map(\.mark) == [.received, .sent, .received, .waiting])
         // The history has it as well.
@@ -94,14 +95,14 @@ struct ChatStateTests {
 
     @Test func `unread counts what nobody looks at, and the newest conversation stands at the top`() {
         var state = ChatState()
-        state.apply(.message(Self.message(1, "hello")))
-        state.apply(.message(Self.message(1, "hello", in: Self.carl)))
-        state.apply(.message(Self.message(2, "again")))
+        state.apply(InboxEvent(.message(Self.message(1, "hello"))))
+        state.apply(InboxEvent(.message(Self.message(1, "hello", in: Self.carl))))
+        state.apply(InboxEvent(.message(Self.message(2, "again"))))
         #expect(state.transcripts.map(\.title) == ["bob", "carl"])
         #expect(state.unread == 3)
         state.show(Self.bob)
-        state.apply(.message(Self.message(3, "seen at once")))
-        state.apply(.message(Self.message(2, "from my other phone", in: Self.carl, isOwn: true)))
+        state.apply(InboxEvent(.message(Self.message(3, "seen at once"))))
+        state.apply(InboxEvent(.message(Self.message(2, "from my other phone", in: Self.carl, isOwn: true))))
         #expect(state.unread == 1)
         #expect(state[Self.carl]?.title == "carl")
         #expect(state.transcripts.map(\.title) == ["carl", "bob"])
@@ -109,10 +110,11 @@ struct ChatStateTests {
 
     @Test func `what was taken back is gone, what was lost is counted, and the banner tells the connection`() {
         var state = ChatState()
-        state.apply(.message(Self.message(1, "oops")))
-        state.apply(.recalled(conversation: Self.bob, messageID: "\(Self.bob) 1", byUID: 2))
+        state.apply(InboxEvent(.message(Self.message(1, "oops"))))
+        let recall = Recall(conversation: Self.bob, messageID: MessageID(rawValue: "\(Self.bob) 1"), byUID: 2)
+        state.apply(InboxEvent(.recall(recall)))
         #expect(state[Self.bob]?.lines.map(\.text) == ["(taken back)"])
-        state.apply(.gap(from: 5, to: 7))
+        state.apply(InboxEvent(.gap(5...7)))
         #expect(state.lost == 3)
         let error = HermesClientError(.connectionLost, "the server went away")
         state.apply(ConnectionState.waiting(error, delay: .seconds(1)))

@@ -3,22 +3,28 @@
 
 import HermesWire
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// A group.
-public struct ChatGroup: Hashable, Sendable {
-    /// The group's id, as in ``Conversation/group(id:)``.
-    public var id: UInt32
+public struct ChatGroup: Hashable, Sendable, Identifiable {
+    /// The group's id, as in ``Conversation/group(_:)``.
+    public var id: GroupID
     /// The name: 1 to 64 characters.
     public var name: String
-    /// The URL of the group's picture; empty if it has none.
-    public var avatarURL: String
+    /// The group's picture; nil if it has none.
+    public var avatarURL: URL?
     /// Whether only the owner and administrators may send messages.
     public var isMuted: Bool
     /// The number of members.
     public var memberCount: Int
     /// The members; filled in by ``HermesClient/group(id:)`` alone.
     public var members: [GroupMember]
-    /// The time at which the group was created, in milliseconds since 1970.
-    public var createdAtMilliseconds: Int64
+    /// When the group was created.
+    public var createdAt: Date
 }
 
 /// A member of a group.
@@ -36,13 +42,13 @@ public struct GroupMember: Hashable, Sendable {
     }
 
     /// The member's account.
-    public var uid: UInt32
+    public var uid: UserID
     /// The member's name.
     public var nickName: String
     /// The member's rights.
     public var role: Role
-    /// The member may not send messages before this time, in milliseconds since 1970; 0 if not muted.
-    public var mutedUntilMilliseconds: Int64
+    /// The member may not send messages before this time; nil if not muted.
+    public var mutedUntil: Date?
 }
 
 // MARK: - Groups
@@ -55,24 +61,24 @@ extension HermesClient {
     /// - Parameters:
     ///   - name: 1 to 64 characters.
     ///   - uids: the members besides the caller; at most 499.
-    public func createGroup(named name: String, with uids: [UInt32] = []) async throws -> ChatGroup {
+    public func createGroup(named name: String, with uids: [UserID] = []) async throws -> ChatGroup {
         try await group(replay: .never) { request in
             request.create.name = name
-            request.create.memberUids = uids
+            request.create.memberUids = uids.map(\.rawValue)
         }
     }
 
     /// Fetches a group with its members.
     ///
     /// - Throws: HermesClientError `.notFound` if the caller is in no group with this id.
-    public func group(id: UInt32) async throws -> ChatGroup { try await group { $0.get.groupID = id } }
+    public func group(id: GroupID) async throws -> ChatGroup { try await group { $0.get.groupID = id.rawValue } }
 
     /// Fetches the groups that the caller is a member of, by id, without their members.
     public func groups() async throws -> [ChatGroup] {
         var groups: [ChatGroup] = []
         while true {
             var request = Hermes_V1_GroupRequest()
-            request.list.afterGroupID = groups.last?.id ?? 0
+            request.list.afterGroupID = groups.last?.id.rawValue ?? 0
             request.list.limit = 500
             let result = try await result(of: .group(request), replay: .always)
             guard case .groups(let page) = result.value else { throw Self.unexpected("groups") }
@@ -85,20 +91,20 @@ extension HermesClient {
     ///
     /// - Parameters:
     ///   - name: 1 to 64 characters.
-    ///   - avatarURL: at most 1,024 bytes.
+    ///   - avatarURL: at most 1,024 bytes; `.some(nil)` removes the picture.
     ///   - isMuted: whether only the owner and administrators may send messages.
     /// - Throws: HermesClientError `.forbidden` if the caller may not change the group.
     @discardableResult
     public func changeGroup(
-        id: UInt32,
+        id: GroupID,
         name: String? = nil,
-        avatarURL: String? = nil,
+        avatarURL: URL?? = nil,
         isMuted: Bool? = nil
     ) async throws -> ChatGroup {
         try await group { request in
-            request.change.groupID = id
+            request.change.groupID = id.rawValue
             if let name { request.change.name = name }
-            if let avatarURL { request.change.avatarURL = avatarURL }
+            if let avatarURL { request.change.avatarURL = avatarURL?.absoluteString ?? "" }
             if let isMuted { request.change.muted = isMuted }
         }
     }
@@ -107,13 +113,13 @@ extension HermesClient {
     ///
     /// - Throws: HermesClientError `.forbidden` if the caller may not.
     public func changeMembers(
-        ofGroup id: UInt32,
-        adding added: [UInt32] = [],
-        removing removed: [UInt32] = []
+        ofGroup id: GroupID,
+        adding added: [UserID] = [],
+        removing removed: [UserID] = []
     ) async throws {
         try await changeMembers(ofGroup: id) { change in
-            change.addUids = added
-            change.removeUids = removed
+            change.addUids = added.map(\.rawValue)
+            change.removeUids = removed.map(\.rawValue)
         }
     }
 
@@ -121,21 +127,21 @@ extension HermesClient {
     ///
     /// - Parameter member: the member's uid, with the new role and mute.
     /// - Throws: HermesClientError `.forbidden` if the caller may not.
-    public func changeRole(inGroup id: UInt32, of member: GroupMember) async throws {
+    public func changeRole(inGroup id: GroupID, of member: GroupMember) async throws {
         try await changeMembers(ofGroup: id) { $0.changeRoles = [member.wire] }
     }
 
     /// Leaves a group. The owner must first dissolve it or make another member the owner.
-    public func leaveGroup(id: UInt32) async throws {
+    public func leaveGroup(id: GroupID) async throws {
         var request = Hermes_V1_GroupRequest()
-        request.leave.groupID = id
+        request.leave.groupID = id.rawValue
         _ = try await result(of: .group(request), replay: .never)
     }
 
     /// Dissolves a group. Only the owner may.
-    public func dissolveGroup(id: UInt32) async throws {
+    public func dissolveGroup(id: GroupID) async throws {
         var request = Hermes_V1_GroupRequest()
-        request.dissolve.groupID = id
+        request.dissolve.groupID = id.rawValue
         _ = try await result(of: .group(request), replay: .never)
     }
 
@@ -151,11 +157,11 @@ extension HermesClient {
     }
 
     private func changeMembers(
-        ofGroup id: UInt32,
+        ofGroup id: GroupID,
         _ fill: (inout Hermes_V1_ChangeMembers) -> Void
     ) async throws {
         var request = Hermes_V1_GroupRequest()
-        request.changeMembers.groupID = id
+        request.changeMembers.groupID = id.rawValue
         fill(&request.changeMembers)
         _ = try await result(of: .group(request), replay: .never)
     }
@@ -163,19 +169,19 @@ extension HermesClient {
 
 extension ChatGroup {
     init(_ group: Hermes_V1_Group) {
-        id = group.id
+        id = GroupID(rawValue: group.id)
         name = group.name
-        avatarURL = group.avatarURL
+        avatarURL = URL(wire: group.avatarURL)
         isMuted = group.muted
         memberCount = Int(group.memberCount)
         members = group.members.map { GroupMember($0) }
-        createdAtMilliseconds = group.createdAtMs
+        createdAt = Date(milliseconds: group.createdAtMs)
     }
 }
 
 extension GroupMember {
     init(_ member: Hermes_V1_GroupMember) {
-        uid = member.uid
+        uid = UserID(rawValue: member.uid)
         nickName = member.nickName
         role =
             switch member.role {
@@ -184,12 +190,12 @@ extension GroupMember {
             case .owner: .owner
             case .unspecified, .UNRECOGNIZED: .unknown
             }
-        mutedUntilMilliseconds = member.mutedUntilMs
+        mutedUntil = Date(knownMilliseconds: member.mutedUntilMs)
     }
 
     fileprivate var wire: Hermes_V1_GroupMember {
         var member = Hermes_V1_GroupMember()
-        member.uid = uid
+        member.uid = uid.rawValue
         member.role =
             switch role {
             case .member: .member
@@ -197,7 +203,7 @@ extension GroupMember {
             case .owner: .owner
             case .unknown: .unspecified
             }
-        member.mutedUntilMs = mutedUntilMilliseconds
+        member.mutedUntilMs = mutedUntil?.milliseconds ?? 0
         return member
     }
 }

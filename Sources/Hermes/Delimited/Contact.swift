@@ -3,6 +3,12 @@
 
 import HermesWire
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// An entry of the account's contact list: a contact, a request or a blocked account.
 public struct Contact: Hashable, Sendable {
     /// The relation between the two accounts.
@@ -34,9 +40,9 @@ extension HermesClient {
     ///   - message: a text for the request, at most 256 bytes.
     /// - Throws: HermesClientError `.forbidden` if one of the two accounts blocks the other; `.notFound` if there is no
     ///   such account.
-    public func requestContact(with uid: UInt32, message: String = "") async throws {
+    public func requestContact(with uid: UserID, message: String = "") async throws {
         try await contact { request in
-            request.add.uid = uid
+            request.add.uid = uid.rawValue
             request.add.message = message
         }
     }
@@ -48,10 +54,10 @@ extension HermesClient {
     ///   - accepts: whether to accept.
     ///   - message: a text for the answer, at most 256 bytes.
     /// - Throws: HermesClientError `.notFound` if that account did not ask.
-    public func answerContact(from uid: UInt32, accepts: Bool, message: String = "") async throws {
+    public func answerContact(from uid: UserID, accepts: Bool, message: String = "") async throws {
         // A declined request cannot be declined again.
         try await contact(replay: accepts ? .always : .never) { request in
-            request.answer.uid = uid
+            request.answer.uid = uid.rawValue
             request.answer.accept = accepts
             request.answer.message = message
         }
@@ -60,22 +66,22 @@ extension HermesClient {
     /// Ends a contact for both accounts, or withdraws a request.
     ///
     /// - Throws: HermesClientError `.notFound` if there is neither.
-    public func removeContact(_ uid: UInt32) async throws {
-        try await contact(replay: .never) { $0.remove.uid = uid }
+    public func removeContact(_ uid: UserID) async throws {
+        try await contact(replay: .never) { $0.remove.uid = uid.rawValue }
     }
 
     /// Blocks an account: its messages and requests are refused from now on.
-    public func block(_ uid: UInt32) async throws { try await contact { $0.block.uid = uid } }
+    public func block(_ uid: UserID) async throws { try await contact { $0.block.uid = uid.rawValue } }
 
     /// Ends a block.
-    public func unblock(_ uid: UInt32) async throws { try await contact { $0.unblock.uid = uid } }
+    public func unblock(_ uid: UserID) async throws { try await contact { $0.unblock.uid = uid.rawValue } }
 
     /// Fetches all contacts, requests and blocked accounts, by uid.
     public func contacts() async throws -> [Contact] {
         var contacts: [Contact] = []
         while true {
             var request = Hermes_V1_ContactRequest()
-            request.list.afterUid = contacts.last?.account.uid ?? 0
+            request.list.afterUid = contacts.last?.account.uid.rawValue ?? 0
             request.list.limit = 500
             let result = try await result(of: .contact(request), replay: .always)
             guard case .contacts(let page) = result.value else { throw Self.unexpected("contacts") }
@@ -97,9 +103,9 @@ extension HermesClient {
 extension Contact {
     init(_ contact: Hermes_V1_Contact) {
         account = Account(
-            uid: contact.uid,
+            uid: UserID(rawValue: contact.uid),
             nickName: contact.nickName,
-            avatarURL: contact.avatarURL,
+            avatarURL: URL(wire: contact.avatarURL),
             isOnline: contact.isOnline
         )
         state =

@@ -28,7 +28,7 @@ extension DelimitedLink {
             inbox.counts.lost &+= before - head
         }
         incarnation &+= 1
-        effects.append(.event(Event(epoch: 0, seq: 0, event: .inboxReset)))
+        effects.append(.event(Event(epoch: 0, seq: 0, event: InboxEvent(.inboxReset))))
     }
 
     /// Another account logged in: drops what belongs to the one before.
@@ -40,6 +40,7 @@ extension DelimitedLink {
         rooms = [:]
         watched = []
         topics.forgetAll()
+        ephemeral.clear()
         effects.append(.forgetEvents)
     }
 
@@ -94,15 +95,15 @@ extension DelimitedLink {
     private static var maxRoomBytes: Int { 64 }
 
     /// Before a push to a room, tells the app which earlier ones did not arrive.
-    mutating func track(_ room: Hermes_V1_RoomEvent, effects: inout Effects) {
+    mutating func track(_ room: Hermes_V1_RoomEvent) {
         if case .kicked = room.event { topics.forget(room.room) }
         guard room.topicSeq > 0, room.room.utf8.count <= Self.maxRoomBytes,
             let missed = topics.arrived(room.topicSeq, epoch: room.topicEpoch, on: room.room)
         else { return }
         let count = missed.upperBound - missed.lowerBound &+ 1
         statistics.counter.missedPushes(count, date: WallClock.milliseconds())
-        let gap = InboxEvent.topicGap(topic: "room/\(room.room)", from: missed.lowerBound, to: missed.upperBound)
-        effects.append(.event(Event(epoch: 0, seq: 0, event: gap)))
+        let pushes = MissedPushes(topic: "room/\(room.room)", numbers: missed)
+        ephemeral.send(EphemeralEvent(.missedPushes(pushes)), bytes: 0)
     }
 
     /// Turns the tracker's outputs into effects.
@@ -114,7 +115,7 @@ extension DelimitedLink {
         for output in outputs {
             switch output {
             case .deliver(let seq, let entry):
-                if case .gap = entry.event {
+                if case .gap = entry.event.body {
                     // Reported, not received.
                 } else {
                     let date = WallClock.milliseconds()
@@ -123,7 +124,7 @@ extension DelimitedLink {
                 }
                 effects.append(.event(event(entry, seq: seq)))
             case .missed(let range):
-                let gap = InboxEvent.gap(from: range.lowerBound, to: range.upperBound)
+                let gap = InboxEvent(.gap(range))
                 effects.append(.event(event(Entry(event: gap, serverTime: 0, bytes: 0), seq: range.upperBound)))
             case .synchronize(let afterSeq):
                 var request = Hermes_V1_Synchronize()

@@ -91,6 +91,8 @@ struct DelimitedLink: ConnectionLink {
     private(set) var sending: [UInt64: String] = [:]
     /// The client ids of the messages in the outbox.
     var outgoing: Set<String> = []
+    /// Hands ephemeral events to the app.
+    var ephemeral = Broadcast<EphemeralEvent>()
     var statistics: LinkStatistics
     /// When the login was sent, by the device's clock, in milliseconds since 1970.
     private var askedAt: Int64 = 0
@@ -116,9 +118,6 @@ struct DelimitedLink: ConnectionLink {
     private var appState = DeviceConditions.AppState.foreground
     var outputs: [InboxTracker<Entry>.Output] = []
 
-    /// The number of events that wait for the app.
-    private var backlog = 0
-    private var backlogBytes = 0
     /// The length of the frame that is being handled.
     private(set) var frameBytes = 0
     /// Whether a login is unanswered.
@@ -256,9 +255,9 @@ struct DelimitedLink: ConnectionLink {
         case .event(let event):
             arrived(event, now: now, effects: &effects)
         case .ephemeral(let ephemeral):
-            guard hasRoom, let event = InboxEvent(ephemeral) else { return }
-            if case .room(let room) = ephemeral.event { track(room, effects: &effects) }
-            effects.append(.event(self.ephemeral(event)))
+            guard let event = EphemeralEvent(ephemeral) else { return }
+            if case .room(let room) = ephemeral.event { track(room) }
+            self.ephemeral.send(event, bytes: frameBytes)
         case .notice(let notice):
             noticed(notice, effects: &effects)
         case .kicked(let kicked):
@@ -292,7 +291,10 @@ struct DelimitedLink: ConnectionLink {
         strayLogins.connectionLost()
     }
 
-    func stopped() { tellStopped?() }
+    func stopped() {
+        ephemeral.close()
+        tellStopped?()
+    }
 
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {
         statistics.counter.ended(end, in: network.kind, date: WallClock.milliseconds())
@@ -317,16 +319,9 @@ struct DelimitedLink: ConnectionLink {
     func bytes(of event: Event) -> Int { event.bytes }
 
     mutating func backlogChanged(_ count: Int, bytes: Int) {
-        backlog = count
-        backlogBytes = bytes
         if bytes > Backlog.maxBytes || count > Backlog.maxEvents { inbox.isFull = true }
         if bytes < Backlog.maxBytes / 4, count < Backlog.maxEvents / 4 { inbox.isFull = false }
     }
-
-    /// Whether another ephemeral event may wait for the app.
-    private var hasRoom: Bool { backlog < Backlog.maxEphemeral && backlogBytes < Backlog.maxBytes }
-
-    private func ephemeral(_ event: InboxEvent) -> Event { Event(epoch: 0, seq: 0, event: event, bytes: frameBytes) }
 
     var nextDeadline: NIODeadline? {
         [inbox.nextDeadline, statistics.uploadAt].compactMap { $0 }.min()
@@ -406,10 +401,8 @@ extension DelimitedLink {
         case ID.statistics:
             statistics.answered(result)
         case ID.presence:
-            // A server that sends unrequested answers must not fill memory.
-            guard hasRoom else { return }
             for presence in result.presence.presences.prefix(watched.count) {
-                effects.append(.event(Event(epoch: 0, seq: 0, event: .presence(Presence(presence)))))
+                ephemeral.send(EphemeralEvent(.presence(Presence(presence))), bytes: 0)
             }
         case ID.synchronize:
             guard case .synchronized(let answer) = result.value else { return }
@@ -461,7 +454,7 @@ extension DelimitedLink {
         var token = ""
         if case .token(let known) = credential { token = known }
         let login = Session(
-            uid: session.uid,
+            uid: UserID(rawValue: session.uid),
             nickName: session.nickName,
             token: token,
             epoch: session.epoch,
@@ -486,7 +479,7 @@ extension DelimitedLink {
 
     /// A request of the app was answered.
     private mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
-        if let room = returning.removeValue(forKey: id) { return returned(to: room, result, effects: &effects) }
+        if let room = returning.removeValue(forKey: id) { return returned(to: room, result) }
         sending[id] = nil
         let entered = entering.removeValue(forKey: id)
         guard !result.hasError else {
@@ -503,12 +496,14 @@ extension DelimitedLink {
     }
 
     /// The server answered a request to enter a room again. A refusal reaches the app as a kick.
-    private mutating func returned(to room: String, _ result: Hermes_V1_Result, effects: inout Effects) {
+    private mutating func returned(to room: String, _ result: Hermes_V1_Result) {
         guard result.hasError, rooms.removeValue(forKey: room) != nil else { return }
         topics.forget(room)
         let reason = HermesClientError(result.error).message
-        let event = InboxEvent.room(RoomEvent(room: room, user: nil, kind: .kicked(reason: reason)))
-        effects.append(.event(Event(epoch: 0, seq: 0, event: event)))
+        ephemeral.send(
+            EphemeralEvent(.room(RoomEvent(room: room, user: nil, kind: .kicked(reason: reason)))),
+            bytes: frameBytes
+        )
     }
 
     private mutating func noticed(_ notice: Hermes_V1_Notice, effects: inout Effects) {
@@ -523,9 +518,7 @@ extension DelimitedLink {
         case .operator, .tokenExpires, .unspecified, .UNRECOGNIZED:
             break
         }
-        if !notice.message.isEmpty, hasRoom {
-            effects.append(.event(ephemeral(.notice(notice.message))))
-        }
+        if !notice.message.isEmpty { ephemeral.send(EphemeralEvent(.notice(notice.message)), bytes: frameBytes) }
     }
 
     private mutating func kicked(_ kicked: Hermes_V1_Kicked) -> LinkEffect<Self> {

@@ -1,18 +1,24 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// An account as others may see it.
 public struct Account: Hashable, Sendable {
     /// The account's number.
-    public var uid: UInt32
+    public var uid: UserID
     /// The account's name.
     public var nickName: String
-    /// The URL of the account's picture; may be empty.
-    public var avatarURL: String
+    /// The account's picture; nil if it has none.
+    public var avatarURL: URL?
     /// Whether one of the account's devices is connected.
     public var isOnline: Bool
 
-    package init(uid: UInt32, nickName: String, avatarURL: String, isOnline: Bool) {
+    package init(uid: UserID, nickName: String, avatarURL: URL?, isOnline: Bool) {
         self.uid = uid
         self.nickName = nickName
         self.avatarURL = avatarURL
@@ -30,8 +36,8 @@ public struct Device: Hashable, Sendable {
     public var platform: String
     /// Whether the device is connected.
     public var isOnline: Bool
-    /// The last time at which the device was connected, in milliseconds since 1970.
-    public var lastSeenMilliseconds: Int64
+    /// The last time at which the device was connected.
+    public var lastSeen: Date
     /// Whether it is the device that asks.
     public var isCurrent: Bool
 }
@@ -39,9 +45,9 @@ public struct Device: Hashable, Sendable {
 /// Whether an account is online.
 public struct Presence: Hashable, Sendable {
     /// The account.
-    public var uid: UInt32
+    public var uid: UserID
     /// Whether one of its devices is connected.
     public var isOnline: Bool
-    /// When the last device disconnected, in milliseconds since 1970; 0 while online or if unknown.
-    public var lastSeenMilliseconds: Int64
+    /// When the last device disconnected; nil while online or if unknown.
+    public var lastSeen: Date?
 }

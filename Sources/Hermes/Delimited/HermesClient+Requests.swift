@@ -4,6 +4,12 @@
 import HermesWire
 import NIOCore
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 // MARK: - Messages
 extension HermesClient {
     /// Sends a text.
@@ -53,10 +59,10 @@ extension HermesClient {
     }
 
     /// Recalls one of the account's own messages, within the time that the server allows.
-    public func recall(messageID: String, in conversation: Conversation) async throws {
+    public func recall(_ id: MessageID, in conversation: Conversation) async throws {
         var request = Hermes_V1_Recall()
         request.conversation = conversation.wire
-        request.messageID = messageID
+        request.messageID = id.rawValue
         _ = try await result(of: .recall(request), replay: .always)
     }
 
@@ -97,8 +103,8 @@ extension HermesClient {
     /// Looks up an account by its number.
     ///
     /// - Throws: HermesClientError `.notFound` if there is none.
-    public func account(uid: UInt32) async throws -> Account {
-        try await account { $0.uid = uid }
+    public func account(id: UserID) async throws -> Account {
+        try await account { $0.uid = id.rawValue }
     }
 
     /// Fetches the devices of the account.
@@ -120,17 +126,17 @@ extension HermesClient {
     ///
     /// - Parameter uids: at most 1,000 in all.
     /// - Returns: their present states.
-    public func watchPresence(of uids: [UInt32]) async throws -> [Presence] {
+    public func watchPresence(of uids: [UserID]) async throws -> [Presence] {
         var request = Hermes_V1_PresenceRequest()
-        request.watchUids = uids
+        request.watchUids = uids.map(\.rawValue)
         let result = try await result(of: .presence(request), replay: .always)
         return result.presence.presences.map { Presence($0) }
     }
 
     /// Stops watching accounts.
-    public func unwatchPresence(of uids: [UInt32]) async throws {
+    public func unwatchPresence(of uids: [UserID]) async throws {
         var request = Hermes_V1_PresenceRequest()
-        request.unwatchUids = uids
+        request.unwatchUids = uids.map(\.rawValue)
         _ = try await result(of: .presence(request), replay: .always)
     }
 
@@ -202,12 +208,12 @@ extension HermesClient {
     }
 
     /// Gives a gift in a room; everyone in it sees it, the sender included.
-    public func giveInRoom(_ room: String, _ gift: String, count: Int32 = 1, url: String = "") async throws {
+    public func giveInRoom(_ room: String, _ gift: String, count: Int = 1, url: URL? = nil) async throws {
         var request = Hermes_V1_RoomRequest()
         request.room = room
         request.gift.name = gift
-        request.gift.count = count
-        request.gift.url = url
+        request.gift.count = Int32(clamping: count)
+        request.gift.url = url?.absoluteString ?? ""
         _ = try await result(of: .room(request), replay: .never)
     }
 }

@@ -12,17 +12,17 @@ import Foundation
 extension Conversation {
     init(_ conversation: Hermes_V1_Conversation) {
         switch conversation.target {
-        case .uid(let uid): self = .user(uid: uid)
-        case .groupID(let id): self = .group(id: id)
-        case nil: self = .user(uid: 0)
+        case .uid(let uid): self = .user(UserID(rawValue: uid))
+        case .groupID(let id): self = .group(GroupID(rawValue: id))
+        case nil: self = .user(0)
         }
     }
 
     var wire: Hermes_V1_Conversation {
         var conversation = Hermes_V1_Conversation()
         switch self {
-        case .user(let uid): conversation.uid = uid
-        case .group(let id): conversation.groupID = id
+        case .user(let uid): conversation.uid = uid.rawValue
+        case .group(let id): conversation.groupID = id.rawValue
         }
         return conversation
     }
@@ -30,25 +30,29 @@ extension Conversation {
 
 extension MessageContent {
     init(_ content: Hermes_V1_Content) {
+        self = .unknown
         switch content.kind {
         case .text(let text):
             self = .text(text)
         case .image(let image):
-            self = .image(url: image.url, width: image.width, height: image.height)
+            guard let url = URL(wire: image.url) else { return }
+            self = .image(url: url, width: Int(image.width), height: Int(image.height))
         case .sound(let sound):
-            let url = sound.sourceURL
-            self = .sound(url: url, durationSeconds: sound.durationSeconds, fileName: sound.fileName)
+            guard let url = URL(wire: sound.sourceURL) else { return }
+            let duration = Duration(wireSeconds: sound.durationSeconds)
+            self = .sound(url: url, duration: duration, fileName: sound.fileName)
         case .location(let place):
             self = .location(latitude: place.latitude, longitude: place.longitude, label: place.label)
         case .video(let video):
-            let seconds = video.durationSeconds
-            self = .video(url: video.url, durationSeconds: seconds, thumbnailURL: video.thumbnailURL)
+            guard let url = URL(wire: video.url) else { return }
+            let duration = Duration(wireSeconds: video.durationSeconds)
+            self = .video(url: url, duration: duration, thumbnailURL: URL(wire: video.thumbnailURL))
         case .expression(let expression):
-            self = .expression(id: expression.id, name: expression.name)
+            self = .expression(id: Int(expression.id), name: expression.name)
         case .custom(let custom):
             self = .custom(type: custom.type, data: [UInt8](custom.data))
         case nil:
-            self = .unknown
+            return
         }
     }
 
@@ -59,23 +63,23 @@ extension MessageContent {
         case .text(let text):
             content.text = text
         case .image(let url, let width, let height):
-            content.image.url = url
-            content.image.width = width
-            content.image.height = height
-        case .sound(let url, let durationSeconds, let fileName):
-            content.sound.sourceURL = url
-            content.sound.durationSeconds = durationSeconds
+            content.image.url = url.absoluteString
+            content.image.width = UInt32(clamping: width)
+            content.image.height = UInt32(clamping: height)
+        case .sound(let url, let duration, let fileName):
+            content.sound.sourceURL = url.absoluteString
+            content.sound.durationSeconds = duration.inSeconds
             content.sound.fileName = fileName
         case .location(let latitude, let longitude, let label):
             content.location.latitude = latitude
             content.location.longitude = longitude
             content.location.label = label
-        case .video(let url, let durationSeconds, let thumbnailURL):
-            content.video.url = url
-            content.video.durationSeconds = durationSeconds
-            content.video.thumbnailURL = thumbnailURL
+        case .video(let url, let duration, let thumbnailURL):
+            content.video.url = url.absoluteString
+            content.video.durationSeconds = duration.inSeconds
+            content.video.thumbnailURL = thumbnailURL?.absoluteString ?? ""
         case .expression(let id, let name):
-            content.expression.id = id
+            content.expression.id = Int32(clamping: id)
             content.expression.name = name
         case .custom(let type, let data):
             content.custom.type = type
@@ -90,14 +94,14 @@ extension MessageContent {
 extension Message {
     init(_ message: Hermes_V1_Message) {
         self.init(
-            id: message.id,
+            id: MessageID(rawValue: message.id),
             conversation: Conversation(message.conversation),
             conversationSeq: message.conversationSeq,
-            fromUID: message.fromUid,
+            fromUID: UserID(rawValue: message.fromUid),
             fromNickName: message.fromNickName,
             content: MessageContent(message.content),
             attributes: message.content.attributes,
-            serverTimeMilliseconds: message.serverTimeMs,
+            date: Date(milliseconds: message.serverTimeMs),
             isOwn: message.own,
             isRecalled: message.recalled
         )
@@ -107,10 +111,10 @@ extension Message {
 extension Receipt {
     init(_ receipt: Hermes_V1_Receipt) {
         self.init(
-            messageID: receipt.messageID,
+            messageID: MessageID(rawValue: receipt.messageID),
             clientID: receipt.clientID,
             conversationSeq: receipt.conversationSeq,
-            serverTimeMilliseconds: receipt.serverTimeMs,
+            date: Date(milliseconds: receipt.serverTimeMs),
             isDuplicate: receipt.duplicate
         )
     }
@@ -118,16 +122,20 @@ extension Receipt {
 
 extension Presence {
     init(_ presence: Hermes_V1_Presence) {
-        self.init(uid: presence.uid, isOnline: presence.isOnline, lastSeenMilliseconds: presence.lastSeenMs)
+        self.init(
+            uid: UserID(rawValue: presence.uid),
+            isOnline: presence.isOnline,
+            lastSeen: Date(knownMilliseconds: presence.lastSeenMs)
+        )
     }
 }
 
 extension Account {
     init(_ account: Hermes_V1_Account) {
         self.init(
-            uid: account.uid,
+            uid: UserID(rawValue: account.uid),
             nickName: account.nickName,
-            avatarURL: account.avatarURL,
+            avatarURL: URL(wire: account.avatarURL),
             isOnline: account.isOnline
         )
     }
@@ -140,7 +148,7 @@ extension Device {
             name: device.name,
             platform: device.platform,
             isOnline: device.isOnline,
-            lastSeenMilliseconds: device.lastSeenMs,
+            lastSeen: Date(milliseconds: device.lastSeenMs),
             isCurrent: device.isCurrent
         )
     }
@@ -159,14 +167,14 @@ extension DeviceDescription {
 
 extension RoomUser {
     init(_ user: Hermes_V1_RoomUser) {
-        self.init(name: user.name, level: user.level, iconURL: user.iconURL)
+        self.init(name: user.name, level: Int(user.level), iconURL: URL(wire: user.iconURL))
     }
 
     var wire: Hermes_V1_RoomUser {
         var user = Hermes_V1_RoomUser()
         user.name = name
-        user.level = level
-        user.iconURL = iconURL
+        user.level = Int32(clamping: level)
+        user.iconURL = iconURL?.absoluteString ?? ""
         return user
     }
 }
@@ -178,7 +186,7 @@ extension RoomEvent {
         case .joined: kind = .joined
         case .left: kind = .left
         case .text(let text): kind = .text(text.text)
-        case .gift(let gift): kind = .gift(name: gift.name, count: gift.count, url: gift.url)
+        case .gift(let gift): kind = .gift(name: gift.name, count: Int(gift.count), url: URL(wire: gift.url))
         case .custom(let custom):
             kind = .custom(type: UInt16(truncatingIfNeeded: custom.type), data: [UInt8](custom.data))
         case .notice(let notice): kind = .notice(notice.text)
@@ -188,7 +196,7 @@ extension RoomEvent {
         self.init(
             room: event.room,
             user: event.hasUser ? RoomUser(event.user) : nil,
-            uid: event.uid,
+            uid: event.uid == 0 ? nil : UserID(rawValue: event.uid),
             kind: kind
         )
     }

@@ -1,12 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// The place that messages go to.
 public enum Conversation: Hashable, Sendable {
     /// The 1:1 conversation with this account.
-    case user(uid: UInt32)
+    case user(UserID)
     /// A group.
-    case group(id: UInt32)
+    case group(GroupID)
 }
 
 /// A message's content.
@@ -14,15 +20,15 @@ public enum MessageContent: Hashable, Sendable {
     /// A text of at most 64 KiB of UTF-8.
     case text(String)
     /// A picture, with its size in pixels; 0 if unknown.
-    case image(url: String, width: UInt32, height: UInt32)
+    case image(url: URL, width: Int, height: Int)
     /// An audio recording.
-    case sound(url: String, durationSeconds: Double, fileName: String)
+    case sound(url: URL, duration: Duration, fileName: String)
     /// A place, in degrees, WGS 84.
     case location(latitude: Double, longitude: Double, label: String)
     /// A video.
-    case video(url: String, durationSeconds: Double, thumbnailURL: String)
+    case video(url: URL, duration: Duration, thumbnailURL: URL?)
     /// A sticker.
-    case expression(id: Int32, name: String)
+    case expression(id: Int, name: String)
     /// Content of the application's own type.
     case custom(type: String, data: [UInt8])
     /// Content of a kind that this version does not know, or of a recalled message.
@@ -30,23 +36,23 @@ public enum MessageContent: Hashable, Sendable {
 }
 
 /// A delivered or stored message.
-public struct Message: Hashable, Sendable {
-    /// The message's id: 26 characters, sortable by time.
-    public var id: String
+public struct Message: Hashable, Sendable, Identifiable {
+    /// The message's id.
+    public var id: MessageID
     /// The conversation, named by the other user or the group.
     public var conversation: Conversation
     /// The number within the conversation, contiguous from 1.
     public var conversationSeq: UInt64
     /// The author's account.
-    public var fromUID: UInt32
+    public var fromUID: UserID
     /// The author's name.
     public var fromNickName: String
     /// The content.
     public var content: MessageContent
     /// The application's own pairs.
     public var attributes: [String: String]
-    /// The time of the commit, in milliseconds since 1970.
-    public var serverTimeMilliseconds: Int64
+    /// When the server committed it, by the server's clock.
+    public var date: Date
     /// Whether another device of this account sent it.
     public var isOwn: Bool
     /// Whether it was recalled; the content is then `unknown`.
@@ -58,28 +64,28 @@ public struct Message: Hashable, Sendable {
 
 /// The server's confirmation that a message is committed and will be delivered.
 public struct Receipt: Hashable, Sendable {
-    /// The message's id: 26 characters, sortable by time.
-    public var messageID: String
+    /// The message's id.
+    public var messageID: MessageID
     /// The client id under which the message was sent.
     public var clientID: String
     /// The number within the conversation, contiguous from 1.
     public var conversationSeq: UInt64
-    /// The time of the commit, in milliseconds since 1970.
-    public var serverTimeMilliseconds: Int64
+    /// When the server committed it, by the server's clock.
+    public var date: Date
     /// Whether the message had been committed before, so that this send had no effect.
     public var isDuplicate: Bool
 
     package init(
-        messageID: String,
+        messageID: MessageID,
         clientID: String,
         conversationSeq: UInt64,
-        serverTimeMilliseconds: Int64,
+        date: Date,
         isDuplicate: Bool
     ) {
         self.messageID = messageID
         self.clientID = clientID
         self.conversationSeq = conversationSeq
-        self.serverTimeMilliseconds = serverTimeMilliseconds
+        self.date = date
         self.isDuplicate = isDuplicate
     }
 }

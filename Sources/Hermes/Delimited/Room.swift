@@ -1,17 +1,23 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// A user as the others in a room see it.
 public struct RoomUser: Hashable, Sendable {
     /// The application's own ranking.
-    public var level: Int32
+    public var level: Int
     /// The name that the others see.
     public var name: String
-    /// The URL of the user's picture; may be empty.
-    public var iconURL: String
+    /// The user's picture; nil if there is none.
+    public var iconURL: URL?
 
     /// Creates a user.
-    public init(name: String, level: Int32 = 1, iconURL: String = "") {
+    public init(name: String, level: Int = 1, iconURL: URL? = nil) {
         self.name = name
         self.level = level
         self.iconURL = iconURL
@@ -29,7 +35,7 @@ public struct RoomEvent: Hashable, Sendable {
         /// The user said this.
         case text(String)
         /// The user gave this gift.
-        case gift(name: String, count: Int32, url: String)
+        case gift(name: String, count: Int, url: URL?)
         /// The application's own: a LiveRoom frame type from 16 on, and its bytes.
         case custom(type: UInt16, data: [UInt8])
         /// A notice from the server to everyone.
@@ -42,13 +48,12 @@ public struct RoomEvent: Hashable, Sendable {
     public var room: String
     /// The user that the event is about; nil in notices.
     public var user: RoomUser?
-    /// The account of an authenticated sender; otherwise 0.
-    public var uid: UInt32
+    /// The account of an authenticated sender; otherwise nil.
+    public var uid: UserID?
     /// The kind of event.
     public var kind: Kind
 
-    /// Creates an event.
-    public init(room: String, user: RoomUser?, uid: UInt32 = 0, kind: Kind) {
+    package init(room: String, user: RoomUser?, uid: UserID? = nil, kind: Kind) {
         self.room = room
         self.user = user
         self.uid = uid

@@ -24,11 +24,11 @@ struct SeenEntries: Sendable {
     }
 
     private static func name(of event: InboxEvent) -> String? {
-        switch event {
+        switch event.body {
         // A message to oneself is two entries with one id.
-        case .message(let message) where message.id.utf8.count <= maxNameBytes && !message.id.isEmpty:
-            (message.isOwn ? "own " : "message ") + message.id
-        case .push(let push) where push.id.utf8.count <= maxNameBytes && !push.id.isEmpty:
+        case .message(let message) where (1...maxNameBytes).contains(message.id.rawValue.utf8.count):
+            (message.isOwn ? "own " : "message ") + message.id.rawValue
+        case .push(let push) where (1...maxNameBytes).contains(push.id.utf8.count):
             "push " + push.id
         default: nil
         }

@@ -3,8 +3,8 @@
 
 /// The result of a login.
 public struct Session: Hashable, Sendable {
-    /// The account's number, 1 to 2^31 - 1.
-    public var uid: UInt32
+    /// The account.
+    public var uid: UserID
     /// The account's name.
     public var nickName: String
     /// The token for the next login, in place of the password. A secret.

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A client's events, in order, for a single loop. Ends when the client has stopped.
-///
-/// An event that the server keeps counts as taken when the app asks for the next one.
 public struct ClientEvents<Element: Sendable>: AsyncSequence, Sendable {
     /// Never: the sequence ends instead of failing.
     public typealias Failure = Never

@@ -55,7 +55,7 @@ extension ConnectionDriver {
         }
         // Ignore a connection that lost the race against another.
         if lastError == nil, self.channel == nil || self.channel === channel {
-            let broken = HermesClientError(.connectionLost, "the connection broke: \(explain(error))")
+            let broken = HermesClientError(.connectionLost, "the connection broke: \(explain(error))", cause: error)
             lastError = error as? HermesClientError ?? broken
         }
     }
@@ -73,7 +73,7 @@ extension ConnectionDriver {
             scheduleFlush()
         } catch {
             outbound.moveWriterIndex(to: start)
-            let reason = error as? HermesClientError ?? HermesClientError(.notEncodable, explain(error))
+            let reason = error as? HermesClientError ?? HermesClientError(.notEncodable, explain(error), cause: error)
             requests.remove(id)?.waiter.resume(throwing: reason)
             logger.debug("request not sent", metadata: ["reason": "\(reason)"])
             throw reason
@@ -102,7 +102,8 @@ extension ConnectionDriver {
             for waiter in waiters {
                 waiter.resume(
                     with: result.mapError {
-                        HermesClientError(.connectionLost, "the connection was lost: \(explain($0))") as any Error
+                        HermesClientError(.connectionLost, "the connection was lost: \(explain($0))", cause: $0)
+                            as any Error
                     }
                 )
             }

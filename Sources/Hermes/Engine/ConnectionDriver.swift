@@ -203,7 +203,7 @@ extension ConnectionDriver {
             channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
             perform(machine.connected(now: eventLoop.now))
         case .failure(let error):
-            let reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))")
+            let reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))", cause: error)
             machine.connectFailed(reason, now: eventLoop.now)
             afterLoss()
         }
@@ -315,7 +315,7 @@ extension ConnectionDriver {
 
     /// The server broke the protocol: the connection cannot go on.
     func fail(_ error: any Error) {
-        let reason = error as? HermesClientError ?? HermesClientError(.protocolViolation, explain(error))
+        let reason = error as? HermesClientError ?? HermesClientError(.protocolViolation, explain(error), cause: error)
         if lastError == nil { lastError = reason }
         logger.debug("connection failed", metadata: ["reason": "\(reason)"])
         // The link's last frames go out before the machine closes the connection.

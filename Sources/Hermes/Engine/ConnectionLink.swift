@@ -105,6 +105,8 @@ package enum Backlog {
     package static let maxBytes = 64 * 1_048_576
     /// Above this number of events, newer ephemeral ones are dropped.
     package static let maxEphemeral = 8192
+    /// Above this number of bytes, newer ephemeral events are dropped.
+    static let maxEphemeralBytes = 16 * 1_048_576
     /// Above this number of events, inbox entries are dropped too, and asked for again later.
     package static let maxEvents = 16_384
 }

@@ -7,7 +7,7 @@ import NIOCore
 /// Messages to send whenever there is a connection: now, in a minute, or in the next run of the app.
 ///
 /// ```swift
-/// let entry = try await client.outbox.send("hello", to: .user(uid: 7))  // returns at once, offline, too
+/// let entry = try await client.outbox.send("hello", to: .user(7))  // returns at once, offline, too
 /// for await entry in client.outbox.changes {
 ///     if case .failed(let error) = entry.status { print("\(entry.clientID) was refused: \(error)") }
 /// }

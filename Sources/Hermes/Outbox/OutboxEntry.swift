@@ -4,6 +4,12 @@
 import HermesWire
 import NIOCore
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// A message in the outbox.
 public struct OutboxEntry: Hashable, Sendable, Identifiable {
     /// The progress of a message.
@@ -28,8 +34,8 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     public var content: MessageContent
     /// The application's own pairs.
     public var attributes: [String: String]
-    /// When the app sent it, by the device's clock, in milliseconds since 1970.
-    public var queuedAtMilliseconds: Int64
+    /// When the app sent it, by the device's clock.
+    public var queuedAt: Date
     /// The progress.
     public var status: Status
 
@@ -134,7 +140,7 @@ struct OutboxItem: Hashable, Sendable {
             conversation: Conversation(send.to),
             content: MessageContent(send.content),
             attributes: send.content.attributes,
-            queuedAtMilliseconds: queuedAtMilliseconds,
+            queuedAt: Date(milliseconds: queuedAtMilliseconds),
             status: status
         )
     }

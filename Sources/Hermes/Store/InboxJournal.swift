@@ -198,7 +198,8 @@ final class InboxJournal: Sendable {
                 }
                 return true
             case .failure(let error):
-                state.failure = error as? HermesClientError ?? HermesClientError(.storeFailed, explain(error))
+                state.failure =
+                    error as? HermesClientError ?? HermesClientError(.storeFailed, explain(error), cause: error)
                 state.dirty.formUnion(changes.map(\.key))
                 return false
             }
@@ -237,7 +238,7 @@ extension InboxJournal.State {
     /// An account logged in: forgets the inbox of another one.
     fileprivate mutating func begin(_ session: Session) {
         let hash = InboxJournal.Account.hash(session.token)
-        let new = InboxJournal.Account(uid: session.uid, nickName: session.nickName, tokenHash: hash)
+        let new = InboxJournal.Account(uid: session.uid.rawValue, nickName: session.nickName, tokenHash: hash)
         let isOther = new.uid != account?.uid
         if isOther {
             dirty.formUnion(recent.keys.map { InboxJournal.Key.recent + "\($0)" })

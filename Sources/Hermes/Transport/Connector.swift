@@ -40,7 +40,11 @@ package struct Connector: Sendable {
             pinnedKeys = try options?.pinnedCertificates.map { try PinnedKeyHandler.keys(of: $0.certificates()) }
         } catch {
             let source = options?.pinnedCertificates?.name ?? ""
-            throw HermesClientError(.badTLS, "\(source) holds no certificates to pin the server to: \(error)")
+            throw HermesClientError(
+                .badTLS,
+                "\(source) holds no certificates to pin the server to: \(error)",
+                cause: error
+            )
         }
     }
 
@@ -144,7 +148,11 @@ package struct Connector: Sendable {
         } catch {
             let sources = [options.trustedCertificates, options.certificate, options.privateKey]
             let names = sources.compactMap { $0?.name }.joined(separator: ", ")
-            throw HermesClientError(.badTLS, "TLS cannot be set up\(names.isEmpty ? "" : " with \(names)"): \(error)")
+            throw HermesClientError(
+                .badTLS,
+                "TLS cannot be set up\(names.isEmpty ? "" : " with \(names)"): \(error)",
+                cause: error
+            )
         }
     }
 }

@@ -12,7 +12,7 @@ public import Foundation
 /// The TLS options of a connection.
 ///
 /// ```swift
-/// var options = TLSOptions(pinnedCertificates: .file(Bundle.main.path(forResource: "server", ofType: "pem")!))
+/// var options = TLSOptions(pinnedCertificates: .text(serverCertificate))
 /// options.certificate = .data(clientCertificate)
 /// options.privateKey = .text(pemFromKeyChain)
 /// let server = ServerAddress(host: "chat.example.com", port: 9000, security: .tls(options))

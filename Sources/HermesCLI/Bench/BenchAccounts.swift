@@ -93,7 +93,7 @@ struct BenchAccounts {
         do {
             let session = try await client.logIn(.register(nickName: name, password: password))
             await client.close()
-            return BenchAccount(uid: session.uid, name: name, device: "bench", token: session.token)
+            return BenchAccount(uid: session.uid.rawValue, name: name, device: "bench", token: session.token)
         } catch {
             await client.close()
             if let error = error as? HermesClientError, error.code == .rateLimited {

@@ -110,7 +110,11 @@ struct HoldBench: AsyncParsableCommand {
             _ = try await client.logIn(.token(token))
             return HeldConnection { await client.close() }
         case .qsiop:
-            let identity = QSIOPClient.Identity(uid: account?.uid ?? 0, token: token, device: device.id)
+            let identity = QSIOPClient.Identity(
+                uid: UserID(rawValue: account?.uid ?? 0),
+                token: token,
+                device: device.id
+            )
             var configuration = QSIOPClient.Configuration(server: address, identity: identity)
             configuration.heartbeat = policy(.qsiop)
             let client = try QSIOPClient(configuration)

@@ -87,7 +87,7 @@ final class ReconnectFleet: Sendable {
     func send() async throws {
         guard let sender = clients.first else { return }
         for account in accounts.dropFirst() {
-            try await sender.outbox.send(.text("reconnect \(run)"), to: .user(uid: account.uid))
+            try await sender.outbox.send(.text("reconnect \(run)"), to: .user(UserID(rawValue: account.uid)))
         }
     }
 
@@ -124,15 +124,12 @@ final class ReconnectFleet: Sendable {
 
     private func watchEvents(of client: HermesClient, _ uid: UInt32) async {
         for await event in client.events {
-            switch event {
-            case .message(let message) where message.text == "reconnect \(run)" && !message.isOwn:
+            if let message = event.message, message.text == "reconnect \(run)", !message.isOwn {
                 state.withLock { record in
                     if !record.receivers.insert(uid).inserted { record.duplicates += 1 }
                 }
-            case .gap, .inboxReset:
+            } else if event.kind == .gap || event.kind == .inboxReset {
                 state.withLock { $0.gaps += 1 }
-            default:
-                continue
             }
         }
     }

@@ -13,7 +13,7 @@ actor Chat {
     /// The number of received messages that ends the chat; nil: none.
     private let limit: Int?
     private var peer: Account?
-    private var names: [UInt32: String] = [:]
+    private var names: [UserID: String] = [:]
     private var arrived = 0
     private var statesEnded = false
     /// Whether the last arrival is printed.
@@ -52,6 +52,8 @@ actor Chat {
         try await withThrowingTaskGroup(of: End.self) { group in
             defer { group.cancelAll() }
             group.addTask { await self.printStates() }
+            let ephemeral = client.ephemeralEvents
+            group.addTask { await self.printEphemeral(ephemeral) }
             group.addTask {
                 await Interrupts.wait()
                 return .interrupted
@@ -139,38 +141,46 @@ actor Chat {
     private func printEvents() async throws -> End {
         for await event in client.events {
             progress.arrived()
-            switch event {
-            case .message(let message):
+            if let message = event.message {
                 try await show(message, isStored: false)
                 if !message.isOwn { arrived += 1 }
                 if let limit, arrived >= limit {
                     progress.printed()
                     return .limit
                 }
-            case .recalled(_, _, let uid):
-                await console.status("\(await name(of: uid)) recalled a message")
-            case .push(let push):
+            } else if let recall = event.recall {
+                await console.status("\(await name(of: recall.byUID)) recalled a message")
+            } else if let push = event.push {
                 try await console.print("[\(push.title.printable)] \(push.body.printable)")
-            case .gap(let from, let to):
-                await console.status("\(to &- from &+ 1) message(s) had expired before this device connected")
-            case .topicGap(let topic, let from, let to):
-                await console.status("\(to &- from &+ 1) push(es) to \(topic.printable) did not arrive")
-            case .inboxReset:
+            } else if let gap = event.gap {
+                await console.status("\(Self.count(gap)) message(s) had expired before this device connected")
+            } else if event.kind == .inboxReset {
                 await console.status("the server lost its store; messages may be missing")
-            case .notice(let text):
-                await console.status("the server says: \(text.printable)")
-            case .contact(let change):
+            } else if let change = event.contact {
                 await console.status("\(change.nickName.printable): contact \(change.kind)")
-            case .group(let change):
+            } else if let change = event.group {
                 await console.status("group \(change.name.printable): \(change.kind)")
-            case .read, .call, .unknown, .typing, .presence, .room, .signal:
-                break
             }
             progress.printed()
         }
         // The client has stopped; `run` reports why.
         return .states
     }
+
+    private func printEphemeral(_ events: ClientEvents<EphemeralEvent>) async -> End {
+        for await event in events {
+            if let missed = event.missedPushes {
+                let count = Self.count(missed.numbers)
+                await console.status("\(count) push(es) to \(missed.topic.printable) did not arrive")
+            } else if let text = event.notice {
+                await console.status("the server says: \(text.printable)")
+            }
+        }
+        return .states
+    }
+
+    /// Not the range's count, which traps if it is no Int: the numbers come from the server.
+    private static func count(_ range: ClosedRange<UInt64>) -> UInt64 { range.upperBound &- range.lowerBound &+ 1 }
 
     private func show(_ message: Message, isStored: Bool) async throws {
         let text = (message.text ?? "(\(Self.kind(of: message)))").printable
@@ -183,7 +193,7 @@ actor Chat {
                 if !isStored, peer == nil, console.isInteractive { try? await setPeer(message.fromNickName) }
             }
         }
-        try await console.print(console.isInteractive ? "\(Self.clock(message.serverTimeMilliseconds)) \(line)" : line)
+        try await console.print(console.isInteractive ? "\(Self.clock(message.date)) \(line)" : line)
     }
 
     private static func kind(of message: Message) -> String {
@@ -199,17 +209,18 @@ actor Chat {
         }
     }
 
-    private static func clock(_ milliseconds: Int64) -> String {
-        var seconds = time_t(milliseconds / 1000)
+    private static func clock(_ date: Date) -> String {
+        // A server may send any number.
+        var seconds = time_t(exactly: date.timeIntervalSince1970.rounded(.down)) ?? 0
         var parts = tm()
         localtime_r(&seconds, &parts)
         func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
         return "\(two(parts.tm_hour)):\(two(parts.tm_min))"
     }
 
-    private func name(of uid: UInt32) async -> String {
+    private func name(of uid: UserID) async -> String {
         if let name = names[uid] { return name }
-        guard let account = try? await client.account(uid: uid) else { return "#\(uid)" }
+        guard let account = try? await client.account(id: uid) else { return "#\(uid)" }
         names[uid] = account.nickName.printable
         return account.nickName.printable
     }
@@ -305,12 +316,10 @@ actor Chat {
     private func say(_ text: String) async throws {
         try await orReport {
             guard let peer else { throw ClientFailure("no receiver: enter /to NAME first, or start with --to NAME") }
-            if console.isInteractive { try await console.print("\(Self.clock(Self.now)) \(name): \(text.printable)") }
-            try await client.send(text, to: .user(uid: peer.uid))
+            if console.isInteractive { try await console.print("\(Self.clock(Date())) \(name): \(text.printable)") }
+            try await client.send(text, to: .user(peer.uid))
         }
     }
-
-    private static var now: Int64 { Int64(time(nil)) * 1000 }
 
     private func setPeer(_ name: String) async throws {
         do {
@@ -325,7 +334,7 @@ actor Chat {
 
     private func showHistory(_ count: Int) async throws {
         guard let peer else { throw ClientFailure("of which conversation? say /to NAME first") }
-        let history = try await client.history(of: .user(uid: peer.uid), limit: count)
+        let history = try await client.history(of: .user(peer.uid), limit: count)
         if history.messages.isEmpty {
             await console.status("nothing is stored of this conversation")
         }
@@ -334,7 +343,7 @@ actor Chat {
 
     private func showPeer() async throws {
         guard let peer else { throw ClientFailure("no conversation yet: enter /to NAME") }
-        let account = try await client.account(uid: peer.uid)
+        let account = try await client.account(id: peer.uid)
         try await console.print("\(account.nickName.printable) is \(account.isOnline ? "there" : "away")")
     }
 

@@ -44,7 +44,7 @@ struct Login {
                 : .password(nickName: name, password: password)
         )
         if !options.noCache {
-            let entry = TokenCache.Entry(uid: session.uid, device: device, token: session.token)
+            let entry = TokenCache.Entry(uid: session.uid.rawValue, device: device, token: session.token)
             do {
                 try cache.store(entry, name: name, server: server)
             } catch {

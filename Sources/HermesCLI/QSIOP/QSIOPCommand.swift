@@ -96,7 +96,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
 
     /// The identity; logs in over Delimited if only a name is known and no token is kept.
     func identity() async throws -> QSIOPClient.Identity {
-        if let uid { return QSIOPClient.Identity(uid: uid, token: token, device: deviceName) }
+        if let uid { return QSIOPClient.Identity(uid: UserID(rawValue: uid), token: token, device: deviceName) }
         var address = server.address(defaultPort: chatPort)
         address.port = chatPort
         let login = Login(name: user ?? "", server: address, options: login, deviceSuffix: "-qsiop")
@@ -104,7 +104,8 @@ struct QSIOPIdentityOptions: ParsableArguments {
         if !self.login.noCache, !self.login.register,
             let entry = login.cache.entry(name: login.name, server: address, device: device)
         {
-            return QSIOPClient.Identity(uid: entry.uid, token: entry.token, device: deviceName ?? device)
+            let uid = UserID(rawValue: entry.uid)
+            return QSIOPClient.Identity(uid: uid, token: entry.token, device: deviceName ?? device)
         }
         let client = try login.makeClient(reconnect: .never, device: device)
         do {

@@ -88,7 +88,7 @@ struct RoomCommand: AsyncParsableCommand {
             do {
                 try await client.join()
                 if let gift = gift.flatMap({ Gift($0) }) {
-                    try await client.give(gift.name, count: gift.count)
+                    try await client.give(gift.name, count: Int(gift.count))
                 } else {
                     let visit = RoomVisit(client: client, room: room, talks: !watch, limit: count, wait: wait)
                     try await visit.run()
@@ -222,7 +222,7 @@ struct RoomVisit: Sendable {
             guard let gift = RoomCommand.Gift(words.dropFirst().joined(separator: ":")) else {
                 return await console.status("/gift NAME [COUNT]")
             }
-            return try await client.give(gift.name, count: gift.count)
+            return try await client.give(gift.name, count: Int(gift.count))
         }
         if line == "/quit" { return await client.leave() }
         guard !line.allSatisfy(\.isWhitespace) else { return }

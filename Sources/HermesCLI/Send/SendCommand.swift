@@ -83,7 +83,8 @@ struct SendCommand: AsyncParsableCommand {
                 } catch let error as HermesClientError where error.code == .notFound {
                     throw ClientFailure("there is no account \(to); it has to be registered first")
                 }
-                return try await client.send(.text(text), to: .user(uid: peer.uid), clientID: clientID).messageID
+                let receipt = try await client.send(.text(text), to: .user(peer.uid), clientID: clientID)
+                return receipt.messageID.rawValue
             }
             group.addTask {
                 for await _ in client.events {}

@@ -99,11 +99,11 @@ public final class IMPBClient: Sendable {
     /// - Returns: the receipt, once the server has committed the message.
     /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
     @discardableResult
-    public func send(_ text: String, to uid: UInt32, clientID: String? = nil) async throws -> Receipt {
+    public func send(_ text: String, to uid: UserID, clientID: String? = nil) async throws -> Receipt {
         var content = IMPB_msg_text_content()
         content.text = text
         var message = IMPB_C2C_msg()
-        message.to = Int32(clamping: uid)
+        message.to = Int32(clamping: uid.rawValue)
         message.type = .text
         message.content = try content.wireBytes()
         message.clientID = clientID ?? HermesClient.makeClientID()
@@ -115,9 +115,9 @@ public final class IMPBClient: Sendable {
     }
 
     /// Fetches another account.
-    public func account(uid: UInt32) async throws -> Account {
+    public func account(id: UserID) async throws -> Account {
         var request = IMPB_User_info_request()
-        request.uid = uid
+        request.uid = id.rawValue
         let answer = try await ask(try .user(.userInfo, request))
         return Account(try IMPB_User_info_response(wire: answer).userInfo)
     }
@@ -125,10 +125,10 @@ public final class IMPBClient: Sendable {
     /// Asks another account for a direct link.
     ///
     /// - Returns: whether the account is online, and both sides' addresses.
-    public func requestLink(to uid: UInt32, from ownUID: UInt32) async throws -> IMPBLinkOffer {
+    public func requestLink(to uid: UserID, from ownUID: UserID) async throws -> IMPBLinkOffer {
         var request = IMPB_p2pconnect_request()
-        request.uid = ownUID
-        request.targetUid = uid
+        request.uid = ownUID.rawValue
+        request.targetUid = uid.rawValue
         let answer = try IMPB_p2pconnect_response(wire: try await ask(try .peer(.connectRequest, request)))
         return IMPBLinkOffer(
             isOnline: answer.isOnline,
@@ -145,10 +145,10 @@ public final class IMPBClient: Sendable {
     ///   - port: this device's UDP port.
     ///   - ownUID: this account.
     ///   - uid: the account that asked.
-    public func postAddress(host: String, port: Int, from ownUID: UInt32, to uid: UInt32) async throws {
+    public func postAddress(host: String, port: Int, from ownUID: UserID, to uid: UserID) async throws {
         var request = IMPB_p2p_post_ip_request()
-        request.sponsorUid = .init(clamping: uid)
-        request.uid = .init(clamping: ownUID)
+        request.sponsorUid = .init(clamping: uid.rawValue)
+        request.uid = .init(clamping: ownUID.rawValue)
         request.ipInfo.ip = host
         request.ipInfo.port = Int32(clamping: port)
         request.isReady = true

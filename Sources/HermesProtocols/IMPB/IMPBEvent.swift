@@ -4,10 +4,16 @@
 public import Hermes
 import HermesWire
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// The result of a login over IMPB.
 public struct IMPBLogin: Hashable, Sendable {
     /// The account's number.
-    public var uid: UInt32
+    public var uid: UserID
     /// The token for the next login, in place of the password. A secret.
     public var token: String
 }
@@ -17,9 +23,9 @@ public enum IMPBEvent: Hashable, Sendable {
     /// A message from another account, or from another device of this account.
     case message(IMPBMessage)
     /// An account asks for a direct link: answer with `postAddress`.
-    case linkRequested(byUID: UInt32, peer: IMPBAddress, own: IMPBAddress)
+    case linkRequested(byUID: UserID, peer: IMPBAddress, own: IMPBAddress)
     /// The other side of a direct link is ready at this address.
-    case linkReady(uid: UInt32, host: String, port: Int)
+    case linkReady(uid: UserID, host: String, port: Int)
     /// A push from a back end.
     case push(Push)
     /// The number of entries that were deleted before this device got them.
@@ -33,21 +39,21 @@ public enum IMPBEvent: Hashable, Sendable {
 /// A message as it arrives over IMPB.
 public struct IMPBMessage: Hashable, Sendable {
     /// The message's id; empty if the server gives none.
-    public var id: String
+    public var id: MessageID
     /// The author.
-    public var fromUID: UInt32
+    public var fromUID: UserID
     /// The author's name; may be empty.
     public var fromNickName: String
-    /// The recipient; 0 in groups.
-    public var toUID: UInt32
-    /// The group; 0 in 1:1 conversations.
-    public var groupID: UInt32
+    /// The recipient; nil in groups.
+    public var toUID: UserID?
+    /// The group; nil in 1:1 conversations.
+    public var groupID: GroupID?
     /// The content.
     public var content: MessageContent
     /// The entry's seq in this account's inbox; 0 if the server gives none.
     public var inboxSeq: UInt64
-    /// The time of the commit, in milliseconds since 1970.
-    public var serverTimeMilliseconds: Int64
+    /// When the server committed it, by the server's clock.
+    public var date: Date
     /// Whether another device of this account sent it.
     public var isOwn: Bool
 
@@ -98,13 +104,13 @@ extension IMPBEvent {
         case .p2PReceiveConnectReq:
             guard let told = try? IMPB_p2p_receive_connect_notification(wire: body) else { return }
             self = .linkRequested(
-                byUID: told.sponsorUid,
+                byUID: UserID(rawValue: told.sponsorUid),
                 peer: IMPBAddress(told.sponsorIpInfo),
                 own: IMPBAddress(told.targetInfo)
             )
         case .p2PConnectReady:
             guard let told = try? IMPB_p2p_connect_ready_notification(wire: body) else { return }
-            self = .linkReady(uid: told.uid, host: told.ip, port: Int(told.port))
+            self = .linkReady(uid: UserID(rawValue: told.uid), host: told.ip, port: Int(told.port))
         case .push:
             guard let told = try? IMPB_push_notification(wire: body) else { return }
             self = .push(
@@ -133,27 +139,27 @@ extension IMPBMessage {
         case .c2C:
             guard let told = try? IMPB_C2C_msg(wire: body) else { return nil }
             self.init(
-                id: told.messageID,
-                fromUID: UInt32(clamping: told.from),
+                id: MessageID(rawValue: told.messageID),
+                fromUID: UserID(rawValue: UInt32(clamping: told.from)),
                 fromNickName: told.fromInfo.nickName,
-                toUID: UInt32(clamping: told.to),
-                groupID: 0,
+                toUID: UserID(rawValue: UInt32(clamping: told.to)),
+                groupID: nil,
                 content: MessageContent(told.type, [UInt8](told.content)),
                 inboxSeq: told.seq,
-                serverTimeMilliseconds: told.serverTime,
+                date: Date(milliseconds: told.serverTime),
                 isOwn: UInt32(clamping: told.from) == ownUID
             )
         case .group:
             guard let told = try? IMPB_Group_msg(wire: body) else { return nil }
             self.init(
-                id: told.messageID,
-                fromUID: UInt32(clamping: told.from),
+                id: MessageID(rawValue: told.messageID),
+                fromUID: UserID(rawValue: UInt32(clamping: told.from)),
                 fromNickName: told.fromInfo.nickName,
-                toUID: 0,
-                groupID: UInt32(clamping: told.groupID),
+                toUID: nil,
+                groupID: GroupID(rawValue: UInt32(clamping: told.groupID)),
                 content: MessageContent(told.type, [UInt8](told.content)),
                 inboxSeq: told.seq,
-                serverTimeMilliseconds: told.serverTime,
+                date: Date(milliseconds: told.serverTime),
                 isOwn: UInt32(clamping: told.from) == ownUID
             )
         case .unused, .broadcast, .custom, .UNRECOGNIZED:
@@ -171,12 +177,14 @@ extension MessageContent {
             self = .text(content.text)
         case .image:
             guard let content = try? IMPB_msg_img_content(wire: bytes) else { return }
-            self = .image(url: content.imgURL, width: 0, height: 0)
+            guard let url = URL(wire: content.imgURL) else { return }
+            self = .image(url: url, width: 0, height: 0)
         case .sound:
             guard let content = try? IMPB_msg_sound_content(wire: bytes) else { return }
+            guard let url = URL(wire: content.sourceURL) else { return }
             self = .sound(
-                url: content.sourceURL,
-                durationSeconds: content.soundDuration,
+                url: url,
+                duration: Duration(wireSeconds: content.soundDuration),
                 fileName: content.fildNme
             )
         case .location:
@@ -184,7 +192,7 @@ extension MessageContent {
             self = .location(latitude: content.location.lat, longitude: content.location.lon, label: "")
         case .expression:
             guard let content = try? IMPB_msg_expression_content(wire: bytes) else { return }
-            self = .expression(id: content.eid, name: content.name)
+            self = .expression(id: Int(content.eid), name: content.name)
         case .custom:
             guard let content = try? IMPB_msg_cumstom_content(wire: bytes) else { return }
             self = .custom(type: content.info.key, data: Array(content.info.value.utf8))
@@ -197,10 +205,10 @@ extension MessageContent {
 extension Receipt {
     init(_ receipt: IMPB_Message_receipt) {
         self.init(
-            messageID: receipt.messageID,
+            messageID: MessageID(rawValue: receipt.messageID),
             clientID: receipt.clientID,
             conversationSeq: receipt.conversationSeq,
-            serverTimeMilliseconds: receipt.serverTime,
+            date: Date(milliseconds: receipt.serverTime),
             isDuplicate: receipt.duplicate
         )
     }
@@ -209,9 +217,9 @@ extension Receipt {
 extension Account {
     init(_ info: IMPB_User_info) {
         self.init(
-            uid: info.uid,
+            uid: UserID(rawValue: info.uid),
             nickName: info.nickName,
-            avatarURL: info.avartaURL,
+            avatarURL: URL(wire: info.avartaURL),
             isOnline: info.isOnline != 0
         )
     }

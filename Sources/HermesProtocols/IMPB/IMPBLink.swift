@@ -167,7 +167,7 @@ struct IMPBLink: ConnectionLink {
             }
             var token = ""
             if case .token(let known) = credential { token = known }
-            effects.append(.authenticated(IMPBLogin(uid: login.uid, token: token)))
+            effects.append(.authenticated(IMPBLogin(uid: UserID(rawValue: login.uid), token: token)))
         case ID.pull:
             guard reply.isSuc else { return }
             let answer = try IMPB_pull_response(wire: [UInt8](reply.respon))

@@ -6,6 +6,12 @@ import HermesWire
 public import Logging
 public import NIOCore
 
+#if canImport(FoundationEssentials)
+public import FoundationEssentials
+#else
+public import Foundation
+#endif
+
 /// A viewer of a LiveRoom: joins, talks, gives gifts, and sees the others' texts and gifts.
 ///
 /// Rooms are live: the viewer misses what happens while it is not connected. It joins again by itself.
@@ -95,12 +101,12 @@ public final class LiveRoomClient: Sendable {
     /// Gives a gift; everyone sees it, the sender included.
     ///
     /// - Throws: HermesClientError if the viewer is silent, or the connection is lost.
-    public func give(_ gift: String, count: Int32 = 1, url: String = "") async throws {
+    public func give(_ gift: String, count: Int = 1, url: URL? = nil) async throws {
         var message = LiveRoom_GiftMessage()
         message.user = try talker()
         message.giftname = gift
-        message.giftcount = count
-        message.giftURL = url
+        message.giftcount = Int32(clamping: count)
+        message.giftURL = url?.absoluteString ?? ""
         try await driver.send(try LiveRoomFrame(type: .gift, message: message))
     }
 

@@ -5,6 +5,12 @@ import Hermes
 import HermesWire
 import NIOCore
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 /// LiveRoom: frames to and from one room; nothing is answered.
 struct LiveRoomLink: ConnectionLink {
     typealias Decoder = LiveRoomFrameDecoder
@@ -65,11 +71,11 @@ struct LiveRoomLink: ConnectionLink {
     }
 
     func bytes(of event: RoomEvent) -> Int {
-        let user = event.user.map { $0.name.utf8.count + $0.iconURL.utf8.count } ?? 0
+        let user = event.user.map { $0.name.utf8.count + ($0.iconURL?.absoluteString.utf8.count ?? 0) } ?? 0
         return switch event.kind {
         case .joined, .left: user
         case .text(let text), .notice(let text), .kicked(let text): user + text.utf8.count
-        case .gift(let name, _, let url): user + name.utf8.count + url.utf8.count
+        case .gift(let name, _, let url): user + name.utf8.count + (url?.absoluteString.utf8.count ?? 0)
         case .custom(_, let data): user + data.count
         }
     }
@@ -86,13 +92,15 @@ struct LiveRoomLink: ConnectionLink {
 }
 
 extension RoomUser {
-    init(_ info: LiveRoom_UserInfo) { self.init(name: info.name, level: info.level, iconURL: info.iconURL) }
+    init(_ info: LiveRoom_UserInfo) {
+        self.init(name: info.name, level: Int(info.level), iconURL: URL(wire: info.iconURL))
+    }
 
     var liveRoom: LiveRoom_UserInfo {
         var info = LiveRoom_UserInfo()
-        info.level = level
+        info.level = Int32(clamping: level)
         info.name = name
-        info.iconURL = iconURL
+        info.iconURL = iconURL?.absoluteString ?? ""
         return info
     }
 }
@@ -110,7 +118,7 @@ extension RoomEvent {
             self.init(room: room, user: RoomUser(message.user), kind: .text(message.text))
         case .gift:
             let message = try LiveRoom_GiftMessage(wire: frame.body)
-            let kind = Kind.gift(name: message.giftname, count: message.giftcount, url: message.giftURL)
+            let kind = Kind.gift(name: message.giftname, count: Int(message.giftcount), url: URL(wire: message.giftURL))
             self.init(room: room, user: RoomUser(message.user), kind: kind)
         case .notice:
             self.init(room: room, user: nil, kind: .notice(try LiveRoom_SystemNotice(wire: frame.body).text))

@@ -11,14 +11,14 @@ public final class QSIOPClient: Sendable {
     /// The account that a device reports.
     public struct Identity: Hashable, Sendable {
         /// The account.
-        public var uid: UInt32
+        public var uid: UserID
         /// A token of a login; nil where the server accepts the uid alone.
         public var token: String?
         /// The device's id; nil: "qsiop".
         public var device: String?
 
         /// Creates an identity.
-        public init(uid: UInt32, token: String? = nil, device: String? = nil) {
+        public init(uid: UserID, token: String? = nil, device: String? = nil) {
             self.uid = uid
             self.token = token
             self.device = device

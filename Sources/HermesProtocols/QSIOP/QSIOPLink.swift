@@ -50,7 +50,7 @@ struct QSIOPLink: ConnectionLink {
 
     static func report(_ identity: QSIOPClient.Identity) -> QSIOPFrame {
         var properties = QSIOPProperties()
-        properties.append("userid", String(identity.uid))
+        properties.append("userid", String(identity.uid.rawValue))
         if let token = identity.token { properties.append("token", token) }
         if let device = identity.device { properties.append("device", device) }
         return QSIOPFrame(.report, properties)

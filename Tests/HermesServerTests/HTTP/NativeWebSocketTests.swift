@@ -56,7 +56,7 @@ import Testing
     private static func texts(_ count: Int, from client: HermesClient) async -> [String] {
         var texts: [String] = []
         for await event in client.events {
-            guard case .message(let message) = event else { continue }
+            guard let message = event.message else { continue }
             texts.append(message.text ?? "")
             if texts.count == count { break }
         }
@@ -182,8 +182,8 @@ import Testing
             // Longer than what a WebSocket header's short forms can say.
             let long = String(repeating: "x", count: 65_000)
             for text in ["1", long, "3"] {
-                try await web.send(text, to: .user(uid: bob.uid))
-                try await phone.send(text, to: .user(uid: ann.uid))
+                try await web.send(text, to: .user(bob.uid))
+                try await phone.send(text, to: .user(ann.uid))
             }
             #expect(await Self.texts(3, from: phone) == ["1", long, "3"])
             #expect(await Self.texts(3, from: web) == ["1", long, "3"])
@@ -192,14 +192,14 @@ import Testing
             let body = #"{"to":{"user":"ann"},"title":"Sale","data":{"n":1}}"#
             #expect(try await api.send("POST", "/v1/push", body).status == 202)
             for await event in web.events {
-                guard case .push(let push) = event else { continue }
+                guard let push = event.push else { continue }
                 #expect(push.title == "Sale")
                 #expect(push.data?["n"]?.integer == 1)
                 break
             }
 
             try await server.restart()
-            try await phone.send("after", to: .user(uid: ann.uid))
+            try await phone.send("after", to: .user(ann.uid))
             #expect(await Self.texts(1, from: web) == ["after"])
             await web.close()
             await phone.close()
@@ -226,7 +226,7 @@ import Testing
             )
             let client = try HermesClient(configuration)
             let session = try await client.logIn(.register(nickName: "ann", password: "secret"))
-            #expect(try await client.account(uid: session.uid).nickName == "ann")
+            #expect(try await client.account(id: session.uid).nickName == "ann")
             await client.close()
         }
     }

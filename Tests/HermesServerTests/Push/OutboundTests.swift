@@ -72,7 +72,7 @@ struct OutboundTests {
             try await bob.registerPushToken(PushToken(.apns, Self.token))
             await bob.close()
             let (ann, _) = try await Self.register("ann", server)
-            try await ann.send("Are you there?", to: .user(uid: bobSession.uid))
+            try await ann.send("Are you there?", to: .user(bobSession.uid))
             let request = try #require(await apple.requests(1).first)
             #expect(request.path == "/3/device/\(Self.token)")
             let aps = try #require(try Self.json(request)["aps"] as? [String: Any])
@@ -80,14 +80,14 @@ struct OutboundTests {
             #expect(aps["badge"] as? Int == 1)
             _ = try folder.write("key.p8", P256.Signing.PrivateKey().pemRepresentation)
             try await server.assembly().reloadPushKeys()
-            try await ann.send("Still not?", to: .user(uid: bobSession.uid))
+            try await ann.send("Still not?", to: .user(bobSession.uid))
             let second = try #require(await apple.requests(2).last)
             #expect(second.headers["authorization"] != request.headers["authorization"], "signed by the new key")
             await ann.close()
 
             try await server.restart()
             let (carl, _) = try await Self.register("carl", server)
-            try await carl.send("And now?", to: .user(uid: bobSession.uid))
+            try await carl.send("And now?", to: .user(bobSession.uid))
             let all = await apple.requests(3)
             #expect(all.count == 3)
             #expect((try Self.json(all[2])["aps"] as? [String: Any])?["badge"] as? Int == 3)
@@ -110,13 +110,17 @@ struct OutboundTests {
             let (bob, bobSession) = try await Self.register("bob", server)
             await bob.close()
             let (ann, annSession) = try await Self.register("ann", server)
-            try await ann.send("Are you there?", to: .user(uid: bobSession.uid))
+            try await ann.send("Are you there?", to: .user(bobSession.uid))
             let requests = await backEnd.requests(4)
             let events = try requests.map { try Self.json($0) }
             #expect(requests.allSatisfy { $0.headers["hermes-signature"]?.hasPrefix("t=") == true })
-            let bobs = events.filter { $0["user"] as? Int == Int(bobSession.uid) }.map { $0["type"] as? String }
+            let bobs = events.filter { $0["user"] as? Int == Int(bobSession.uid.rawValue) }.map {
+                $0["type"] as? String
+            }
             #expect(bobs == ["online", "offline", "message.undelivered"])
-            let anns = events.filter { $0["user"] as? Int == Int(annSession.uid) }.map { $0["type"] as? String }
+            let anns = events.filter { $0["user"] as? Int == Int(annSession.uid.rawValue) }.map {
+                $0["type"] as? String
+            }
             #expect(anns == ["online"])
             await ann.close()
         }
@@ -132,7 +136,7 @@ struct OutboundTests {
             configuration.conditions = conditions
             let client = try HermesClient(configuration)
             let session = try await client.logIn(.register(nickName: "bob", password: "secret-bob"))
-            let user = try #require(UserID(rawValue: Int32(session.uid)))
+            let user = try #require(UserID(rawValue: Int32(session.uid.rawValue)))
             let sessions = try server.messenger().sessions
             // Each answer comes after what was said before it.
             _ = try await client.devices()

@@ -42,7 +42,7 @@ struct AccountSwitchTests {
         let ann = try await client.logIn(.password(nickName: "ann", password: "a"))
         #expect(ann.uid == 7)
         let events = client.events.makeAsyncIterator()
-        guard case .message(let first) = await events.next() else {
+        guard let first = await events.next()?.message else {
             Issue.record("no message")
             return
         }
@@ -53,7 +53,7 @@ struct AccountSwitchTests {
         let cay = try await client.logIn(.password(nickName: "cay", password: "c"))
         #expect(cay.uid == 9)
         #expect(await client.session?.uid == 9)
-        guard case .message(let second) = await events.next() else {
+        guard let second = await events.next()?.message else {
             Issue.record("no message")
             return
         }
@@ -67,7 +67,7 @@ struct AccountSwitchTests {
         #expect(acknowledged.all.allSatisfy { $0.0 == 9 && $0.1 == 1 })
         // Ann gets hers when she is back, the one that the app had not taken included.
         _ = try await client.logIn(.password(nickName: "ann", password: "a"))
-        guard case .message(let again) = await events.next() else {
+        guard let again = await events.next()?.message else {
             Issue.record("no message")
             return
         }
@@ -95,9 +95,9 @@ struct AccountSwitchTests {
         }
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.password(nickName: "ann", password: "a"))
-        try await client.outbox.send("ann's", to: .user(uid: 8))
+        try await client.outbox.send("ann's", to: .user(8))
         _ = await server.firstPacket { _, packet in if case .send = packet.body { true } else { false } }
-        async let direct = client.send("ann's own", to: .user(uid: 8))
+        async let direct = client.send("ann's own", to: .user(8))
         _ = await server.firstPacket { _, packet in if case .send = packet.body { true } else { false } }
         _ = try await client.logIn(.password(nickName: "cay", password: "c"))
         do {
@@ -106,7 +106,7 @@ struct AccountSwitchTests {
         } catch let error as HermesClientError {
             #expect(error.code == .closed)
         }
-        try await client.outbox.send("cay's", to: .user(uid: 8))
+        try await client.outbox.send("cay's", to: .user(8))
         _ = await server.firstPacket { number, packet in
             if number == 2, case .send = packet.body { true } else { false }
         }

@@ -142,10 +142,11 @@ struct ClientLifetimeTests {
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.token("t"))
         let user = RoomUser(name: "ann")
+        let events = client.ephemeralEvents
         try await client.enterRoom("a", as: user)
         try await client.enterRoom("b", as: user)
-        for await event in client.events {
-            guard case .room(let room) = event else { continue }
+        for await event in events {
+            guard let room = event.room else { continue }
             #expect(room.room == "a")
             #expect(room.kind == .kicked(reason: "not any more"))
             break

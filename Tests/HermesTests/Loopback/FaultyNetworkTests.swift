@@ -58,7 +58,7 @@ private final class FaultyPerson: Sendable {
         case closed
     }
 
-    let uid: UInt32
+    let uid: UserID
     private let name: String
     private let seed: UInt64
     private let token: String
@@ -98,7 +98,7 @@ private final class FaultyPerson: Sendable {
     }
 
     /// Sends all messages and gets all of the other's.
-    func live(with peer: UInt32, ending end: End) async throws {
+    func live(with peer: UserID, ending end: End) async throws {
         var inbox = Inbox()
         let first = try await start(path, seed: seed)
         let before = end == .never ? FaultyNetworkTests.messages + 1 : 5 + Int(seed % 30)
@@ -168,16 +168,16 @@ private final class FaultyPerson: Sendable {
         return run
     }
 
-    private func sendRest(to peer: UInt32, by run: Run) async throws {
+    private func sendRest(to peer: UserID, by run: Run) async throws {
         try await send(FaultyNetworkTests.firstMessages..<FaultyNetworkTests.messages + 1, to: peer, by: run)
     }
 
-    private func send(_ numbers: Range<Int>, to peer: UInt32, by run: Run) async throws {
+    private func send(_ numbers: Range<Int>, to peer: UserID, by run: Run) async throws {
         for number in numbers {
             if usesOutbox {
-                try await run.client.outbox.send("\(number)", to: .user(uid: peer))
+                try await run.client.outbox.send("\(number)", to: .user(peer))
             } else {
-                try await run.client.send("\(number)", to: .user(uid: peer))
+                try await run.client.send("\(number)", to: .user(peer))
             }
         }
     }
@@ -186,10 +186,9 @@ private final class FaultyPerson: Sendable {
     private func receive(_ inbox: Inbox, until count: Int, by run: Run) async -> Inbox {
         var inbox = inbox
         for await event in run.client.events {
-            switch event {
-            case .gap(let from, let to):
-                inbox.missed += Int(to - from) + 1
-            case .message(let message):
+            if let gap = event.gap {
+                inbox.missed += gap.count
+            } else if let message = event.message {
                 let number = Int(message.text ?? "") ?? -1
                 if inbox.repeatsLast {
                     inbox.repeatsLast = false
@@ -201,8 +200,6 @@ private final class FaultyPerson: Sendable {
                 inbox.missed -= max(0, number - inbox.next)
                 inbox.next = number + 1
                 if inbox.next >= count { return inbox }
-            default:
-                break
             }
         }
         Issue.record("the events of \(name) ended at \(inbox.next), seed \(seed)")

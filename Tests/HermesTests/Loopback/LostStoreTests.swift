@@ -13,10 +13,10 @@ struct LostStoreTests {
     private static func seen(_ count: Int, from client: HermesClient) async -> [String] {
         var seen: [String] = []
         for await event in client.events {
-            switch event {
-            case .message(let message): seen.append(message.text ?? "")
-            case .inboxReset: seen.append("reset")
-            default: continue
+            if let message = event.message {
+                seen.append(message.text ?? "")
+            } else if event.kind == .inboxReset {
+                seen.append("reset")
             }
             if seen.count == count { break }
         }

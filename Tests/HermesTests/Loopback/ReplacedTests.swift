@@ -36,7 +36,7 @@ struct ReplacedTests {
             let error = await #expect(throws: HermesClientError.self) { try await old.run() }
             #expect(error?.code == .replaced)
             // The newer one was not disturbed.
-            #expect(try await new.account(uid: login.uid).nickName == "ann")
+            #expect(try await new.account(id: login.uid).nickName == "ann")
             await new.close()
         }
     }
@@ -228,7 +228,7 @@ struct ReplacedTests {
         configuration.store = next
         let second = try HermesClient(configuration)
         let session = try await second.logIn(.token("t"))
-        #expect(session.uid > 0)
+        #expect(session.uid.rawValue > 0)
         for await state in second.states where state == .live && server.connectionCount > 2 { break }
         #expect(server.connectionCount == 3)
         await second.close()

@@ -8,7 +8,7 @@ import Testing
 /// Contacts and groups, by the client against a whole server.
 @Suite(.timeLimit(.minutes(1)))
 struct SocialLoopbackTests {
-    private static func register(_ name: String, _ server: TestServer) async throws -> (HermesClient, UInt32) {
+    private static func register(_ name: String, _ server: TestServer) async throws -> (HermesClient, UserID) {
         let client = try HermesClient(
             HermesClient.Configuration(
                 server: ServerAddress(port: server.port("delimited")),
@@ -29,11 +29,11 @@ struct SocialLoopbackTests {
     }
 
     private static func change(_ event: InboxEvent) -> ContactChange? {
-        if case .contact(let change) = event { change } else { nil }
+        event.contact
     }
 
     private static func change(_ event: InboxEvent) -> GroupChange? {
-        if case .group(let change) = event { change } else { nil }
+        event.group
     }
 
     @Test(arguments: TestStore.allCases)
@@ -79,9 +79,9 @@ struct SocialLoopbackTests {
 
             try await ann.changeMembers(ofGroup: group.id, adding: [carlUID])
             #expect(try await carl.groups().map(\.name) == ["friends"])
-            try await carl.send("hello, all", to: .group(id: group.id))
+            try await carl.send("hello, all", to: .group(group.id))
             let text = try await Self.next(of: bob) { event -> String? in
-                if case .message(let message) = event { message.text } else { nil }
+                if let message = event.message { message.text } else { nil }
             }
             #expect(text == "hello, all")
 

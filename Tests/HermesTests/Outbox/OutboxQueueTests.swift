@@ -10,13 +10,13 @@ import Testing
 @Suite struct OutboxQueueTests {
     static let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
 
-    static func send(_ id: String, to uid: UInt32 = 8, text: String = "hi") -> Hermes_V1_Send {
-        HermesClient.wire(.text(text), .user(uid: uid), [:], clientID: id, expiresAfter: nil)
+    static func send(_ id: String, to uid: UserID = 8, text: String = "hi") -> Hermes_V1_Send {
+        HermesClient.wire(.text(text), .user(uid), [:], clientID: id, expiresAfter: nil)
     }
 
     /// Adds and stores.
     @discardableResult
-    private static func add(_ id: String, to uid: UInt32 = 8, _ queue: inout OutboxQueue) throws -> UInt64 {
+    private static func add(_ id: String, to uid: UserID = 8, _ queue: inout OutboxQueue) throws -> UInt64 {
         let number = try queue.added(send(id, to: uid), uid: 7, date: 0).entry.item.number
         queue.stored(number)
         return number
@@ -137,7 +137,7 @@ import Testing
     @Test func `as many conversations are served at once as the limits say`() throws {
         var queue = OutboxQueue(limits: OutboxLimits(maxSending: 3))
         queue.started(uid: 7)
-        for uid in UInt32(1)...5 { try Self.add("to \(uid)", to: uid, &queue) }
+        for uid in UInt32(1)...5 { try Self.add("to \(uid)", to: UserID(rawValue: uid), &queue) }
         #expect(Self.next(&queue) == ["to 1", "to 2", "to 3"])
         queue.removed(2)
         #expect(Self.next(&queue) == ["to 4"])

@@ -43,7 +43,7 @@ struct InboxJournalTests {
     }
 
     private static func texts(_ journal: InboxJournal) -> [String] {
-        journal.recent.map { if case .message(let message) = $0 { message.text ?? "" } else { "" } }
+        journal.recent.map { $0.message?.text ?? "" }
     }
 
     @Test func `the last entries are kept whatever their numbers are, in order, also over a restart`() async throws {

@@ -21,7 +21,7 @@ struct APIPushTests {
     /// The next push that a client gets.
     private static func push(of client: HermesClient) async throws -> ClientPush {
         for await event in client.events {
-            if case .push(let push) = event { return push }
+            if let push = event.push { return push }
         }
         throw CancellationError()
     }
@@ -166,6 +166,7 @@ struct APIPushTests {
             let api = try await APIClient(server)
             let client = try Self.client(server, device: "phone")
             _ = try await client.logIn(.register(nickName: "ann", password: "secret1"))
+            let events = client.ephemeralEvents
             _ = try await client.enterRoom("lobby", as: RoomUser(name: "ann"))
             #expect(
                 try await api.send("GET", "/v1/rooms").body["rooms"]?.array?.first?["name"]?.string == "lobby"
@@ -175,9 +176,8 @@ struct APIPushTests {
             let pushed = try await api.send("POST", "/v1/push", #"{"to":{"room":"lobby"},"title":"A","body":"B"}"#)
             #expect(pushed.body["recipients"]?.integer == 1)
             var heard: [String] = []
-            for await event in client.events {
-                guard case .room(let event) = event else { continue }
-                switch event.kind {
+            for await event in events {
+                switch event.room?.kind {
                 case .text(let text): heard.append(text)
                 case .notice(let text): heard.append(text)
                 default: break
@@ -186,8 +186,8 @@ struct APIPushTests {
             }
             #expect(heard == ["hi", "[A] B"])
             #expect(try await api.send("DELETE", "/v1/rooms/lobby/members/ann").status == 204)
-            for await event in client.events {
-                if case .room(let event) = event, case .kicked = event.kind { break }
+            for await event in events {
+                if case .kicked = event.room?.kind { break }
             }
             #expect(try await api.send("DELETE", "/v1/rooms/lobby/members/ann").status == 404)
             #expect(try await api.send("GET", "/v1/rooms").body["rooms"]?.array?.isEmpty == true)

@@ -100,6 +100,7 @@ struct TopicNumbersTests {
                 )
             )
             _ = try await client.logIn(.register(nickName: "ann", password: "secret1"))
+            let events = client.ephemeralEvents
             _ = try await client.enterRoom("lobby", as: RoomUser(name: "ann"))
             let core = try #require(try server.assembly().api).core
             for seq in [1, 2, 5] {
@@ -117,12 +118,11 @@ struct TopicNumbersTests {
                 #expect(try await api.send("POST", "/v1/push", body).status == 202)
             }
             var heard: [String] = []
-            for await event in client.events {
-                switch event {
-                case .topicGap(let topic, let from, let to): heard.append("\(topic) \(from)-\(to)")
-                case .room(let event):
-                    if case .notice(let text) = event.kind { heard.append(text) }
-                default: break
+            for await event in events {
+                if let missed = event.missedPushes {
+                    heard.append("\(missed.topic) \(missed.numbers.lowerBound)-\(missed.numbers.upperBound)")
+                } else if case .notice(let text) = event.room?.kind {
+                    heard.append(text)
                 }
                 if heard.last == "two" { break }
             }

@@ -3,30 +3,38 @@
 
 import HermesWire
 
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
 extension InboxEvent {
-    init(_ event: Hermes_V1_Event) {
+    init(_ event: Hermes_V1_Event) { self.init(Body(event) ?? .unknown) }
+}
+
+extension InboxEvent.Body {
+    fileprivate init?(_ event: Hermes_V1_Event) {
         switch event.event {
         case .message(let message):
             self = .message(Message(message))
         case .readMark(let mark):
-            self = .read(conversation: Conversation(mark.conversation), uid: mark.uid, upToSeq: mark.upToSeq)
+            let conversation = Conversation(mark.conversation)
+            let uid = UserID(rawValue: mark.uid)
+            self = .readMark(ReadMark(conversation: conversation, uid: uid, upToSeq: mark.upToSeq))
         case .recalled(let recalled):
-            self = .recalled(
-                conversation: Conversation(recalled.conversation),
-                messageID: recalled.messageID,
-                byUID: recalled.byUid
+            self = .recall(
+                Recall(
+                    conversation: Conversation(recalled.conversation),
+                    messageID: MessageID(rawValue: recalled.messageID),
+                    byUID: UserID(rawValue: recalled.byUid)
+                )
             )
         case .contact(let contact):
-            guard let change = ContactChange(contact) else {
-                self = .unknown
-                return
-            }
+            guard let change = ContactChange(contact) else { return nil }
             self = .contact(change)
         case .group(let group):
-            guard let change = GroupChange(group) else {
-                self = .unknown
-                return
-            }
+            guard let change = GroupChange(group) else { return nil }
             self = .group(change)
         case .push(let push):
             self = .push(
@@ -36,54 +44,51 @@ extension InboxEvent {
                     body: push.body,
                     dataJSON: push.dataJson,
                     collapseKey: push.collapseKey,
-                    expiresAtMilliseconds: push.expiresAtMs,
+                    expiresAt: Date(knownMilliseconds: push.expiresAtMs),
                     isUrgent: push.priority == .high,
                     topic: push.topic
                 )
             )
         case .call(let call):
-            guard let kind = CallKind(call.kind) else {
-                self = .unknown
-                return
-            }
-            self = .call(withUID: call.withUid, sessionID: call.sessionID, kind: kind)
+            guard let stage = CallEvent.Stage(call.kind) else { return nil }
+            self = .call(CallEvent(uid: UserID(rawValue: call.withUid), sessionID: call.sessionID, stage: stage))
         case .expired(let expired):
-            self = .gap(from: event.seq, to: max(event.seq, expired.toSeq))
+            self = .gap(event.seq...max(event.seq, expired.toSeq))
         // The server sends no replacements to a client without a limit, such as this one.
         case .oversized, nil:
-            self = .unknown
+            return nil
         }
     }
+}
 
+extension EphemeralEvent {
     init?(_ event: Hermes_V1_Ephemeral) {
         switch event.event {
         case .typing(let typing):
-            self = .typing(
-                conversation: Conversation(typing.conversation),
-                uid: typing.uid,
-                isTyping: !typing.stopped
-            )
+            let conversation = Conversation(typing.conversation)
+            let uid = UserID(rawValue: typing.uid)
+            self.init(.typing(Typing(conversation: conversation, uid: uid, isTyping: !typing.stopped)))
         case .presence(let presence):
-            self = .presence(Presence(presence))
+            self.init(.presence(Presence(presence)))
         case .room(let room):
             guard let event = RoomEvent(room) else { return nil }
-            self = .room(event)
+            self.init(.room(event))
         case .signal(let signal):
+            let data: [UInt8]?
             switch signal.signal.signal {
-            case .data(let data):
-                self = .signal(fromUID: signal.fromUid, sessionID: signal.signal.sessionID, data: [UInt8](data))
-            case .end:
-                self = .signal(fromUID: signal.fromUid, sessionID: signal.signal.sessionID, data: nil)
-            case .address, nil:
-                return nil
+            case .data(let bytes): data = [UInt8](bytes)
+            case .end: data = nil
+            case .address, nil: return nil
             }
+            let uid = UserID(rawValue: signal.fromUid)
+            self.init(.signal(Signal(fromUID: uid, sessionID: signal.signal.sessionID, data: data)))
         case nil:
             return nil
         }
     }
 }
 
-extension InboxEvent.CallKind {
+extension CallEvent.Stage {
     fileprivate init?(_ kind: Hermes_V1_CallEvent.Kind) {
         switch kind {
         case .ringing: self = .ringing
@@ -105,7 +110,7 @@ extension ContactChange {
         case .removed: kind = .removed
         case .unspecified, .UNRECOGNIZED: return nil
         }
-        self.init(kind: kind, uid: event.uid, nickName: event.nickName, message: event.message)
+        self.init(kind: kind, uid: UserID(rawValue: event.uid), nickName: event.nickName, message: event.message)
     }
 }
 
@@ -122,10 +127,10 @@ extension GroupChange {
         }
         self.init(
             kind: kind,
-            groupID: event.group.id,
+            groupID: GroupID(rawValue: event.group.id),
             name: event.group.name,
-            byUID: event.byUid,
-            uids: event.uids
+            byUID: UserID(rawValue: event.byUid),
+            uids: event.uids.map { UserID(rawValue: $0) }
         )
     }
 }

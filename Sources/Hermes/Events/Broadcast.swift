@@ -1,0 +1,93 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOConcurrencyHelpers
+
+/// Hands each element to every subscription that wants it. Each has a mailbox of its own: a slow loop delays nobody, and
+/// misses what its mailbox has no room for.
+///
+/// State: in a lock, which is not held while elements are handed over.
+final class Broadcast<Element: Sendable>: Sendable {
+    private struct State {
+        var subscriptions: [UInt64: Entry] = [:]
+        var last: UInt64 = 0
+        var isOpen = true
+    }
+
+    private struct Entry: Sendable {
+        let isWanted: @Sendable (Element) -> Bool
+        let mailbox: Mailbox<Element>
+    }
+
+    /// Ends its subscription when nobody holds it any more.
+    private final class Registration: Sendable {
+        private let end: @Sendable () -> Void
+
+        init(end: @escaping @Sendable () -> Void) { self.end = end }
+
+        deinit { end() }
+    }
+
+    private let maxElements: Int
+    private let maxBytes: Int
+    private let state = NIOLockedValueBox(State())
+
+    /// Creates a broadcast without subscriptions.
+    ///
+    /// - Parameters:
+    ///   - maxElements: the number of elements that may wait for one subscription.
+    ///   - maxBytes: the bytes that may wait for one subscription.
+    init(maxElements: Int = Backlog.maxEphemeral, maxBytes: Int = Backlog.maxEphemeralBytes) {
+        self.maxElements = maxElements
+        self.maxBytes = maxBytes
+    }
+
+    /// The elements from now on. The subscription ends when the sequence and its iterators are gone.
+    func subscribe(where isWanted: @escaping @Sendable (Element) -> Bool = { _ in true }) -> ClientEvents<Element> {
+        let mailbox = Mailbox<Element>(maxElements: maxElements, maxBytes: maxBytes)
+        let id: UInt64? = state.withLockedValue { state in
+            guard state.isOpen else { return nil }
+            state.last &+= 1
+            state.subscriptions[state.last] = Entry(isWanted: isWanted, mailbox: mailbox)
+            return state.last
+        }
+        guard let id else {
+            mailbox.finish()
+            return ClientEvents { await mailbox.next() }
+        }
+        let registration = Registration { [state] in state.withLockedValue { $0.subscriptions[id] = nil } }
+        return ClientEvents {
+            defer { withExtendedLifetime(registration) {} }
+            return await mailbox.next()
+        }
+    }
+
+    /// Hands an element to all who want it.
+    ///
+    /// - Parameter bytes: the memory that it takes while it waits; an estimate.
+    func send(_ element: Element, bytes: Int) {
+        for entry in entries where entry.isWanted(element) { entry.mailbox.offer(element, bytes: bytes) }
+    }
+
+    /// Drops what waits.
+    func clear() {
+        for entry in entries { entry.mailbox.clear() }
+    }
+
+    /// Takes subscriptions again.
+    func open() { state.withLockedValue { $0.isOpen = true } }
+
+    /// Ends all subscriptions; those that come before `open` are at their end at once.
+    func close() {
+        let entries = state.withLockedValue { state in
+            state.isOpen = false
+            defer { state.subscriptions = [:] }
+            return Array(state.subscriptions.values)
+        }
+        for entry in entries { entry.mailbox.finish() }
+    }
+
+    var subscriptionCount: Int { entries.count }
+
+    private var entries: [Entry] { state.withLockedValue { Array($0.subscriptions.values) } }
+}

@@ -1,0 +1,105 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import NIOConcurrencyHelpers
+
+/// The elements that wait for one loop. It is bounded: an element that finds no room is dropped.
+///
+/// State: in a lock.
+final class Mailbox<Element: Sendable>: Sendable {
+    private struct State {
+        var elements = Deque<(element: Element, bytes: Int)>()
+        var bytes = 0
+        var isFinished = false
+        var waiters = Deque<(id: UInt64, continuation: CheckedContinuation<Element?, Never>)>()
+        var lastWaiter: UInt64 = 0
+        /// Waiters whose tasks were cancelled before they waited.
+        var cancelled: Set<UInt64> = []
+    }
+
+    private let maxElements: Int
+    private let maxBytes: Int
+    private let state = NIOLockedValueBox(State())
+
+    /// Creates an empty mailbox.
+    ///
+    /// - Parameters:
+    ///   - maxElements: the number of elements that may wait.
+    ///   - maxBytes: the bytes that may wait.
+    init(maxElements: Int, maxBytes: Int) {
+        self.maxElements = maxElements
+        self.maxBytes = maxBytes
+    }
+
+    /// Hands an element to the loop, now or when it asks.
+    ///
+    /// - Returns: false if there is no room, or nobody will ask again.
+    @discardableResult
+    func offer(_ element: Element, bytes: Int = 0) -> Bool {
+        let (isTaken, waiter) = state.withLockedValue { state -> (Bool, CheckedContinuation<Element?, Never>?) in
+            guard !state.isFinished else { return (false, nil) }
+            if let waiter = state.waiters.popFirst() { return (true, waiter.continuation) }
+            guard state.elements.count < maxElements, state.bytes + bytes <= maxBytes else { return (false, nil) }
+            state.elements.append((element, bytes))
+            state.bytes += bytes
+            return (true, nil)
+        }
+        waiter?.resume(returning: element)
+        return isTaken
+    }
+
+    /// Waits for the next element.
+    ///
+    /// - Returns: nil if the mailbox is finished and empty, or the task is cancelled.
+    func next() async -> Element? {
+        let id = state.withLockedValue { state in
+            state.lastWaiter &+= 1
+            return state.lastWaiter
+        }
+        // Cancelled after it was served: nobody asks for this number again.
+        defer { state.withLockedValue { _ = $0.cancelled.remove(id) } }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ready = state.withLockedValue { state -> Element?? in
+                    if state.cancelled.remove(id) != nil { return .some(nil) }
+                    if let next = state.elements.popFirst() {
+                        state.bytes -= next.bytes
+                        return .some(next.element)
+                    }
+                    if state.isFinished { return .some(nil) }
+                    state.waiters.append((id, continuation))
+                    return nil
+                }
+                if case .some(let element) = ready { continuation.resume(returning: element) }
+            }
+        } onCancel: {
+            let waiter = state.withLockedValue { state -> CheckedContinuation<Element?, Never>? in
+                guard let index = state.waiters.firstIndex(where: { $0.id == id }) else {
+                    state.cancelled.insert(id)
+                    return nil
+                }
+                return state.waiters.remove(at: index).continuation
+            }
+            waiter?.resume(returning: nil)
+        }
+    }
+
+    /// Drops the waiting elements.
+    func clear() {
+        state.withLockedValue { state in
+            state.elements = []
+            state.bytes = 0
+        }
+    }
+
+    /// Lets the loop end once it has taken what waits.
+    func finish() {
+        let waiters = state.withLockedValue { state in
+            state.isFinished = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.continuation.resume(returning: nil) }
+    }
+}

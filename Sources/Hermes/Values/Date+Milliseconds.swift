@@ -1,0 +1,40 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
+
+extension Date {
+    /// Creates the date of a time stamp, in milliseconds since 1970.
+    package init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
+
+    /// Creates the date of a time stamp, in milliseconds since 1970; nil if the stamp is 0 (unsaid) or less.
+    package init?(knownMilliseconds milliseconds: Int64) {
+        guard milliseconds > 0 else { return nil }
+        self.init(milliseconds: milliseconds)
+    }
+
+    /// The time stamp in milliseconds since 1970.
+    package var milliseconds: Int64 { Int64(exactly: (timeIntervalSince1970 * 1000).rounded()) ?? 0 }
+}
+
+extension URL {
+    /// The URL of a text from the server; nil if the text is empty or is none.
+    package init?(wire text: String) {
+        guard !text.isEmpty else { return nil }
+        self.init(string: text)
+    }
+}
+
+extension Duration {
+    /// The duration of a number of seconds from the server: a peer may send what is no number.
+    package init(wireSeconds seconds: Double) {
+        self = seconds.isFinite ? .seconds(min(max(seconds, 0), 1e9)) : .zero
+    }
+
+    /// The number of seconds.
+    package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}
