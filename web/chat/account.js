@@ -1,0 +1,279 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { IndexedDBStore, SharedClient } from "../hermes.js";
+import { Chats, keyOf } from "./model.js";
+
+/** The server: `?server=ws://…` for development, else the page's own. */
+export const server = new URLSearchParams(location.search).get("server") ?? location.origin;
+
+const accountsKey = `hermes-chat/accounts ${server}`;
+/** The time after which a typing user is no longer shown as typing. */
+const typingTimeout = 6000;
+
+/** The accounts that logged in on this browser; the first is the one in use. */
+export const accounts = {
+    /** @returns {string[]} */
+    get all() {
+        try {
+            const names = JSON.parse(localStorage.getItem(accountsKey) ?? "[]");
+            return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
+        } catch {
+            return [];
+        }
+    },
+    /** @param {string} name */
+    use(name) {
+        const others = this.all.filter((other) => other.toLowerCase() !== name.toLowerCase());
+        localStorage.setItem(accountsKey, JSON.stringify([name, ...others]));
+    },
+    /** @param {string} name */
+    forget(name) {
+        const others = this.all.filter((other) => other.toLowerCase() !== name.toLowerCase());
+        localStorage.setItem(accountsKey, JSON.stringify(others));
+    },
+};
+
+/** One account: its client, its conversations, and what is known of people. Calls `changed` after each change. */
+export class Account {
+    /** @type {SharedClient} */
+    client;
+    chats = new Chats();
+    /** @type {any[]} */
+    contacts = [];
+    /** @type {Map<number, any>} The presence of the watched accounts. */
+    presences = new Map();
+    /** @type {Map<string, Map<number, any>>} Who is typing, by conversation. */
+    typing = new Map();
+    /** @type {Map<number, string>} Names of accounts. */
+    names = new Map();
+    nickName = "";
+    changed = () => {};
+    #store;
+    #channel;
+
+    /**
+     * Opens the account's stores; it logs in later.
+     *
+     * @param {string} nickName
+     */
+    static async open(nickName) {
+        const name = `${server} ${nickName.toLowerCase()}`;
+        const store = new IndexedDBStore(`hermes-chat/${name}`);
+        const records = await store.load();
+        const client = await SharedClient.open({ server, name, device: { name: "Hermes Chat", appVersion: "0.1" } });
+        return new Account(client, store, records, name, nickName);
+    }
+
+    /**
+     * @param {SharedClient} client
+     * @param {IndexedDBStore} store
+     * @param {Map<string, any>} records
+     * @param {string} name
+     * @param {string} nickName
+     */
+    constructor(client, store, records, name, nickName) {
+        this.client = client;
+        this.#store = store;
+        this.nickName = records.get("me")?.nickName ?? nickName;
+        this.chats = new Chats([...records].filter(([key]) => key.startsWith("chat/")).map(([, chat]) => chat));
+        this.chats.me = records.get("me")?.uid ?? 0;
+        for (const [uid, known] of records.get("names") ?? []) this.names.set(uid, known);
+        // What one tab has marked as read is read in the others.
+        this.#channel = new BroadcastChannel(`hermes-chat/${name}`);
+        this.#channel.onmessage = ({ data }) => {
+            const chat = this.chats.get(data.key);
+            if (chat) this.chats.marked(chat, data.upToSeq);
+            this.changed();
+        };
+        if (client.session) this.#began(client.session);
+        client.on("session", (session) => this.#began(session));
+        client.on("entry", (event) => this.#entry(event));
+        client.on("outbox", (entry) => this.#keep([this.chats.outbox(entry)]));
+        client.on("state", () => this.changed());
+        client.on("typing", (event) => this.#typing(event));
+        client.on("presence", (presence) => {
+            this.presences.set(presence.uid, presence);
+            this.changed();
+        });
+        for (const entry of client.outbox.entries()) this.chats.outbox(entry);
+    }
+
+    async close() {
+        this.changed = () => {};
+        await this.client.close();
+        this.#channel.close();
+        this.#store.close();
+    }
+
+    /** Removes what this browser keeps of the account. */
+    async forget() {
+        accounts.forget(this.nickName);
+        const records = await this.#store.load();
+        await this.#store.write([...records.keys()].map((key) => [key, undefined]), true);
+    }
+
+    /**
+     * The title of a conversation.
+     *
+     * @param {import("./model.js").Chat} chat
+     */
+    titleOf(chat) {
+        return ("uid" in chat.to ? this.names.get(chat.to.uid) : "") || chat.title || chat.key;
+    }
+
+    /** @param {number} uid */
+    nameOf(uid) {
+        return uid === this.chats.me ? this.nickName : (this.names.get(uid) ?? `#${uid}`);
+    }
+
+    /**
+     * Begins a conversation with the account of this name.
+     *
+     * @param {string} nickName
+     */
+    async chatWith(nickName) {
+        const { uid, nickName: known } = await this.client.account({ nickName });
+        this.#name(uid, known);
+        this.watch([uid]);
+        const chat = this.chats.open({ uid }, known);
+        await this.#keep([chat]);
+        return chat;
+    }
+
+    /**
+     * @param {any} conversation
+     * @param {string} title
+     */
+    async open(conversation, title) {
+        const chat = this.chats.open(conversation, title);
+        await this.#keep([chat]);
+        return chat;
+    }
+
+    /**
+     * Everything in the conversation was seen.
+     *
+     * @param {import("./model.js").Chat} chat
+     */
+    markRead(chat) {
+        if (chat.lastSeq <= chat.markedUpTo) return;
+        this.chats.marked(chat, chat.lastSeq);
+        this.#channel.postMessage({ key: chat.key, upToSeq: chat.lastSeq });
+        this.#keep([chat]);
+        // Offline, the mark moves with the next message that is seen.
+        this.client.markRead(chat.to, chat.lastSeq).catch(() => {});
+    }
+
+    /**
+     * Fetches messages before the oldest that is known.
+     *
+     * @param {import("./model.js").Chat} chat
+     * @returns {Promise<boolean>} Whether there were any.
+     */
+    async earlier(chat) {
+        const oldest = chat.lines.find((line) => line.seq > 0)?.seq ?? 0;
+        const { messages } = await this.client.history(chat.to, { beforeSeq: oldest, limit: 50 });
+        for (const message of messages) this.chats.message(message);
+        await this.#keep([chat]);
+        return messages.length > 0;
+    }
+
+    async loadContacts() {
+        const contacts = [];
+        for (let page = { contacts: /** @type {any[]} */ ([]), more: true }; page.more && contacts.length < 2000; ) {
+            page = await this.client.contacts({ afterUid: contacts.at(-1)?.uid ?? 0, limit: 500 });
+            contacts.push(...page.contacts);
+            if (!page.contacts.length) break;
+        }
+        this.contacts = contacts;
+        for (const { uid, nickName } of contacts) this.#name(uid, nickName);
+        this.watch(contacts.filter((contact) => contact.state === "accepted").map((contact) => contact.uid));
+        this.changed();
+    }
+
+    /** @param {number[]} uids */
+    async watch(uids) {
+        const unknown = uids.filter((uid) => !this.presences.has(uid) && uid !== this.chats.me).slice(0, 500);
+        if (!unknown.length) return;
+        try {
+            for (const presence of await this.client.watchPresence(unknown)) this.presences.set(presence.uid, presence);
+            this.changed();
+        } catch {
+            // Shown without presence until the next login.
+        }
+    }
+
+    /** @param {any} session */
+    async #began(session) {
+        this.chats.me = session.uid;
+        this.nickName = session.nickName;
+        this.#name(session.uid, session.nickName);
+        accounts.use(session.nickName);
+        await this.#store.write([["me", { uid: session.uid, nickName: session.nickName }]]);
+        this.loadContacts().catch(() => {});
+        this.#loadGroups().catch(() => {});
+        this.watch(this.chats.all.flatMap((chat) => ("uid" in chat.to ? [chat.to.uid] : [])));
+        this.changed();
+    }
+
+    async #loadGroups() {
+        const { groups } = await this.client.groups({ limit: 500 });
+        const chats = groups.map((group) => {
+            const chat = this.chats.open({ groupId: group.id }, group.name);
+            chat.title = group.name;
+            return chat;
+        });
+        await this.#keep(chats);
+    }
+
+    /** @param {any} event */
+    async #entry(event) {
+        if (event.type === "contact") this.loadContacts().catch(() => {});
+        if (event.type === "message") {
+            const { fromUid, fromNickName, conversation } = event.message;
+            this.#name(fromUid, fromNickName);
+            this.#stopTyping(keyOf(conversation), fromUid);
+        }
+        // Only what is stored counts as taken.
+        await this.#keep(this.chats.entry(event));
+    }
+
+    /** @param {any} event */
+    #typing({ conversation, uid, stopped }) {
+        const key = keyOf(conversation);
+        this.#stopTyping(key, uid);
+        if (!stopped) {
+            const people = this.typing.get(key) ?? new Map();
+            this.typing.set(key, people);
+            people.set(uid, setTimeout(() => this.#stopTyping(key, uid), typingTimeout));
+        }
+        this.changed();
+    }
+
+    /**
+     * @param {string} key
+     * @param {number} uid
+     */
+    #stopTyping(key, uid) {
+        const people = this.typing.get(key);
+        clearTimeout(people?.get(uid));
+        if (people?.delete(uid)) this.changed();
+    }
+
+    /**
+     * @param {number} uid
+     * @param {string} name
+     */
+    #name(uid, name) {
+        if (!name || this.names.get(uid) === name) return;
+        this.names.set(uid, name);
+        this.#store.write([["names", [...this.names].slice(-2000)]]).catch(() => {});
+    }
+
+    /** @param {import("./model.js").Chat[]} chats */
+    async #keep(chats) {
+        await this.#store.write(chats.map((chat) => [`chat/${chat.key}`, chat]));
+        this.changed();
+    }
+}

@@ -1,0 +1,426 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { Account, accounts } from "./account.js";
+import { showDevices, showGroup, showNewGroup } from "./dialogs.js";
+import { attempt, button, dialog, field, h, showRows, timeText } from "./dom.js";
+import { language, t } from "./i18n.js";
+import { Lines, summary } from "./lines.js";
+
+/** The time between two notices that the user is typing, in milliseconds. */
+const typingPause = 4000;
+
+const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+const status = /** @type {HTMLElement} */ (document.getElementById("status"));
+
+/** @type {Account | null} */
+let account = null;
+let chosen = "";
+/** @type {"chats" | "contacts"} */
+let tab = "chats";
+/** Whether the server said that it keeps no earlier messages of the chosen conversation. */
+let isComplete = false;
+let typedAt = 0;
+/** @type {any} The elements of the main view that change. */
+let view = {};
+let isDrawing = false;
+
+/** Draws once, however many changes come. */
+function changed() {
+    if (isDrawing) return;
+    isDrawing = true;
+    setTimeout(() => {
+        isDrawing = false;
+        draw();
+    }, 0);
+}
+
+/* --- Logging in --- */
+
+function showLogin(error = "") {
+    document.title = t("title");
+    const place = h("p", { class: "error", role: "alert" }, error);
+    const invitation = field(t("invitation"), { name: "invitation", autocomplete: "off" });
+    invitation.hidden = true;
+    const form = h(
+        "form",
+        {},
+        field(t("name"), { name: "name", required: true, maxlength: 64, autocomplete: "username", autofocus: true }),
+        field(t("password"), { name: "password", type: "password", required: true, autocomplete: "current-password" }),
+        invitation,
+        place,
+        h(
+            "p",
+            { class: "actions" },
+            h("button", { class: "main", name: "login" }, t("logIn")),
+            h("button", { name: "register" }, t("register")),
+        ),
+    );
+    form.onsubmit = async (/** @type {SubmitEvent} */ event) => {
+        event.preventDefault();
+        const isNew = /** @type {any} */ (event.submitter)?.name === "register";
+        const { name, password, invitation: code } = form.elements;
+        const nickName = name.value.trim();
+        await attempt(place, async () => {
+            const next = await Account.open(nickName);
+            const credential = { nickName, password: password.value };
+            try {
+                if (isNew) await next.client.register({ ...credential, invitation: code.value });
+                else await next.client.logIn(credential);
+            } catch (refusal) {
+                await next.close();
+                invitation.hidden = /** @type {any} */ (refusal).code !== 1011;
+                throw refusal;
+            }
+            accounts.use(next.nickName);
+            showAccount(next);
+        });
+    };
+    const known = accounts.all.map((name) => h("li", {}, button(name, () => start(name))));
+    const languages = button(t("language"), switchLanguage, { class: "plain" });
+    const others = known.length > 0 && h("ul", { class: "list", "aria-label": t("accounts") }, ...known);
+    root.replaceChildren(h("main", { class: "login" }, h("h1", {}, t("title")), form, others, languages));
+    form.elements.name.focus();
+}
+
+function switchLanguage() {
+    language.toggle();
+    document.documentElement.lang = language.current === "zh" ? "zh-Hans" : "en";
+    if (account) showAccount(account);
+    else showLogin();
+}
+
+/** @param {Account} next */
+function showAccount(next) {
+    if (account && account !== next) account.close();
+    account = next;
+    account.changed = changed;
+    build();
+    draw();
+}
+
+/**
+ * Opens an account of this browser.
+ *
+ * @param {string | undefined} name
+ */
+async function start(name = accounts.all[0]) {
+    if (!name) {
+        showLogin();
+        return;
+    }
+    const next = await Account.open(name);
+    if (!next.client.canResume) {
+        await next.close();
+        showLogin();
+        return;
+    }
+    accounts.use(name);
+    // Without a network the page shows what it has.
+    next.client.resume().catch(async (error) => {
+        await next.close();
+        account = null;
+        showLogin(error.message);
+    });
+    showAccount(next);
+}
+
+async function leave() {
+    const left = account;
+    if (!left) return;
+    await left.client.logOut({ removeDevice: true }).catch(() => {});
+    await left.forget();
+    account = null;
+    chosen = "";
+    await left.close();
+    await start();
+}
+
+/* --- The main view --- */
+
+function build() {
+    const lines = new Lines();
+    const label = { "aria-label": t("message"), placeholder: t("message") };
+    const text = h("textarea", { rows: 1, ...label, maxlength: 16_000, dir: "auto" });
+    const composer = h("form", { class: "composer" }, text, h("button", { class: "main" }, t("send")));
+    composer.onsubmit = (/** @type {Event} */ event) => {
+        event.preventDefault();
+        sendText(text);
+    };
+    text.onkeydown = (/** @type {KeyboardEvent} */ event) => {
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        event.preventDefault();
+        sendText(text);
+    };
+    text.oninput = () => {
+        const chat = account?.chats.get(chosen);
+        if (!chat || Date.now() - typedAt < typingPause) return;
+        typedAt = Date.now();
+        account?.client.setTyping(chat.to);
+    };
+    const hint = { "aria-label": t("newChatHint"), placeholder: t("newChatHint") };
+    const name = h("input", { name: "name", ...hint, required: true, autocomplete: "off" });
+    const error = h("p", { class: "error bar-error", role: "alert" });
+    const ask = h("button", {}, t("open"));
+    const search = h("form", { class: "inline" }, name, ask);
+    search.onsubmit = (/** @type {Event} */ event) => {
+        event.preventDefault();
+        attempt(error, async () => {
+            const chat = await account?.chatWith(name.value.trim());
+            if (!chat) return;
+            if (tab === "contacts" && "uid" in chat.to) {
+                await account?.client.requestContact(chat.to.uid);
+                await account?.loadContacts();
+            } else choose(chat.key);
+            name.value = "";
+        });
+    };
+    const pick = (/** @type {"chats" | "contacts"} */ next) => () => {
+        tab = next;
+        draw();
+    };
+    view = {
+        lines,
+        text,
+        composer,
+        ask,
+        error,
+        connection: h("span", { class: "connection" }),
+        me: h("h1"),
+        chatsTab: button(t("chats"), pick("chats")),
+        contactsTab: button(t("contacts"), pick("contacts")),
+        list: h("ul", { class: "list", onkeydown: moveInList }),
+        title: h("h2", { class: "grow" }),
+        presence: h("span", { class: "faint" }),
+        details: button(t("details"), () => {
+            const chat = account?.chats.get(chosen);
+            if (account && chat && "groupId" in chat.to) showGroup(account, chat.to.groupId);
+        }),
+        typing: h("div", { class: "typing faint", role: "status" }),
+        earlier: h("li", { class: "earlier" }, button(t("earlier"), loadEarlier)),
+        empty: h("p", { class: "empty" }, t("choose")),
+    };
+    const back = button(t("back"), () => choose(""), { class: "back" });
+    view.bar = h("header", { class: "bar" }, back, view.title, view.presence, view.details);
+    const menu = button(t("menu"), showMenu, { "aria-haspopup": "dialog" });
+    view.main = h(
+        "div",
+        { class: "main-view" },
+        h(
+            "nav",
+            { class: "side", "aria-label": t("chats") },
+            h("header", { class: "bar" }, h("div", { class: "grow" }, view.me, view.connection), menu),
+            h("div", { class: "tabs" }, view.chatsTab, view.contactsTab),
+            search,
+            error,
+            view.list,
+        ),
+        h("main", { class: "pane" }, view.bar, view.empty, lines.element, view.typing, composer),
+    );
+    root.replaceChildren(view.main);
+}
+
+function draw() {
+    if (!account || !view.main) return;
+    const { is, error, delay } = account.client.state;
+    view.connection.textContent = t(is, Math.ceil((delay ?? 0) / 1000));
+    view.connection.dataset.state = is;
+    view.connection.title = error?.message ?? "";
+    view.me.textContent = account.nickName;
+    view.chatsTab.setAttribute("aria-pressed", String(tab === "chats"));
+    view.contactsTab.setAttribute("aria-pressed", String(tab === "contacts"));
+    view.ask.textContent = t(tab === "chats" ? "open" : "ask");
+    const focused = document.activeElement?.getAttribute("data-key");
+    if (tab === "chats") drawChats();
+    else drawContacts();
+    // A row that changed is another element.
+    const place = focused && view.list.querySelector(`[data-key="${CSS.escape(focused)}"]`);
+    if (place && place !== document.activeElement) place.focus();
+    drawPane();
+    const unread = account.chats.all.reduce((sum, chat) => sum + (account?.chats.unread(chat) ?? 0), 0);
+    document.title = unread ? `(${unread}) ${t("title")}` : t("title");
+}
+
+function drawChats() {
+    const rows = (account?.chats.all ?? []).map((chat) => {
+        const last = chat.lines.at(-1);
+        const unread = account?.chats.unread(chat) ?? 0;
+        const words = last ? (last.note ? t(last.note) : last.recalled ? t("recalled") : summary(last.content)) : "";
+        const title = account?.titleOf(chat) ?? "";
+        const time = last ? timeText(last.time) : "";
+        const isChosen = chat.key === chosen;
+        const make = () => {
+            const attributes = { class: "row", "data-key": chat.key, "aria-current": isChosen ? "true" : null };
+            const row = button("", () => choose(chat.key), attributes);
+            row.append(
+                h("span", { class: "name", dir: "auto" }, title),
+                h("span", { class: "time" }, time),
+                h("span", { class: "last", dir: "auto" }, words),
+                unread ? h("span", { class: "badge", "aria-label": t("unread", unread) }, String(unread)) : "",
+            );
+            return h("li", {}, row);
+        };
+        return { key: chat.key, signature: [title, time, words, unread, isChosen], make };
+    });
+    showRows(view.list, rows.length ? rows : [emptyRow("noChats")]);
+}
+
+/** @param {string} text */
+const emptyRow = (text) => ({ key: text, signature: 0, make: () => h("li", { class: "empty" }, t(text)) });
+
+function drawContacts() {
+    if (!account) return;
+    const { client, contacts, presences } = account;
+    const act = (/** @type {() => Promise<any>} */ action) => () =>
+        attempt(view.error, async () => {
+            await action();
+            await account?.loadContacts();
+        });
+    const rows = contacts.map(({ uid, nickName, state }) => {
+        const isAsking = state === "incoming";
+        const isOnline = presences.get(uid)?.isOnline;
+        const states = { incoming: t("asksYou"), requested: t("asked"), blocked: t("blocked") };
+        const words = /** @type {any} */ (states)[state];
+        const open = async () => choose((await account?.open({ uid }, nickName))?.key ?? "");
+        const make = () => h(
+            "li",
+            { class: "person" },
+            h("strong", { dir: "auto" }, nickName),
+            " ",
+            h("span", { class: "faint" }, words ?? t(isOnline ? "online" : "offline")),
+            h(
+                "div",
+                { class: "actions" },
+                isAsking && button(t("accept"), act(() => client.answerContact(uid, true)), { class: "main" }),
+                isAsking && button(t("decline"), act(() => client.answerContact(uid, false))),
+                state === "accepted" && button(t("open"), open),
+                state === "accepted" && button(t("remove"), act(() => client.removeContact(uid))),
+                state === "blocked"
+                    ? button(t("unblock"), act(() => client.unblock(uid)))
+                    : button(t("block"), act(() => client.block(uid))),
+            ),
+        );
+        return { key: `contact ${uid}`, signature: [nickName, state, isOnline], make };
+    });
+    showRows(view.list, rows.length ? rows : [emptyRow("noContacts")]);
+}
+
+function drawPane() {
+    const chat = account?.chats.get(chosen);
+    view.main.classList.toggle("chosen", Boolean(chat));
+    for (const element of [view.bar, view.lines.element, view.typing, view.composer]) element.hidden = !chat;
+    view.empty.hidden = Boolean(chat);
+    if (!account || !chat) return;
+    const isGroup = "groupId" in chat.to;
+    const presence = "uid" in chat.to ? account.presences.get(chat.to.uid) : null;
+    view.title.textContent = account.titleOf(chat);
+    view.presence.textContent = presence ? t(presence.isOnline ? "online" : "offline") : "";
+    view.details.hidden = !isGroup || chat.isOver;
+    view.lines.element.setAttribute("aria-label", account.titleOf(chat));
+    view.earlier.hidden = isComplete;
+    view.lines.show(account, chat, view.earlier);
+    const people = [...(account.typing.get(chat.key)?.keys() ?? [])].map((uid) => account?.nameOf(uid));
+    const words = people.length ? `${people.join(", ")} ${t("typing")}` : chat.isOver ? t("over") : "";
+    if (view.typing.textContent !== words) view.typing.textContent = words;
+    view.composer.hidden = chat.isOver;
+    if (!document.hidden) account.markRead(chat);
+}
+
+/** @param {string} key */
+function choose(key) {
+    chosen = key;
+    isComplete = false;
+    typedAt = 0;
+    draw();
+    const chat = account?.chats.get(key);
+    if (chat && "uid" in chat.to) account?.watch([chat.to.uid]);
+    if (key) view.text.focus();
+    else view.list.querySelector("button")?.focus();
+}
+
+/** @param {any} text */
+async function sendText(text) {
+    const chat = account?.chats.get(chosen);
+    const content = text.value.trim();
+    if (!account || !chat || !content) return;
+    text.value = "";
+    typedAt = 0;
+    const { outbox } = account.client;
+    const isStored = await attempt(view.error, () => outbox.send(content, chat.to));
+    if (!isStored) text.value = content;
+}
+
+async function loadEarlier() {
+    const chat = account?.chats.get(chosen);
+    if (!account || !chat) return;
+    const found = await account.earlier(chat).catch(() => false);
+    if (found) return;
+    isComplete = true;
+    status.textContent = t("noEarlier");
+    draw();
+}
+
+/**
+ * The arrow keys move between the conversations.
+ *
+ * @param {KeyboardEvent} event
+ */
+function moveInList(event) {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (!step) return;
+    const buttons = [...view.list.querySelectorAll("button.row")];
+    const index = buttons.indexOf(/** @type {any} */ (document.activeElement));
+    buttons[index + step]?.focus();
+    event.preventDefault();
+}
+
+function showMenu() {
+    if (!account) return;
+    const current = account;
+    const run = (/** @type {() => any} */ action) => () => {
+        element.close();
+        action();
+    };
+    const others = accounts.all.filter((name) => name.toLowerCase() !== current.nickName.toLowerCase());
+    const element = dialog(
+        current.nickName,
+        h(
+            "p",
+            { class: "actions" },
+            button(t("newGroup"), run(() => showNewGroup(current, (chat) => choose(chat.key)))),
+            button(t("devices"), run(() => showDevices(current))),
+            button(t("language"), run(switchLanguage)),
+            button(t("logOut"), run(leave)),
+        ),
+        h("h3", {}, t("accounts")),
+        h(
+            "p",
+            { class: "actions" },
+            ...others.map((name) => button(name, run(() => start(name)))),
+            button(
+                t("addAccount"),
+                run(async () => {
+                    account = null;
+                    chosen = "";
+                    await current.close();
+                    showLogin();
+                }),
+            ),
+        ),
+    );
+}
+
+document.addEventListener("visibilitychange", changed);
+document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && chosen && !document.querySelector("dialog")) choose("");
+    if (event.key === "k" && event.ctrlKey && view.main) {
+        event.preventDefault();
+        view.main.querySelector("input[name=name]")?.focus();
+    }
+});
+document.documentElement.lang = language.current === "zh" ? "zh-Hans" : "en";
+if (navigator.serviceWorker && !new URLSearchParams(location.search).has("server")) {
+    // The page opens without a network; its addresses are those of this server.
+    navigator.serviceWorker.register("worker.js", { type: "module" }).catch(() => {});
+}
+start();

@@ -1,0 +1,132 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { t } from "./i18n.js";
+
+/**
+ * Makes an element. Children that are texts become text nodes, so that nothing of a message is ever markup.
+ *
+ * @param {string} name
+ * @param {Record<string, any>} attributes Those that begin with "on" are handlers; false and null leave one out.
+ * @param {(Node | string | null | false)[]} children
+ * @returns {any}
+ */
+export function h(name, attributes = {}, ...children) {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+        if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+        else if (value === true) element.setAttribute(key, "");
+        else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, String(value));
+    }
+    for (const child of children) if (child !== null && child !== false) element.append(child);
+    return element;
+}
+
+/**
+ * A button with a text.
+ *
+ * @param {string} text
+ * @param {() => any} click
+ * @param {Record<string, any>} attributes
+ */
+export const button = (text, click, attributes = {}) =>
+    h("button", { type: "button", onclick: click, ...attributes }, text);
+
+/**
+ * A field with its label.
+ *
+ * @param {string} label
+ * @param {Record<string, any>} attributes
+ */
+export const field = (label, attributes) =>
+    h("label", { class: "field" }, h("span", {}, label), h("input", attributes));
+
+/** @param {number} time */
+export function timeText(time) {
+    const date = new Date(time);
+    const isToday = date.toDateString() === new Date().toDateString();
+    const locale = document.documentElement.lang;
+    return isToday
+        ? date.toLocaleTimeString(locale, { hour: "2-digit", minute: "2-digit" })
+        : date.toLocaleDateString(locale, { month: "short", day: "numeric" });
+}
+
+/**
+ * Shows a dialog until it is closed.
+ *
+ * @param {string} title
+ * @param {(Node | null)[]} children
+ * @returns {any} The dialog.
+ */
+export function dialog(title, ...children) {
+    const close = button(t("close"), () => element.close());
+    const element = h(
+        "dialog",
+        { "aria-labelledby": "dialog-title" },
+        h("h2", { id: "dialog-title" }, title),
+        ...children,
+        h("p", { class: "error", role: "alert" }),
+        h("p", { class: "actions" }, close),
+    );
+    element.addEventListener("close", () => element.remove());
+    document.body.append(element);
+    element.showModal();
+    return element;
+}
+
+/**
+ * Runs an action of a form or a button; its error is shown in `place`.
+ *
+ * @param {HTMLElement | null} place
+ * @param {() => Promise<any>} action
+ * @returns {Promise<boolean>} Whether it succeeded.
+ */
+export async function attempt(place, action) {
+    if (place) place.textContent = "";
+    try {
+        await action();
+        return true;
+    } catch (error) {
+        const { message, code } = /** @type {any} */ (error);
+        if (place) place.textContent = code ? `${message} [${code}]` : String(message);
+        else console.error(error);
+        return false;
+    }
+}
+
+/**
+ * A link, if the address is one of the web.
+ *
+ * @param {string} address
+ * @param {string} text
+ */
+export function link(address, text) {
+    const isWeb = /^https?:\/\//i.test(address);
+    return isWeb ? h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, text) : h("span", {}, text);
+}
+
+/** @type {WeakMap<Element, Map<string, { signature: string, element: Element }>>} */
+const shown = new WeakMap();
+
+/**
+ * Shows rows in a list. A row whose signature is the same keeps its element, so that focus and clicks are not lost and
+ * screen readers read what is new.
+ *
+ * @param {Element} list
+ * @param {{ key: string, signature: any, make: () => Element }[]} rows
+ */
+export function showRows(list, rows) {
+    const known = shown.get(list) ?? new Map();
+    const next = new Map();
+    for (const { key, signature: parts, make } of rows) {
+        const signature = JSON.stringify([parts, document.documentElement.lang]);
+        const old = known.get(key);
+        next.set(key, old?.signature === signature ? old : { signature, element: make() });
+    }
+    shown.set(list, next);
+    const elements = [...next.values()].map((row) => row.element);
+    for (const child of [...list.children]) if (!elements.includes(child)) child.remove();
+    elements.forEach((element, index) => {
+        if (list.children[index] !== element) list.insertBefore(element, list.children[index] ?? null);
+    });
+}

@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+// The chat's service worker: keeps the page's files for when there is no network, and shows notifications.
+import { showNotifications } from "../notifications.js";
+
+const cacheName = "hermes-chat";
+const worker = /** @type {any} */ (self);
+
+showNotifications(worker, { title: "Hermes Chat" });
+
+worker.addEventListener("install", () => worker.skipWaiting());
+worker.addEventListener("activate", (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
+worker.addEventListener("fetch", (/** @type {any} */ event) => {
+    const { request } = event;
+    if (request.method !== "GET" || new URL(request.url).origin !== location.origin) return;
+    event.respondWith(answer(request));
+});
+
+/**
+ * From the network if there is one, so that a page is never older than its server; else what was kept.
+ *
+ * @param {Request} request
+ */
+async function answer(request) {
+    const cache = await caches.open(cacheName);
+    try {
+        const response = await fetch(request);
+        if (response.ok) await cache.put(request, response.clone());
+        return response;
+    } catch (error) {
+        const kept = await cache.match(request, { ignoreSearch: true });
+        if (kept) return kept;
+        throw error;
+    }
+}

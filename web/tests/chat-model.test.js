@@ -1,0 +1,87 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Chats } from "../chat/model.js";
+
+const message = (seq, extra = {}) => ({
+    type: "message",
+    message: {
+        id: `m${seq}`,
+        conversation: { uid: 7, groupId: null },
+        conversationSeq: seq,
+        fromUid: 7,
+        fromNickName: "bob",
+        clientId: "",
+        content: { text: `${seq}` },
+        serverTimeMs: seq,
+        own: false,
+        recalled: false,
+        ...extra,
+    },
+});
+const texts = (chat) => chat.lines.map((line) => line.content.text ?? "");
+
+test("unread messages are counted until they are marked, here or on another device", () => {
+    const chats = new Chats();
+    chats.me = 1;
+    for (const seq of [1, 2, 3]) chats.entry(message(seq));
+    const chat = chats.get("uid 7");
+    assert.equal(chats.unread(chat), 3);
+    chats.marked(chat, 2);
+    assert.equal(chats.unread(chat), 1);
+    chats.entry({ type: "readMark", readMark: { conversation: { uid: 7 }, uid: 1, upToSeq: 3 } });
+    assert.equal(chats.unread(chat), 0);
+    chats.entry({ type: "readMark", readMark: { conversation: { uid: 7 }, uid: 7, upToSeq: 2 } });
+    assert.equal(chat.readUpTo, 2);
+});
+
+test("an own message is one line from the outbox to its receipt, in the server's order", () => {
+    const chats = new Chats();
+    chats.me = 1;
+    const entry = { clientId: "c", conversation: { uid: 7 }, content: { text: "own" }, queuedAt: 5, receipt: null };
+    chats.outbox({ ...entry, status: "queued" });
+    chats.entry(message(1));
+    const chat = chats.get("uid 7");
+    assert.deepEqual(texts(chat), ["1", "own"]);
+    const receipt = { messageId: "x", conversationSeq: 2, serverTimeMs: 6 };
+    chats.outbox({ ...entry, status: "sent", receipt });
+    chats.entry(message(3));
+    chats.outbox({ ...entry, status: "queued" });
+    chats.entry(message(2, { id: "x", own: true, clientId: "c", content: { text: "own" } }));
+    assert.deepEqual(texts(chat), ["1", "own", "3"]);
+    assert.equal(chat.lines[1].status, "sent");
+});
+
+test("a recalled message stays empty, also when it comes again", () => {
+    const chats = new Chats();
+    chats.entry(message(1));
+    chats.entry({ type: "recalled", recalled: { conversation: { uid: 7 }, messageId: "m1" } });
+    chats.entry(message(1));
+    const [line] = chats.get("uid 7").lines;
+    assert.deepEqual([line.recalled, line.content], [true, {}]);
+    assert.equal(chats.unread(chats.get("uid 7")), 0);
+});
+
+test("the history comes before what is known, and a conversation keeps 300 messages", () => {
+    const chats = new Chats();
+    for (let seq = 200; seq <= 299; seq++) chats.entry(message(seq));
+    for (let seq = 150; seq <= 199; seq++) chats.message(message(seq).message);
+    const chat = chats.get("uid 7");
+    assert.equal(chat.lines[0].seq, 150);
+    for (let seq = 300; seq <= 600; seq++) chats.entry(message(seq));
+    assert.deepEqual([chat.lines.length, chat.lines.at(-1).seq], [300, 600]);
+});
+
+test("a group that ends, or that the user leaves, is over", () => {
+    const chats = new Chats();
+    chats.me = 1;
+    const change = (kind, uids = []) => ({ type: "group", seq: 1, time: 1, group: { kind, uids, group: { id: 9, name: "g" } } });
+    chats.entry(change("created"));
+    assert.equal(chats.get("group 9").isOver, false);
+    chats.entry(change("members_removed", [2]));
+    assert.equal(chats.get("group 9").isOver, false);
+    chats.entry(change("members_removed", [1]));
+    assert.equal(chats.get("group 9").isOver, true);
+});

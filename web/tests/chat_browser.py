@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""Drives the chat page in headless Chromium against a real server: HERMES_BIN names its program.
+
+Needs Chromium with its driver and Selenium (Debian: chromium-driver, python3-selenium). Screenshots go to the folder
+that WEB_SCREENSHOTS names, if any.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PROGRAM = os.environ["HERMES_BIN"]
+SHOTS = os.environ.get("WEB_SCREENSHOTS")
+PROTOCOLS = ("impb", "liveroom", "qsiop", "delimited", "mqtt")
+
+
+class Server:
+    """A real server, which keeps its port over a restart."""
+
+    def __init__(self, folder: str):
+        self.folder = folder
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        arguments = [PROGRAM, "serve", "--data.directory", self.folder, "--listeners.http.port", str(self.port)]
+        arguments += ["--store.historyDays", "7"]
+        for name in PROTOCOLS:
+            arguments += [f"--listeners.{name}.enabled", "false"]
+        self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in self.process.stdout:
+            if found := re.search(r"ready:.* http \S*:(\d+)", line):
+                self.port = int(found.group(1))
+                return
+        raise SystemExit("the server did not start")
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+class Browser:
+    """One person's browser, with a profile of its own."""
+
+    def __init__(self, url: str, width: int = 1100, is_dark: bool = False):
+        options = webdriver.ChromeOptions()
+        for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", f"--window-size={width},800"):
+            options.add_argument(argument)
+        if is_dark:
+            options.add_argument("--force-dark-mode")
+            options.add_argument("--blink-settings=preferredColorScheme=0")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        service = Service(executable_path=os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver"))
+        self.driver = webdriver.Chrome(options=options, service=service)
+        self.url = url
+        self.driver.get(url)
+
+    def until(self, condition, what: str, seconds: float = 20):
+        try:
+            wait = WebDriverWait(self.driver, seconds, 0.05, [StaleElementReferenceException])
+            return wait.until(lambda _: condition())
+        except Exception as error:
+            text = self.driver.execute_script("return document.body.innerText")
+            raise AssertionError(f"not seen: {what}\n{text}\n{self.log()}") from error
+
+    def find(self, selector: str):
+        return self.until(
+            lambda: next((e for e in self.driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()), None),
+            selector,
+        )
+
+    def text(self, selector: str) -> str:
+        return self.driver.execute_script(
+            "return [...document.querySelectorAll(arguments[0])].map(e => e.innerText).join('|')", selector
+        )
+
+    def sees(self, text: str, selector: str = "body", seconds: float = 20) -> None:
+        self.until(lambda: text in self.text(selector), f"{text!r} in {selector}", seconds)
+
+    def press(self, name: str) -> None:
+        """Presses the button with this text."""
+
+        def pressed():
+            for element in self.driver.find_elements(By.CSS_SELECTOR, "button"):
+                if element.is_displayed() and element.text.strip() == name:
+                    element.click()
+                    return True
+            return False
+
+        self.until(pressed, f"button {name!r}")
+
+    def fill(self, selector: str, text: str) -> None:
+        element = self.find(selector)
+        element.clear()
+        element.send_keys(text)
+
+    def join(self, name: str) -> None:
+        self.fill("input[name=name]", name)
+        self.fill("input[name=password]", "correct horse")
+        self.press("Create account")
+        self.sees("connected", ".connection")
+
+    def chat_with(self, name: str) -> None:
+        self.fill("nav input[name=name]", name)
+        self.press("Open")
+        self.sees(name, ".pane h2")
+
+    def say(self, text: str) -> None:
+        self.find("textarea").send_keys(text + Keys.ENTER)
+
+    def shot(self, name: str) -> None:
+        if SHOTS:
+            pathlib.Path(SHOTS).mkdir(parents=True, exist_ok=True)
+            self.driver.save_screenshot(str(pathlib.Path(SHOTS) / f"{name}.png"))
+
+    def log(self) -> list[str]:
+        """What the browser complains about, besides connections that fail while the server is away."""
+        lines = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] != "INFO"]
+        return [line for line in lines if "WebSocket connection to" not in line]
+
+
+def check(ann: Browser, bob: Browser, server: Server) -> None:
+    ann.join("ann")
+    bob.join("bob")
+    step("two people registered")
+
+    ann.chat_with("bob")
+    ann.say("hello Bob <b>&amp; 你好</b>")
+    ann.sees("sent", ".line.own .meta")
+    bob.sees("hello Bob <b>&amp; 你好</b>", ".row .last")
+    bob.sees("1", ".badge")
+    bob.shot("chats-unread")
+    bob.find("button.row").click()
+    bob.sees("hello Bob <b>&amp; 你好</b>", ".line")
+    assert bob.text(".badge") == ""
+    ann.sees("read", ".line.own .meta")
+    step("a message with markup arrives as text, is counted, and is shown as read")
+
+    bob.find("textarea").send_keys("I am")
+    ann.sees("bob is typing", ".typing")
+    bob.say(" here")
+    ann.sees("I am here", ".line")
+    ann.until(lambda: "typing" not in ann.text(".typing"), "the end of typing")
+    ann.sees("online", ".pane .bar")
+    step("typing and presence")
+
+    bob.press("Recall")
+    ann.sees("Message recalled", ".line")
+    step("a recalled message is gone")
+
+    bob.driver.get(bob.url)
+    bob.sees("connected", ".connection")
+    bob.find("button.row").click()
+    bob.sees("hello Bob", ".line")
+    step("a reload keeps the login and the conversation")
+
+    bob.driver.switch_to.new_window("tab")
+    bob.driver.get(bob.url)
+    bob.sees("connected", ".connection")
+    bob.press("Menu")
+    bob.press("Devices")
+    bob.sees("this device", "dialog")
+    assert bob.text("dialog li").count("Chrome") == 1, bob.text("dialog li")
+    bob.press("Close")
+    first, second = bob.driver.window_handles
+    bob.find("button.row").click()
+    ann.say("for both tabs")
+    bob.sees("for both tabs", ".line")
+    bob.driver.switch_to.window(first)
+    bob.sees("for both tabs", ".line")
+    bob.driver.close()
+    bob.driver.switch_to.window(second)
+    ann.say("after the first tab")
+    bob.sees("after the first tab", ".line")
+    bob.say("from the second tab")
+    ann.sees("from the second tab", ".line")
+    step("two tabs are one device; when the leading one is closed, the other goes on")
+
+    server.kill()
+    ann.say("while the server is away 1")
+    ann.say("while the server is away 2")
+    ann.sees("waiting", ".line.own .meta")
+    ann.driver.get(ann.url)
+    ann.find("button.row").click()
+    ann.sees("while the server is away 2", ".line")
+    ann.shot("offline")
+    server.start()
+    bob.sees("while the server is away 2", ".line", 60)
+    texts = bob.text(".line .text")
+    assert texts.count("away 1") == 1 and texts.index("away 1") < texts.index("away 2"), texts
+    step("messages from before a reload without a server arrive once, in order")
+
+    ann.sees("connected", ".connection", 60)
+    ann.press("Menu")
+    ann.press("New group")
+    ann.fill("dialog input[name=group]", "climbers")
+    ann.fill("dialog input[name=members]", "bob")
+    ann.press("Create")
+    ann.sees("climbers", ".pane h2")
+    ann.say("hi all")
+    bob.sees("climbers", ".row .name")
+    bob.until(lambda: bob.text(".badge") == "1", "one unread message")
+    ann.press("Group details")
+    ann.sees("bob", "dialog li")
+    ann.sees("ann (owner)", "dialog li")
+    ann.press("Make administrator")
+    ann.sees("bob (administrator)", "dialog li")
+    ann.shot("group")
+    ann.press("Close")
+    step("a group: created, written to, roles changed")
+
+    ann.press("Contacts")
+    ann.fill("nav input[name=name]", "bob")
+    ann.press("Ask")
+    ann.sees("asked", ".person")
+    bob.press("Contacts")
+    bob.sees("wants to be your contact", ".person")
+    bob.shot("contacts")
+    bob.press("Accept")
+    ann.sees("online", ".person")
+    step("contacts: asked and accepted")
+
+    ann.press("Chats")
+    ann.press("Menu")
+    ann.press("中文")
+    ann.sees("已连接", ".connection")
+    assert ann.driver.execute_script("return document.documentElement.lang") == "zh-Hans"
+    ann.find("button.row").click()
+    ann.shot("chinese")
+    ann.driver.set_window_size(400, 700)
+    ann.shot("narrow-chat")
+    overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert ann.driver.execute_script(overflow) <= 0
+    ann.press("返回")
+    ann.find("nav button.row").send_keys(Keys.ARROW_DOWN)
+    assert ann.driver.execute_script("return document.activeElement.className") == "row"
+    ann.shot("narrow-list")
+    step("Chinese, a narrow window, the arrow keys")
+
+    for browser in (ann, bob):
+        for element in browser.driver.find_elements(By.CSS_SELECTOR, "button, input, textarea"):
+            if element.is_displayed():
+                assert element.accessible_name, element.get_attribute("outerHTML")
+        assert browser.log() == [], browser.log()
+    step("every control has a name; the browsers have nothing to complain about")
+
+
+def step(text: str) -> None:
+    print(f"chat: {text}", flush=True)
+
+
+def main() -> None:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        server = Server(folder)
+        stack.callback(lambda: server.kill())
+        pages = subprocess.Popen([ROOT / "scripts/web-serve"], stdout=subprocess.PIPE, text=True)
+        stack.callback(lambda: (pages.kill(), pages.wait()))
+        url = f"{pages.stdout.readline().strip()}chat/?server=ws://127.0.0.1:{server.port}"
+        ann = Browser(url, is_dark=True)
+        stack.callback(ann.driver.quit)
+        bob = Browser(url)
+        stack.callback(bob.driver.quit)
+        check(ann, bob, server)
+
+
+if __name__ == "__main__":
+    main()
