@@ -59,6 +59,8 @@ export class SharedClient extends Requests {
     #handlerWaiters = [];
     /** @type {{ seq: number, epoch: string }} The last entry that this tab got. */
     #last = { seq: 0, epoch: "" };
+    /** @type {Promise<void>} The handling of the entries that the leader passed on. */
+    #handled = Promise.resolve();
     /** @type {() => void} */
     #unfollow = () => {};
     /** @type {any} */
@@ -225,6 +227,7 @@ export class SharedClient extends Requests {
         this.#members.clear();
         client.on("entry", async (event) => {
             this.#post({ type: "event", name: "entry", event });
+            await this.#handled;
             await this.#entry(event);
         });
         for (const event of liveEvents) client.on(event, (value) => this.#share(event, plain(value)));
@@ -348,7 +351,9 @@ export class SharedClient extends Requests {
         } else if (type === "answer") {
             this.#answered(data.call, data.answer);
         } else if (type === "event" && !this.#client) {
-            if (data.name === "entry") this.#entry(data.event).catch(() => {});
+            const entry = () => this.#entry(data.event).catch(() => {});
+            // One after the other, as the leader's handlers get them.
+            if (data.name === "entry") this.#handled = this.#handled.then(entry);
             else this.#changed(data.name, data.event);
         } else if (type === "leads" && !this.#client) {
             this.state = data.state;

@@ -96,7 +96,7 @@ export class Account {
             this.presences.set(presence.uid, presence);
             this.changed();
         });
-        for (const entry of client.outbox.entries()) this.chats.outbox(entry);
+        this.chats.reopened(client.outbox.entries());
     }
 
     async close() {

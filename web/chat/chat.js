@@ -223,6 +223,15 @@ function build() {
 function draw() {
     if (!account || !view.main) return;
     const { is, error, delay } = account.client.state;
+    if (is === "stopped" && error) {
+        // Another device removed this one, or the password changed.
+        const left = account;
+        account = null;
+        chosen = "";
+        left.close();
+        showLogin(error.message);
+        return;
+    }
     view.connection.textContent = t(is, Math.ceil((delay ?? 0) / 1000));
     view.connection.dataset.state = is;
     view.connection.title = error?.message ?? "";

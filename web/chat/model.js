@@ -176,6 +176,21 @@ export class Chats {
     }
 
     /**
+     * The page was opened: what was unsent and is no longer in the outbox was sent while no page noted it.
+     *
+     * @param {any[]} entries The outbox's.
+     */
+    reopened(entries) {
+        const unsent = new Set(entries.map((entry) => entry.clientId));
+        for (const chat of this.#chats.values()) {
+            for (const line of chat.lines) {
+                if (line.own && !line.seq && !unsent.has(line.clientId)) line.status = "sent";
+            }
+        }
+        for (const entry of entries) this.outbox(entry);
+    }
+
+    /**
      * The user has read up to this seq.
      *
      * @param {Chat} chat
@@ -224,4 +239,4 @@ export class Chats {
 }
 
 /** @param {Line} line */
-const orderOf = (line) => (line.own && !line.seq ? 1 : 0);
+const orderOf = (line) => (line.own && !line.seq && line.status !== "sent" ? 1 : 0);

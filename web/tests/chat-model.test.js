@@ -54,6 +54,15 @@ test("an own message is one line from the outbox to its receipt, in the server's
     assert.equal(chat.lines[1].status, "sent");
 });
 
+test("what left the outbox while no page looked was sent", () => {
+    const chats = new Chats();
+    const entry = { conversation: { uid: 7 }, content: { text: "own" }, queuedAt: 5, receipt: null, status: "sending" };
+    chats.outbox({ ...entry, clientId: "a" });
+    chats.outbox({ ...entry, clientId: "b" });
+    chats.reopened([{ ...entry, clientId: "b", status: "queued" }]);
+    assert.deepEqual(chats.get("uid 7").lines.map((line) => line.status), ["sent", "queued"]);
+});
+
 test("a recalled message stays empty, also when it comes again", () => {
     const chats = new Chats();
     chats.entry(message(1));
@@ -77,7 +86,8 @@ test("the history comes before what is known, and a conversation keeps 300 messa
 test("a group that ends, or that the user leaves, is over", () => {
     const chats = new Chats();
     chats.me = 1;
-    const change = (kind, uids = []) => ({ type: "group", seq: 1, time: 1, group: { kind, uids, group: { id: 9, name: "g" } } });
+    const group = { id: 9, name: "g" };
+    const change = (kind, uids = []) => ({ type: "group", seq: 1, time: 1, group: { kind, uids, group } });
     chats.entry(change("created"));
     assert.equal(chats.get("group 9").isOver, false);
     chats.entry(change("members_removed", [2]));

@@ -65,6 +65,7 @@ class Browser:
         service = Service(executable_path=os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver"))
         self.driver = webdriver.Chrome(options=options, service=service)
         self.url = url
+        self.driver.set_script_timeout(60)
         self.driver.get(url)
 
     def until(self, condition, what: str, seconds: float = 20):
@@ -249,12 +250,79 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     ann.shot("narrow-list")
     step("Chinese, a narrow window, the arrow keys")
 
+    odd = "<img src=x onerror=alert(1)>"
+    bob.press("Menu")
+    bob.press("New group")
+    bob.fill("dialog input[name=group]", odd)
+    bob.fill("dialog input[name=members]", "ann")
+    bob.press("Create")
+    bob.sees(odd, ".pane h2")
+    bob.say(odd)
+    ann.sees(odd, ".row .name")
+    address = """const [address, done] = arguments;
+        import("./dom.js").then(({ link }) => done(link(address, "x").outerHTML), done)"""
+    for url in ("javascript:alert(1)", "data:text/html,x", " javascript:alert(1)"):
+        assert bob.driver.execute_async_script(address, url) == "<span>x</span>", url
+    for browser in (ann, bob):
+        assert not browser.driver.find_elements(By.CSS_SELECTOR, "img"), "markup became an element"
+    step("markup in names and texts stays text; links lead to the web only")
+
     for browser in (ann, bob):
         for element in browser.driver.find_elements(By.CSS_SELECTOR, "button, input, textarea"):
             if element.is_displayed():
                 assert element.accessible_name, element.get_attribute("outerHTML")
         assert browser.log() == [], browser.log()
     step("every control has a name; the browsers have nothing to complain about")
+
+
+OPEN = """
+const [url, name, done] = arguments;
+(async () => {
+    const { HermesClient, IndexedDBStore } = await import("../hermes.js");
+    const client = await HermesClient.open({ server: url, store: new IndexedDBStore(`test ${name}`) });
+    window.client = client;
+    window.got = [];
+    client.on("entry", ({ type, message }) => { if (type === "message") window.got.push(message.content.text); });
+    const login = client.canResume ? client.resume() : client.register({ nickName: name, password: "correct horse" });
+    return login.then((session) => session.uid);
+})().then(done, (error) => done(`failed: ${error.message}`));
+"""
+SEND = """
+const [uid, count] = arguments;
+window.stored = 0;
+(async () => {
+    for (let number = 0; number < count; number++) {
+        await window.client.outbox.send(`message ${number}`, { uid });
+        window.stored += 1;
+    }
+})();
+"""
+
+
+def check_outbox(gus: Browser, ida: Browser, server: Server) -> None:
+    """The SDK's stores in a browser: a tab is closed and the server killed under 1,000 messages."""
+    count = 1000
+    address = f"ws://127.0.0.1:{server.port}"
+    for browser in (gus, ida):
+        browser.driver.switch_to.new_window("tab")
+        browser.driver.get(browser.url)
+    gus.driver.execute_async_script(OPEN, address, "gus")
+    uid = ida.driver.execute_async_script(OPEN, address, "ida")
+    gus.driver.execute_script(SEND, uid, count)
+    received = "return window.got.length"
+    ida.until(lambda: ida.driver.execute_script(received) >= 100, "100 messages")
+    server.kill()
+    gus.until(lambda: gus.driver.execute_script("return window.stored") == count, "all messages stored", 60)
+    gus.driver.close()
+    gus.driver.switch_to.window(gus.driver.window_handles[0])
+    server.start()
+    gus.driver.switch_to.new_window("tab")
+    gus.driver.get(gus.url)
+    assert isinstance(gus.driver.execute_async_script(OPEN, address, "gus"), int)
+    ida.until(lambda: ida.driver.execute_script(received) >= count, "1,000 messages", 120)
+    assert ida.driver.execute_script("return window.got") == [f"message {number}" for number in range(count)]
+    assert ida.driver.execute_script("return window.client.state.is") == "live"
+    step("1,000 messages arrive once, in order, although the server is killed and the sender's tab closed")
 
 
 def step(text: str) -> None:
@@ -274,6 +342,7 @@ def main() -> None:
         bob = Browser(url)
         stack.callback(bob.driver.quit)
         check(ann, bob, server)
+        check_outbox(ann, bob, server)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ function browser() {
 }
 
 const message = (seq) => ({
-    event: { seq: String(seq), message: { id: `m${seq}`, conversation: { uid: 7 }, fromUid: 7, content: { text: `${seq}` } } },
+    event: { seq: String(seq), message: { id: `m${seq}`, conversation: { uid: 7 }, content: { text: `${seq}` } } },
 });
 const reached = async (list, length) => {
     while (list.length < length) await new Promise((resolve) => setImmediate(resolve));
@@ -107,10 +107,12 @@ describe("tabs", () => {
         await server.packet("group");
         server.session = { ...server.session, headSeq: "1" };
         server.handler = (packet, connection) => {
-            if (packet.send) connection.send({ id: packet.id, result: { receipt: { clientId: packet.send.clientId } } });
+            if (packet.send) connection.send({ id: packet.id, result: { receipt: { messageId: "m" } } });
             if (packet.contact) connection.send({ id: packet.id, result: { contacts: { contacts: [] } } });
         };
-        const sent = new Promise((resolve) => second.on("outbox", (entry) => entry.status === "sent" && resolve(entry)));
+        const sent = new Promise((resolve) => {
+            second.on("outbox", (entry) => entry.status === "sent" && resolve(entry));
+        });
         await first.close();
         await assert.rejects(unsafe, { code: 102 });
         assert.deepEqual((await pending).contacts, []);
