@@ -15,6 +15,7 @@ import { standardPolicy } from "./reconnect.js";
 import { RequestTable } from "./requests.js";
 import { Session } from "./session.js";
 import { IndexedDBStore, MemoryStore } from "./stores.js";
+import { Transport } from "./transport.js";
 
 /**
  * @typedef {object} ClientOptions
@@ -34,13 +35,8 @@ import { IndexedDBStore, MemoryStore } from "./stores.js";
  * @property {boolean} [followsPage] Whether the page's visibility and the browser's network state are followed.
  */
 
-/** The subprotocol that asks for JSON. */
-const subprotocol = "hermes.v1.json";
 /** The longest frame that is read, in characters. */
 const maxFrameLength = 4 * 1_048_576;
-/** The longest output that a server may leave unread, in bytes. */
-const maxUnsent = 16 * 1_048_576;
-const connectTimeout = 10_000;
 /** The number of entry names that outlive the page, see `SeenEntries`. */
 const keptNames = 128;
 
@@ -66,16 +62,12 @@ const keptNames = 128;
  * - `storeError`: the store cannot record what the app has taken. Meanwhile nothing is acknowledged to the server.
  */
 export class HermesClient extends Requests {
-    #options;
     #store;
     #machine;
     /** @type {Session} */
     #session;
     #requests = new RequestTable();
-    /** @type {any} */
-    #socket = null;
-    /** @type {any} */
-    #connectTimer;
+    #transport;
     /** @type {any} */
     #timer;
     #timerAt = Infinity;
@@ -88,6 +80,8 @@ export class HermesClient extends Requests {
     #account;
     /** @type {{ resolve: (session: any) => void, reject: (error: Error) => void }[]} */
     #logins = [];
+    /** The credential that the app last passed. */
+    #requested = "";
     /** @type {any} What the server said at the last login. */
     session = null;
     /** @type {Outbox} Messages to send whenever there is a connection. */
@@ -116,7 +110,12 @@ export class HermesClient extends Requests {
      */
     constructor(options, store, records, deviceId) {
         super();
-        this.#options = { url: serverURL(options.server), ...options };
+        const url = serverURL(options.server);
+        this.#transport = new Transport(url, options.WebSocket ?? globalThis.WebSocket, {
+            opened: () => this.#turn((now) => this.#perform(this.#machine.connected(now))),
+            received: (data) => this.#received(data),
+            ended: (reason, code) => this.#ended(reason, code),
+        });
         this.#store = store;
         this.#account = records.get("account") ?? null;
         const network = options.network ?? /** @type {any} */ (globalThis.navigator)?.connection?.type ?? "";
@@ -157,7 +156,7 @@ export class HermesClient extends Requests {
             place: () => this.#session.inbox.taken,
         });
         if (options.followsPage !== false) {
-            this.#unfollow = followPage(this.#options.url, (conditions) => this.setConditions(conditions));
+            this.#unfollow = followPage(url, (conditions) => this.setConditions(conditions));
         }
     }
 
@@ -273,8 +272,11 @@ export class HermesClient extends Requests {
 
     /** @param {import("./session.js").Credential} credential */
     #logIn(credential) {
-        const known = this.#session.credential;
-        const isSame = this.#isStarted && JSON.stringify(known) === JSON.stringify(credential);
+        const text = JSON.stringify(credential);
+        // A login by password goes on with the token that it yielded.
+        const isKnown = text === this.#requested || text === JSON.stringify(this.#session.credential);
+        const isSame = this.#isStarted && isKnown;
+        this.#requested = text;
         if (isSame && this.#machine.state.is === "live") return Promise.resolve(this.session);
         if (!isSame && this.#isStarted) this.#stop();
         this.#deliveries.isHeld = false;
@@ -330,7 +332,7 @@ export class HermesClient extends Requests {
             /** @type {import("./session.js").Effect[]} */
             const effects = [];
             const now = performance.now();
-            if (action === "connect") this.#connect();
+            if (action === "connect") this.#transport.open();
             else if (action === "authenticate") {
                 this.#session.connected(Date.now(), effects);
                 // Should the page end now, the login may still reach the server.
@@ -395,39 +397,17 @@ export class HermesClient extends Requests {
         }
     }
 
-    #connect() {
-        const WebSocketClass = this.#options.WebSocket ?? globalThis.WebSocket;
-        let socket;
-        try {
-            if (!WebSocketClass) throw new Error("there is no WebSocket class: pass one as the option WebSocket");
-            socket = new WebSocketClass(this.#options.url, [subprotocol]);
-        } catch (error) {
-            // Later, so that the machine has left this step.
-            setTimeout(() => this.#closed(new HermesError(ErrorCode.cannotConnect, String(error))), 0);
-            return;
-        }
-        this.#socket = socket;
-        const cannot = new HermesError(ErrorCode.cannotConnect, `cannot connect to ${this.#options.url}`);
-        this.#connectTimer = setTimeout(() => this.#closed(cannot), connectTimeout);
-        socket.onopen = () => {
-            clearTimeout(this.#connectTimer);
-            this.#turn((now) => this.#perform(this.#machine.connected(now)));
-        };
-        socket.onmessage = (/** @type {{ data: any }} */ { data }) => this.#received(data);
-        socket.onclose = (/** @type {{ code: number, reason: string }} */ { code, reason }) => {
-            if (this.#machine.state.is === "connecting") {
-                this.#closed(cannot);
-                return;
-            }
-            // 1009: a frame was too long.
-            if (code === 1009) this.#blame(new HermesError(ErrorCode.frameTooLong, "the request is too long"));
-            this.#session.statistics.happened(code === 1006 ? "resets" : "closed", Date.now());
-            this.#closed(new HermesError(ErrorCode.connectionLost, `the connection ended (${code} ${reason})`));
-        };
-    }
-
-    /** @param {HermesError} error */
-    #closed(error) {
+    /**
+     * The connection ended, or could not be opened.
+     *
+     * @param {string} reason
+     * @param {number} code See `Transport`.
+     */
+    #ended(reason, code) {
+        // 1009: a frame was too long.
+        if (code === 1009) this.#blame(new HermesError(ErrorCode.frameTooLong, "the request is too long"));
+        if (code) this.#session.statistics.happened(code === 1006 ? "resets" : "closed", Date.now());
+        const error = new HermesError(code ? ErrorCode.connectionLost : ErrorCode.cannotConnect, reason);
         this.#turn(() => this.#disconnect(error));
     }
 
@@ -437,14 +417,7 @@ export class HermesClient extends Requests {
         if (state.is === "lost" && state.error.code === ErrorCode.timedOut) {
             this.#session.statistics.happened("heartbeatTimeouts", Date.now());
         }
-        clearTimeout(this.#connectTimer);
-        const socket = this.#socket;
-        this.#socket = null;
-        if (socket) {
-            socket.onopen = socket.onmessage = socket.onclose = null;
-            socket.onerror = () => {};
-            socket.close();
-        }
+        this.#transport.close();
         this.#session.lost(Date.now());
         for (const entry of this.#requests.connectionLost()) {
             entry.reject(new HermesError(ErrorCode.connectionLost, "the connection ended before the answer"));
@@ -493,14 +466,9 @@ export class HermesClient extends Requests {
 
     /** @param {string} text */
     #sendText(text) {
-        const socket = this.#socket;
-        if (socket?.readyState !== 1) return;
-        if (socket.bufferedAmount > maxUnsent) {
-            const error = new HermesError(ErrorCode.connectionLost, "the server does not read what is sent to it");
-            this.#perform(this.#machine.failed(error, performance.now()));
-            return;
-        }
-        socket.send(text);
+        if (this.#transport.send(text)) return;
+        const error = new HermesError(ErrorCode.connectionLost, "the server does not read what is sent to it");
+        this.#perform(this.#machine.failed(error, performance.now()));
     }
 
     /**

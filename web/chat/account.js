@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { IndexedDBStore, SharedClient } from "../hermes.js";
+import { t } from "./i18n.js";
 import { Chats, keyOf } from "./model.js";
 
 /** The server: `?server=ws://…` for development, else the page's own. */
@@ -119,6 +120,7 @@ export class Account {
      * @param {import("./model.js").Chat} chat
      */
     titleOf(chat) {
+        if ("uid" in chat.to && !chat.to.uid) return t("notifications");
         return ("uid" in chat.to ? this.names.get(chat.to.uid) : "") || chat.title || chat.key;
     }
 
@@ -161,6 +163,7 @@ export class Account {
         this.chats.marked(chat, chat.lastSeq);
         this.#channel.postMessage({ key: chat.key, upToSeq: chat.lastSeq });
         this.#keep([chat]);
+        if ("uid" in chat.to && !chat.to.uid) return;
         // Offline, the mark moves with the next message that is seen.
         this.client.markRead(chat.to, chat.lastSeq).catch(() => {});
     }
@@ -213,7 +216,7 @@ export class Account {
         await this.#store.write([["me", { uid: session.uid, nickName: session.nickName }]]);
         this.loadContacts().catch(() => {});
         this.#loadGroups().catch(() => {});
-        this.watch(this.chats.all.flatMap((chat) => ("uid" in chat.to ? [chat.to.uid] : [])));
+        this.watch(this.chats.all.flatMap((chat) => ("uid" in chat.to && chat.to.uid ? [chat.to.uid] : [])));
         this.changed();
     }
 

@@ -329,7 +329,8 @@ function drawPane() {
     view.earlier.hidden = isComplete;
     view.lines.show(account, chat, view.earlier);
     const people = [...(account.typing.get(chat.key)?.keys() ?? [])].map((uid) => account?.nameOf(uid));
-    const words = people.length ? `${people.join(", ")} ${t("typing")}` : chat.isOver ? t("over") : "";
+    const over = chat.isOver && isGroup ? t("over") : "";
+    const words = people.length ? `${people.join(", ")} ${t("typing")}` : over;
     if (view.typing.textContent !== words) view.typing.textContent = words;
     view.composer.hidden = chat.isOver;
     if (!document.hidden) account.markRead(chat);
@@ -342,7 +343,7 @@ function choose(key) {
     typedAt = 0;
     draw();
     const chat = account?.chats.get(key);
-    if (chat && "uid" in chat.to) account?.watch([chat.to.uid]);
+    if (chat && "uid" in chat.to && chat.to.uid) account?.watch([chat.to.uid]);
     if (key) view.text.focus();
     else view.list.querySelector("button")?.focus();
 }
@@ -428,8 +429,6 @@ document.addEventListener("keydown", (event) => {
     }
 });
 document.documentElement.lang = language.current === "zh" ? "zh-Hans" : "en";
-if (navigator.serviceWorker && !new URLSearchParams(location.search).has("server")) {
-    // The page opens without a network; its addresses are those of this server.
-    navigator.serviceWorker.register("worker.js", { type: "module" }).catch(() => {});
-}
+// With it the page opens without a network; browsers without module workers do without.
+navigator.serviceWorker?.register("worker.js", { type: "module" }).catch(() => {});
 start();

@@ -89,7 +89,7 @@ const english = {
     waiting: "no connection; trying again in {0} s",
     paused: "no network",
     stopped: "logged out",
-    notifications: "Notifications",
+    notifications: "Notices",
 };
 
 /** @type {typeof english} */

@@ -118,6 +118,7 @@ export class Chats {
             line.content = {};
             return [chat];
         }
+        if (type === "push") return [this.#push(event)];
         return type === "group" ? [this.#group(event)] : [];
     }
 
@@ -198,6 +199,21 @@ export class Chats {
      */
     marked(chat, upToSeq) {
         chat.markedUpTo = Math.max(chat.markedUpTo, upToSeq);
+    }
+
+    /**
+     * A back end's push: a line of the notices, a conversation with nobody.
+     *
+     * @param {any} event
+     */
+    #push({ push, seq, time }) {
+        const chat = this.open({ uid: 0 });
+        chat.isOver = true;
+        const content = { text: [push.title, push.body].filter(Boolean).join("\n") };
+        const line = { id: push.id, clientId: "", seq, from: 0, name: push.title, own: false, content, time };
+        if (push.collapseKey) chat.lines = chat.lines.filter((old) => old.clientId !== push.collapseKey);
+        this.#put(chat, { ...line, clientId: push.collapseKey, recalled: false, status: "", note: "" });
+        return chat;
     }
 
     /** @param {any} event */

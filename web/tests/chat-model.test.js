@@ -83,6 +83,20 @@ test("the history comes before what is known, and a conversation keeps 300 messa
     assert.deepEqual([chat.lines.length, chat.lines.at(-1).seq], [300, 600]);
 });
 
+test("pushes are notices; a later one with the same key replaces the one before", () => {
+    const chats = new Chats();
+    const push = (seq, body, collapseKey = "") => ({
+        type: "push",
+        seq,
+        time: seq,
+        push: { id: `p${seq}`, title: "Shop", body, collapseKey },
+    });
+    for (const event of [push(1, "one", "order"), push(2, "two"), push(3, "three", "order")]) chats.entry(event);
+    const chat = chats.get("uid 0");
+    assert.deepEqual(texts(chat), ["Shop\ntwo", "Shop\nthree"]);
+    assert.equal(chats.unread(chat), 2);
+});
+
 test("a group that ends, or that the user leaves, is over", () => {
     const chats = new Chats();
     chats.me = 1;

@@ -26,6 +26,41 @@ SHOTS = os.environ.get("WEB_SCREENSHOTS")
 PROTOCOLS = ("impb", "liveroom", "qsiop", "delimited", "mqtt")
 
 
+ACCESS = """
+const problems = [];
+const parts = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);
+const isClear = (color) => parts(color)[3] === 0;
+const light = (color) => {
+    const [red, green, blue] = parts(color).map((part) => {
+        const value = part / 255;
+        return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+};
+for (const element of document.querySelectorAll("body *")) {
+    const words = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!element.checkVisibility() || element.closest(".hidden-text")) continue;
+    if (words) {
+        let behind = element;
+        while (behind && isClear(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
+        const one = light(getComputedStyle(element).color);
+        const other = light(behind ? getComputedStyle(behind).backgroundColor : "rgb(255, 255, 255)");
+        const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+        if (ratio < 4.5) problems.push(`contrast ${ratio.toFixed(2)}: ${element.outerHTML}`);
+    }
+    if (element.matches("button, input, textarea, a")) {
+        const { width, height } = element.getBoundingClientRect();
+        if (element.type !== "checkbox" && Math.min(width, height) < 24) problems.push(`small: ${element.outerHTML}`);
+    }
+}
+const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+if (new Set(ids).size !== ids.length) problems.push(`ids: ${ids}`);
+if (document.querySelectorAll("main").length !== 1) problems.push("one main");
+if (!document.documentElement.lang || !document.title) problems.push("language and title");
+return problems;
+"""
+
+
 class Server:
     """A real server, which keeps its port over a restart."""
 
@@ -126,6 +161,11 @@ class Browser:
             pathlib.Path(SHOTS).mkdir(parents=True, exist_ok=True)
             self.driver.save_screenshot(str(pathlib.Path(SHOTS) / f"{name}.png"))
 
+    def check_access(self) -> None:
+        """Checks what a program can check of WCAG 2.2 AA: contrast, names of landmarks, ids, sizes of targets."""
+        problems = self.driver.execute_script(ACCESS)
+        assert problems == [], problems
+
     def log(self) -> list[str]:
         """What the browser complains about, besides connections that fail while the server is away."""
         lines = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] != "INFO"]
@@ -133,6 +173,9 @@ class Browser:
 
 
 def check(ann: Browser, bob: Browser, server: Server) -> None:
+    for browser in (ann, bob):
+        browser.find("input[name=name]")
+        browser.check_access()
     ann.join("ann")
     bob.join("bob")
     step("two people registered")
@@ -268,6 +311,7 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     step("markup in names and texts stays text; links lead to the web only")
 
     for browser in (ann, bob):
+        browser.check_access()
         for element in browser.driver.find_elements(By.CSS_SELECTOR, "button, input, textarea"):
             if element.is_displayed():
                 assert element.accessible_name, element.get_attribute("outerHTML")
@@ -343,6 +387,11 @@ def main() -> None:
         stack.callback(bob.driver.quit)
         check(ann, bob, server)
         check_outbox(ann, bob, server)
+        ann.driver.switch_to.window(ann.driver.window_handles[0])
+        pages.kill()
+        ann.driver.refresh()
+        ann.sees("已连接", ".connection")
+        step("the page opens without its web server")
 
 
 if __name__ == "__main__":

@@ -70,6 +70,19 @@ describe("login", () => {
         assert.equal(again.device.id, authenticate.device.id);
     });
 
+    test("with the same credential twice is one login; with another one it is another connection", async () => {
+        const client = await open();
+        const ann = { nickName: "ann", password: "secret" };
+        const [first, second] = await Promise.all([client.logIn(ann), client.logIn(ann)]);
+        assert.equal(first, second);
+        assert.equal(await client.logIn(ann), first);
+        assert.equal(server.connections.length, 1);
+        server.session = { uid: 2, nickName: "bob", token: "u", epoch: "9" };
+        assert.equal((await client.logIn({ nickName: "bob", password: "secret" })).uid, 2);
+        assert.equal(server.connections.length, 2);
+        assert.equal((await server.packet("authenticate", 1)).authenticate.epoch, "0");
+    });
+
     test("a refusal is final, and an unknown token is forgotten", async () => {
         const store = new MemoryStore();
         await store.write([["account", { uid: 1, nickName: "ann", token: "old" }]]);
