@@ -292,6 +292,13 @@ let package = Package(
             "HermesCLI",
             [.target(name: "Hermes"), .target(name: "HermesServer"), nio("NIOCore"), nio("NIOPosix")]
         ),
+        // The short example, so that it is known to compile; it is a package of its own as well.
+        .executableTarget(
+            name: "QuickChat",
+            dependencies: ["Hermes"],
+            path: "Examples/QuickChat/Sources/QuickChat",
+            swiftSettings: strict
+        ),
         // The logic of the example app, so that what it shows is known to work; the app is a package of its own.
         .target(
             name: "ChatLogic",

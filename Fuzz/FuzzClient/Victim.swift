@@ -78,12 +78,11 @@ enum Victim: UInt8 {
             guard (try? await client.logIn(.token("token"))) != nil else { return }
             // Their packets have the ids from 16 on, in some order.
             async let contacts = try? client.contacts()
-            async let sent = try? client.send("hello", to: .user(2))
+            async let sent = try? client.send("hello", to: .user(2)).receipt()
             async let history = try? client.history(of: .user(2))
             async let entered = try? client.enterRoom("lobby", as: RoomUser(name: "ann"))
             async let watched = try? client.watchPresence(of: [2])
             async let account = try? client.account(id: 2)
-            _ = try? await client.outbox.send("later", to: .user(2))
             _ = await (contacts, sent, history, entered, watched, account)
         }()
         async let ephemeral: Void = { for await _ in client.ephemeralEvents {} }()

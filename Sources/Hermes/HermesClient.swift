@@ -35,8 +35,6 @@ public final class HermesClient: Sendable {
         public var conditions: DeviceConditions
         /// The time limit of a request, reconnects included.
         public var requestTimeout: Duration
-        /// The time limit for a message's receipt, reconnects included.
-        public var sendTimeout: Duration
         /// The cursor of an earlier run; nil: the server's record of the device. Not needed with a ``store``.
         public var cursor: Cursor?
         /// The store for what must outlive the client: the ``HermesClient/outbox``, the cursor, the last entries. Nil:
@@ -61,7 +59,6 @@ public final class HermesClient: Sendable {
             reconnect = .standard
             conditions = .shared
             requestTimeout = .seconds(15)
-            sendTimeout = .seconds(300)
             cursor = nil
             store = nil
             outboxLimits = OutboxLimits()
@@ -72,7 +69,7 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// The messages to send whenever there is a connection.
+    /// The messages that were sent and are not committed yet.
     public let outbox: Outbox
 
     let driver: ConnectionDriver<DelimitedLink>
@@ -119,8 +116,7 @@ public final class HermesClient: Sendable {
             store: store,
             records: records,
             journal: journal,
-            limits: configuration.outboxLimits,
-            sendTimeout: configuration.sendTimeout
+            limits: configuration.outboxLimits
         )
     }
 

@@ -100,6 +100,8 @@ extension HermesClientError.Code {
     public static let storeFailed = Self(rawValue: 113)
     /// The outbox is full: wait for a connection, or discard failed messages.
     public static let outboxFull = Self(rawValue: 114)
+    /// The app discarded the message before it was sent.
+    public static let discarded = Self(rawValue: 115)
 
     // The server's; docs/errors.md lists all.
     /// Wrong name or password.

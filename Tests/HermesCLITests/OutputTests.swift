@@ -90,7 +90,7 @@ struct OutputTests {
             let first = try HermesClient(configuration("carl"))
             let session = try await first.logIn(.register(nickName: "carl", password: "secret-c"))
             await first.close()
-            for number in 1...6 { try await ann.send("\(number)", to: .user(session.uid)) }
+            for number in 1...6 { try await ann.send("\(number)", to: .user(session.uid)).receipt() }
             var lines: [String] = []
             for count in [2, 1, 3] {
                 let pipe = try Pipe()

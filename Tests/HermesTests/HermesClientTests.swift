@@ -36,7 +36,7 @@ struct HermesClientTests {
                 #expect(message.fromNickName == "bob")
                 break
             }
-            return try await client.send("hello bob", to: .user(8))
+            return try await client.sendDirectly(.text("hello bob"), to: .user(8))
         }
         #expect(receipt.messageID.rawValue.hasPrefix("M-"))
         let acknowledged = await server.firstPacket { _, packet in
@@ -55,7 +55,7 @@ struct HermesClientTests {
             try await client.logIn(.password(nickName: "ann", password: "wrong"))
         }
         #expect(server.connectionCount == 1)
-        await #expect(throws: HermesClientError.self) { try await client.send("x", to: .user(8)) }
+        await #expect(throws: HermesClientError.self) { try await client.sendDirectly(.text("x"), to: .user(8)) }
         try await server.stop()
     }
 
@@ -93,9 +93,9 @@ struct HermesClientTests {
         }
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.password(nickName: "ann", password: "secret"))
-        async let first = client.send(.text("1"), to: .user(8), clientID: "c1")
-        async let second = client.send(.text("2"), to: .user(8), clientID: "c2")
-        async let third = client.send(.text("3"), to: .user(8), clientID: "c3")
+        async let first = client.sendDirectly(.text("1"), to: .user(8), clientID: "c1")
+        async let second = client.sendDirectly(.text("2"), to: .user(8), clientID: "c2")
+        async let third = client.sendDirectly(.text("3"), to: .user(8), clientID: "c3")
         let receipts = try await [first, second, third]
         #expect(receipts.map(\.clientID) == ["c1", "c2", "c3"])
         #expect(receipts.map(\.isDuplicate) == [true, false, false])

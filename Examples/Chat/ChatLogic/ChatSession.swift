@@ -89,7 +89,7 @@ public final class ChatSession {
     /// - Throws: HermesClientError if the text cannot be stored.
     public func send(_ text: String) async throws {
         guard let conversation = state.open, !text.isEmpty else { return }
-        try await client.outbox.send(text, to: conversation)
+        try await client.send(text, to: conversation)
     }
 
     /// Sends a failed line again.

@@ -12,30 +12,31 @@ public import Foundation
 
 // MARK: - Messages
 extension HermesClient {
-    /// Sends a text.
+    /// Sends a text; see ``send(_:to:attributes:clientID:expiresAfter:)``.
     ///
     /// - Parameters:
     ///   - text: at most 64 KiB of UTF-8.
     ///   - conversation: the recipient or group.
-    /// - Returns: the receipt, once the server has committed the message.
-    /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
     @discardableResult
-    public func send(_ text: String, to conversation: Conversation) async throws -> Receipt {
+    public func send(_ text: String, to conversation: Conversation) async throws -> SentMessage {
         try await send(.text(text), to: conversation)
     }
 
-    /// Sends a message and waits for its receipt. Messages of one task arrive in the order of the calls.
+    /// Sends a message: now, or once there is a connection. Returns as soon as the message is safe in the store.
     ///
-    /// Use the ``outbox`` for a message that may be sent later if there is no connection now.
+    /// With a ``FileLocalStore`` the message then survives the end of the process, and is sent in the next run of the
+    /// app. Within a conversation messages arrive in the order of the calls, each once.
     ///
     /// - Parameters:
     ///   - content: the message's content.
     ///   - conversation: the recipient or group.
     ///   - attributes: the application's own pairs; at most 32, 4 KiB in all.
-    ///   - clientID: makes sending again safe, also in a later run of the app: 1 to 64 bytes; nil: a random one.
-    ///   - expiresAfter: the message is not delivered after this time, in whole seconds; nil: the server's retention.
-    /// - Returns: the receipt, once the server has committed the message.
-    /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
+    ///   - clientID: names the message: 1 to 64 bytes; the same id again is the same message. Nil: a random one.
+    ///   - expiresAfter: the message is not delivered after this time, counted from its arrival at the server, in whole
+    ///     seconds; nil: the server's retention.
+    /// - Returns: the message, whose ``SentMessage/receipt()`` waits for the server.
+    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if the client never logged
+    ///   in; `.clientIDConflict` if another message has the same client id.
     @discardableResult
     public func send(
         _ content: MessageContent,
@@ -43,9 +44,23 @@ extension HermesClient {
         attributes: [String: String] = [:],
         clientID: String? = nil,
         expiresAfter: Duration? = nil
-    ) async throws -> Receipt {
+    ) async throws -> SentMessage {
         let send = Self.wire(content, conversation, attributes, clientID: clientID, expiresAfter: expiresAfter)
-        let result = try await result(of: .send(send), replay: .always, timeout: configuration.sendTimeout)
+        return try await outbox.send(send)
+    }
+
+    /// Sends a message past the outbox and waits for its receipt: for commands, whose one message fails with the first
+    /// refusal, be it temporary or not.
+    ///
+    /// - Throws: HermesClientError if the server refuses the message or 300 s pass; CancellationError.
+    @discardableResult
+    package func sendDirectly(
+        _ content: MessageContent,
+        to conversation: Conversation,
+        clientID: String? = nil
+    ) async throws -> Receipt {
+        let send = Self.wire(content, conversation, [:], clientID: clientID, expiresAfter: nil)
+        let result = try await result(of: .send(send), replay: .always, timeout: Outbox.sendTimeout)
         guard case .receipt(let receipt) = result.value else { throw Self.unexpected("receipt") }
         return Receipt(receipt)
     }

@@ -4,17 +4,13 @@
 import HermesWire
 import NIOCore
 
-/// Messages to send whenever there is a connection: now, in a minute, or in the next run of the app.
+/// The messages that were sent and are not committed: they leave now, in a minute, or in the next run of the app.
 ///
 /// ```swift
-/// let entry = try await client.outbox.send("hello", to: .user(7))  // returns at once, offline, too
 /// for await entry in client.outbox.changes {
 ///     if case .failed(let error) = entry.status { print("\(entry.clientID) was refused: \(error)") }
 /// }
 /// ```
-///
-/// With a ``LocalStore`` that is a file, a message survives the end of the process once `send` has returned. Within a
-/// conversation messages arrive in the order of the calls, each once: the server recognizes them by their client ids.
 ///
 /// The actor lives on the event loop of the client's connection.
 public actor Outbox {
@@ -24,7 +20,6 @@ public actor Outbox {
 
     private let driver: ConnectionDriver<DelimitedLink>
     private let store: any LocalStore
-    private let sendTimeout: Duration
     private let journal: InboxJournal?
     private var queue: OutboxQueue
     private var sent: SentMessages
@@ -32,69 +27,49 @@ public actor Outbox {
     private var uid: UInt32?
     private var observers: [UInt64: AsyncStream<OutboxEntry>.Continuation] = [:]
     private var lastObserver: UInt64 = 0
+    /// The receipts that the app may wait for, by the numbers of their messages.
+    private var promises: [UInt64: ReceiptPromise] = [:]
     private var timer: Scheduled<Void>?
 
     /// The number of changes that an observer may miss before it has to read ``entries``.
     private static let maxUnseenChanges = 4096
+    /// The time after which an unanswered message counts as not sent, reconnects included. It is then sent again.
+    static let sendTimeout = Duration.seconds(300)
 
     init(
         driver: ConnectionDriver<DelimitedLink>,
         store: any LocalStore,
         records: [LocalRecord],
         journal: InboxJournal?,
-        limits: OutboxLimits,
-        sendTimeout: Duration
+        limits: OutboxLimits
     ) {
         self.driver = driver
         self.store = store
         self.journal = journal
         uid = journal?.account?.uid
         sent = SentMessages(records: records)
-        self.sendTimeout = sendTimeout
         executor = LoopExecutor(driver.eventLoop)
         queue = OutboxQueue(limits: limits, items: records.compactMap { OutboxItem($0) })
     }
 
-    deinit { for observer in observers.values { observer.finish() } }
-
-    /// Adds a text.
-    ///
-    /// - Parameters:
-    ///   - text: at most 64 KiB of UTF-8.
-    ///   - conversation: the recipient or group.
-    /// - Returns: the entry, once it is stored.
-    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if the client never logged
-    ///   in.
-    @discardableResult
-    public func send(_ text: String, to conversation: Conversation) async throws -> OutboxEntry {
-        try await send(.text(text), to: conversation)
+    deinit {
+        for observer in observers.values { observer.finish() }
+        for promise in promises.values { promise.interrupt(HermesClientError(.closed, "the client is gone")) }
     }
 
-    /// Adds a message.
-    ///
-    /// - Parameters:
-    ///   - content: the message's content.
-    ///   - conversation: the recipient or group.
-    ///   - attributes: the application's own pairs; at most 32, 4 KiB in all.
-    ///   - clientID: names the message: 1 to 64 bytes; the same id again is the same message. Nil: a random one.
-    ///   - expiresAfter: the message is not delivered after this time, counted from its arrival at the server, in whole
-    ///     seconds.
-    /// - Returns: the entry, once it is stored.
-    /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if the client never logged
-    ///   in; `.clientIDConflict` if another message has the same client id.
-    @discardableResult
-    public func send(
-        _ content: MessageContent,
-        to conversation: Conversation,
-        attributes: [String: String] = [:],
-        clientID: String? = nil,
-        expiresAfter: Duration? = nil
-    ) async throws -> OutboxEntry {
+    /// Adds a message, and returns once it is stored.
+    func send(_ send: Hermes_V1_Send) async throws -> SentMessage {
         guard let uid else { throw HermesClientError(.closed, "log in once before anything is sent") }
-        let send = HermesClient.wire(content, conversation, attributes, clientID: clientID, expiresAfter: expiresAfter)
         let (entry, isNew) = try queue.added(send, uid: uid, date: WallClock.milliseconds())
-        guard isNew else { return entry.item.entry(entry.status) }
         let number = entry.item.number
+        let promise = promises[number] ?? ReceiptPromise()
+        let sent = SentMessage(id: send.clientID, promise: promise, outbox: self)
+        if case .failed(let error) = entry.phase {
+            promise.resolve(.failure(error))
+            return sent
+        }
+        promises[number] = promise
+        guard isNew else { return sent }
         do {
             let record = try entry.item.record()
             expect(send.clientID, true)
@@ -102,13 +77,21 @@ public actor Outbox {
             try await store.write([record], durably: true)
         } catch {
             queue.removed(number)
+            let failure = error as? HermesClientError ?? HermesClientError(.storeFailed, explain(error), cause: error)
+            promises.removeValue(forKey: number)?.resolve(.failure(failure))
             expect(send.clientID, false)
             throw error
         }
         queue.stored(number)
         tell(entry.item.entry(.queued))
         pump()
-        return entry.item.entry(.queued)
+        return sent
+    }
+
+    /// Waits for a receipt.
+    func receipt(of promise: ReceiptPromise) async throws -> Receipt {
+        if !promise.isResolved { try requireStarted() }
+        return try await promise.wait()
     }
 
     /// The unsent and the failed messages, in the order of sending.
@@ -130,6 +113,7 @@ public actor Outbox {
     nonisolated func clientStopped() {
         onLoop { outbox in
             guard outbox.driver.assumeIsolated({ $0.isStopped }) else { return }
+            outbox.interruptReceipts()
             for observer in outbox.observers.values { observer.finish() }
             outbox.observers = [:]
         }
@@ -159,6 +143,8 @@ public actor Outbox {
         case .queued, .resting, .failed: break
         }
         queue.removed(entry.item.number)
+        let discarded = HermesClientError(.discarded, "the app discarded the message before it was sent")
+        promises.removeValue(forKey: entry.item.number)?.resolve(.failure(discarded))
         try await store.write([LocalChange(key: entry.item.key, value: nil)], durably: true)
         expect(clientID, false)
         tell(entry.item.entry(.discarded))
@@ -177,7 +163,19 @@ public actor Outbox {
     nonisolated func loggedIn(uid: UInt32) { onLoop { $0.started(uid: uid) } }
 
     /// Another account may log in: nothing is sent before the login shows which one.
-    func halt() { queue.halted() }
+    func halt() {
+        queue.halted()
+        interruptReceipts()
+    }
+
+    private func requireStarted() throws { try driver.assumeIsolated { try $0.requireStarted() } }
+
+    /// Nobody waits for receipts that cannot come before the next login.
+    private func interruptReceipts() {
+        var reason: any Error = HermesClientError(.closed, "another account logs in; the message waits for its own")
+        do { try requireStarted() } catch { reason = error }
+        for promise in promises.values { promise.interrupt(reason) }
+    }
 
     /// The client ids of all messages that may come back as inbox entries.
     var clientIDs: Set<String> { queue.clientIDs.union(sent.clientIDs) }
@@ -196,7 +194,7 @@ extension Outbox {
             }
             let isStarted = driver.assumeIsolated { driver in
                 guard (try? driver.requireStarted()) != nil else { return false }
-                driver.submit(.send(entry.item.send), replay: .always, timeout: sendTimeout, waiter: waiter)
+                driver.submit(.send(entry.item.send), replay: .always, timeout: Self.sendTimeout, waiter: waiter)
                 return true
             }
             guard isStarted else {
@@ -226,7 +224,9 @@ extension Outbox {
             // Should this be lost, the message is sent again and the server recognizes it.
             store.write(changes, durably: false) { _ in }
             expect(entry.item.send.clientID, false)
-            return tell(entry.item.entry(.sent(Receipt(receipt))))
+            let committed = Receipt(receipt)
+            promises.removeValue(forKey: number)?.resolve(.success(committed))
+            return tell(entry.item.entry(.sent(committed)))
         case .success(.pong):
             failure = HermesClientError(.protocolViolation, "the server answered a message with a pong")
         case .failure(let error):
@@ -239,9 +239,10 @@ extension Outbox {
             return
         }
         guard let entry = queue.refused(number, failure, now: driver.eventLoop.now) else { return }
-        if case .failed = entry.phase, let record = try? entry.item.record() {
+        if case .failed(let error) = entry.phase {
+            promises.removeValue(forKey: number)?.resolve(.failure(error))
             // Should this be lost, the server refuses the message once more.
-            store.write([record], durably: false) { _ in }
+            if let record = try? entry.item.record() { store.write([record], durably: false) { _ in } }
         }
         tell(entry.item.entry(entry.status))
     }

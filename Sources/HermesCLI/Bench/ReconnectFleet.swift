@@ -87,7 +87,7 @@ final class ReconnectFleet: Sendable {
     func send() async throws {
         guard let sender = clients.first else { return }
         for account in accounts.dropFirst() {
-            try await sender.outbox.send(.text("reconnect \(run)"), to: .user(UserID(rawValue: account.uid)))
+            try await sender.send(.text("reconnect \(run)"), to: .user(UserID(rawValue: account.uid)))
         }
     }
 

@@ -317,7 +317,7 @@ actor Chat {
         try await orReport {
             guard let peer else { throw ClientFailure("no receiver: enter /to NAME first, or start with --to NAME") }
             if console.isInteractive { try await console.print("\(Self.clock(Date())) \(name): \(text.printable)") }
-            try await client.send(text, to: .user(peer.uid))
+            try await client.sendDirectly(.text(text), to: .user(peer.uid))
         }
     }
 

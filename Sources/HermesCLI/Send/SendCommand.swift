@@ -83,7 +83,7 @@ struct SendCommand: AsyncParsableCommand {
                 } catch let error as HermesClientError where error.code == .notFound {
                     throw ClientFailure("there is no account \(to); it has to be registered first")
                 }
-                let receipt = try await client.send(.text(text), to: .user(peer.uid), clientID: clientID)
+                let receipt = try await client.sendDirectly(.text(text), to: .user(peer.uid), clientID: clientID)
                 return receipt.messageID.rawValue
             }
             group.addTask {

@@ -182,8 +182,8 @@ import Testing
             // Longer than what a WebSocket header's short forms can say.
             let long = String(repeating: "x", count: 65_000)
             for text in ["1", long, "3"] {
-                try await web.send(text, to: .user(bob.uid))
-                try await phone.send(text, to: .user(ann.uid))
+                try await web.send(text, to: .user(bob.uid)).receipt()
+                try await phone.send(text, to: .user(ann.uid)).receipt()
             }
             #expect(await Self.texts(3, from: phone) == ["1", long, "3"])
             #expect(await Self.texts(3, from: web) == ["1", long, "3"])
@@ -199,7 +199,7 @@ import Testing
             }
 
             try await server.restart()
-            try await phone.send("after", to: .user(ann.uid))
+            try await phone.send("after", to: .user(ann.uid)).receipt()
             #expect(await Self.texts(1, from: web) == ["after"])
             await web.close()
             await phone.close()

@@ -95,9 +95,9 @@ struct AccountSwitchTests {
         }
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.password(nickName: "ann", password: "a"))
-        try await client.outbox.send("ann's", to: .user(8))
+        try await client.send("ann's", to: .user(8))
         _ = await server.firstPacket { _, packet in if case .send = packet.body { true } else { false } }
-        async let direct = client.send("ann's own", to: .user(8))
+        async let direct = client.sendDirectly(.text("ann's own"), to: .user(8))
         _ = await server.firstPacket { _, packet in if case .send = packet.body { true } else { false } }
         _ = try await client.logIn(.password(nickName: "cay", password: "c"))
         do {
@@ -106,7 +106,7 @@ struct AccountSwitchTests {
         } catch let error as HermesClientError {
             #expect(error.code == .closed)
         }
-        try await client.outbox.send("cay's", to: .user(8))
+        try await client.send("cay's", to: .user(8))
         _ = await server.firstPacket { number, packet in
             if number == 2, case .send = packet.body { true } else { false }
         }

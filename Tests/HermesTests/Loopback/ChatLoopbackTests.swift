@@ -53,8 +53,8 @@ struct ChatLoopbackTests {
             let found = try await ann.account(named: "Bob")
             #expect(found.uid == bobSession.uid)
             #expect(found.isOnline)
-            for number in 1...20 { try await ann.send("to bob \(number)", to: .user(bobSession.uid)) }
-            for number in 1...20 { try await bob.send("to ann \(number)", to: .user(annSession.uid)) }
+            for number in 1...20 { try await ann.send("to bob \(number)", to: .user(bobSession.uid)).receipt() }
+            for number in 1...20 { try await bob.send("to ann \(number)", to: .user(annSession.uid)).receipt() }
             #expect(await Self.texts(20, from: bob) == (1...20).map { "to bob \($0)" })
             #expect(await Self.texts(20, from: ann) == (1...20).map { "to ann \($0)" })
             await ann.close()
@@ -69,8 +69,8 @@ struct ChatLoopbackTests {
             let second = try HermesClient(Self.configuration(server, device: "two"))
             _ = try await second.logIn(.password(nickName: "ann", password: "secret-ann"))
             let (bob, bobSession) = try await Self.register("bob", server)
-            try await bob.send("to both", to: .user(annSession.uid))
-            try await ann.send("from one", to: .user(bobSession.uid))
+            try await bob.send("to both", to: .user(annSession.uid)).receipt()
+            try await ann.send("from one", to: .user(bobSession.uid)).receipt()
             #expect(await Self.texts(1, from: ann) == ["to both"])
             #expect(await Self.texts(2, from: second) == ["to both", "from one"])
             #expect(try await second.devices().map(\.id).sorted() == ["one", "two"])
@@ -86,12 +86,12 @@ struct ChatLoopbackTests {
             let (ann, annSession) = try await Self.register("ann", server)
             let (bob, _) = try await Self.register("bob", server)
             await ann.close()
-            for number in 1...300 { try await bob.send("\(number)", to: .user(annSession.uid)) }
+            for number in 1...300 { try await bob.send("\(number)", to: .user(annSession.uid)).receipt() }
             let configuration = Self.configuration(server, device: "one")
             try await HermesClient.withClient(configuration, .token(annSession.token)) { client, _ in
                 #expect(await Self.texts(300, from: client) == (1...300).map { "\($0)" })
             }
-            try await bob.send("new", to: .user(annSession.uid))
+            try await bob.send("new", to: .user(annSession.uid)).receipt()
             try await HermesClient.withClient(configuration, .token(annSession.token)) { client, _ in
                 #expect(await Self.texts(1, from: client) == ["new"])
             }
@@ -104,21 +104,21 @@ struct ChatLoopbackTests {
         try await withServer(store: store) { server in
             let (ann, annSession) = try await Self.register("ann", server)
             let (bob, bobSession) = try await Self.register("bob", server)
-            try await bob.send("before", to: .user(annSession.uid))
+            try await bob.send("before", to: .user(annSession.uid)).receipt()
             #expect(await Self.texts(1, from: ann) == ["before"])
             // Sent while the server is away or on its way: each waits for the new one.
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    for number in 1...100 { try await bob.send("\(number)", to: .user(annSession.uid)) }
+                    for number in 1...100 { try await bob.send("\(number)", to: .user(annSession.uid)).receipt() }
                 }
                 group.addTask {
-                    for number in 1...100 { try await ann.send("\(number)", to: .user(bobSession.uid)) }
+                    for number in 1...100 { try await ann.send("\(number)", to: .user(bobSession.uid)).receipt() }
                 }
                 group.addTask { try await server.restart() }
                 try await group.waitForAll()
             }
-            try await bob.send("after", to: .user(annSession.uid))
-            try await ann.send("after", to: .user(bobSession.uid))
+            try await bob.send("after", to: .user(annSession.uid)).receipt()
+            try await ann.send("after", to: .user(bobSession.uid)).receipt()
             #expect(await Self.texts(101, from: ann) == (1...100).map { "\($0)" } + ["after"])
             #expect(await Self.texts(101, from: bob) == (1...100).map { "\($0)" } + ["after"])
             await ann.close()
@@ -192,7 +192,7 @@ struct ChatLoopbackTests {
             #expect(await Self.texts(1, from: ann) == ["from the phone"])
             let pushes = device.pushes.makeAsyncIterator()
             #expect(await pushes.next()?.body == "from the phone")
-            try await ann.send("to the phone", to: .user(bob.uid))
+            try await ann.send("to the phone", to: .user(bob.uid)).receipt()
             for await event in phone.events {
                 guard case .message(let message) = event else { continue }
                 #expect(message.text == "to the phone")

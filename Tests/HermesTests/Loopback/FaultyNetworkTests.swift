@@ -175,9 +175,9 @@ private final class FaultyPerson: Sendable {
     private func send(_ numbers: Range<Int>, to peer: UserID, by run: Run) async throws {
         for number in numbers {
             if usesOutbox {
-                try await run.client.outbox.send("\(number)", to: .user(peer))
-            } else {
                 try await run.client.send("\(number)", to: .user(peer))
+            } else {
+                try await run.client.sendDirectly(.text("\(number)"), to: .user(peer))
             }
         }
     }

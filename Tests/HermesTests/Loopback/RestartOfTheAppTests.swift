@@ -61,13 +61,13 @@ struct RestartOfTheAppTests {
                 let configuration = Self.configuration(port: port, store: try FileLocalStore(path: path))
                 let first = try HermesClient(configuration)
                 let error = await #expect(throws: HermesClientError.self) {
-                    try await first.outbox.send("too early", to: .user(1))
+                    try await first.send("too early", to: .user(1))
                 }
                 #expect(error?.code == .closed)
                 let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
                 configuration.conditions.appState = .suspended
-                for number in 1...20 { try await first.outbox.send("\(number)", to: .user(bobSession.uid)) }
-                try await first.outbox.send("to nobody", to: .user(999_999))
+                for number in 1...20 { try await first.send("\(number)", to: .user(bobSession.uid)) }
+                try await first.send("to nobody", to: .user(999_999))
                 #expect(await first.outbox.entries.count == 21)
                 // Killed here: what counts is the file.
                 try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
@@ -77,7 +77,7 @@ struct RestartOfTheAppTests {
                 #expect(await second.outbox.entries.map(\.content).last == .text("to nobody"))
                 // Before any login of this run, and offline.
                 next.conditions.appState = .suspended
-                try await second.outbox.send("21", to: .user(bobSession.uid))
+                try await second.send("21", to: .user(bobSession.uid))
                 let changes = second.outbox.changes
                 next.conditions.appState = .foreground
                 _ = try await second.logIn(.token(session.token))
@@ -115,7 +115,7 @@ struct RestartOfTheAppTests {
             configuration.store = try FileLocalStore(path: path)
             let first = try HermesClient(configuration)
             _ = try await first.logIn(.token("t"))
-            try await first.outbox.send(.text("mine"), to: .user(8), clientID: "the-id")
+            try await first.send(.text("mine"), to: .user(8), clientID: "the-id")
             let sent = await server.firstPacket { _, packet in if case .send = packet.body { true } else { false } }
             #expect(sent != nil)
             try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
@@ -145,7 +145,7 @@ struct RestartOfTheAppTests {
                 let configuration = Self.configuration(port: port, store: try FileLocalStore(path: path))
                 let first = try HermesClient(configuration)
                 let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
-                for number in 1...5 { try await bob.send("\(number)", to: .user(session.uid)) }
+                for number in 1...5 { try await bob.send("\(number)", to: .user(session.uid)).receipt() }
                 // The third is with the app, which may be killed before it has shown it.
                 #expect(await Self.texts(3, from: first) == ["1", "2", "3"])
                 try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
@@ -157,7 +157,7 @@ struct RestartOfTheAppTests {
                 await second.close()
                 #expect(second.recentEvents.count == 5)
                 // Closed in good order: nothing comes again.
-                try await bob.send("6", to: .user(session.uid))
+                try await bob.send("6", to: .user(session.uid)).receipt()
                 let third = try HermesClient(Self.configuration(port: port, store: store))
                 _ = try await third.logIn(.token(session.token))
                 #expect(await Self.texts(1, from: third) == ["6"])
@@ -179,9 +179,9 @@ struct RestartOfTheAppTests {
                 let first = try HermesClient(Self.configuration(port: port, store: firstStore))
                 let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
                 // The app never looks at this one.
-                try await bob.send("1", to: .user(session.uid))
+                try await bob.send("1", to: .user(session.uid)).receipt()
                 let changes = first.outbox.changes
-                for _ in 1...3 { try await first.outbox.send("mine", to: .user(bobSession.uid)) }
+                for _ in 1...3 { try await first.send("mine", to: .user(bobSession.uid)) }
                 #expect(await Self.ended(3, of: changes).count == 3)
                 // Behind what the outbox has written.
                 try await firstStore.write([LocalChange(key: "last", value: nil)], durably: true)
@@ -189,14 +189,14 @@ struct RestartOfTheAppTests {
                 let store = try FileLocalStore(path: path + ".killed")
                 let second = try HermesClient(Self.configuration(port: port, store: store))
                 _ = try await second.logIn(.token(session.token))
-                try await bob.send("2", to: .user(session.uid))
+                try await bob.send("2", to: .user(session.uid)).receipt()
                 #expect(await Self.texts(2, from: second) == ["1", "2"])
                 // Once the app has come past them, nothing more is kept of them than the next message's.
                 await second.close()
                 let third = try HermesClient(Self.configuration(port: port, store: store))
                 let more = third.outbox.changes
                 _ = try await third.logIn(.token(session.token))
-                try await third.outbox.send("mine", to: .user(bobSession.uid))
+                try await third.send("mine", to: .user(bobSession.uid))
                 #expect(await Self.ended(1, of: more).count == 1)
                 try await store.write([LocalChange(key: "last", value: nil)], durably: true)
                 #expect(store.records().count { $0.key.hasPrefix("sent/") } == 1)
@@ -230,14 +230,14 @@ struct RestartOfTheAppTests {
             _ = try await bob.logIn(.register(nickName: "bob", password: "secret"))
             let ann = try HermesClient(Self.configuration(port: port, store: store))
             let annSession = try await ann.logIn(.register(nickName: "ann", password: "secret"))
-            for number in 1...3 { try await bob.send("\(number)", to: .user(annSession.uid)) }
+            for number in 1...3 { try await bob.send("\(number)", to: .user(annSession.uid)).receipt() }
             #expect(await Self.texts(3, from: ann) == ["1", "2", "3"])
             await ann.close()
             // The same device, the same store, but Cay's.
             let other = try HermesClient(Self.configuration(port: port, device: "tablet"))
             let caySession = try await other.logIn(.register(nickName: "cay", password: "secret"))
             await other.close()
-            for number in 1...3 { try await bob.send("for cay \(number)", to: .user(caySession.uid)) }
+            for number in 1...3 { try await bob.send("for cay \(number)", to: .user(caySession.uid)).receipt() }
             let cay = try HermesClient(Self.configuration(port: port, device: "tablet", store: store))
             _ = try await cay.logIn(.password(nickName: "cay", password: "secret"))
             #expect(await Self.texts(3, from: cay) == (1...3).map { "for cay \($0)" })

@@ -79,7 +79,7 @@ struct SocialLoopbackTests {
 
             try await ann.changeMembers(ofGroup: group.id, adding: [carlUID])
             #expect(try await carl.groups().map(\.name) == ["friends"])
-            try await carl.send("hello, all", to: .group(group.id))
+            try await carl.send("hello, all", to: .group(group.id)).receipt()
             let text = try await Self.next(of: bob) { event -> String? in
                 if let message = event.message { message.text } else { nil }
             }

@@ -26,7 +26,7 @@ struct StatisticsTests {
             let session = try await ann.logIn(.register(nickName: "ann", password: "secret"))
             let bob = try HermesClient(Self.configuration(server, device: "bob"))
             _ = try await bob.logIn(.register(nickName: "bob", password: "secret"))
-            for number in 1...3 { try await bob.send("\(number)", to: .user(session.uid)) }
+            for number in 1...3 { try await bob.send("\(number)", to: .user(session.uid)).receipt() }
             let events = ann.events.makeAsyncIterator()
             for _ in 1...3 { _ = await events.next() }
             // The first report may have gone out before them; the next is taken ten seconds later at the earliest.

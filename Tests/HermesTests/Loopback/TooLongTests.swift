@@ -25,8 +25,8 @@ struct TooLongTests {
         let client = try HermesClient(.fake(server))
         let changes = client.outbox.changes
         _ = try await client.logIn(.token("t"))
-        let failed = try await client.outbox.send(Self.long, to: .user(8))
-        try await client.outbox.send("short", to: .user(8))
+        let failed = try await client.send(Self.long, to: .user(8))
+        try await client.send("short", to: .user(8))
         var ends: [OutboxEntry.Status] = []
         for await entry in changes {
             switch entry.status {
@@ -41,9 +41,9 @@ struct TooLongTests {
         }
         #expect(error.code == .notEncodable)
         #expect(error.message.contains("the server takes 1000"))
-        #expect(await client.outbox.entries.map(\.clientID) == [failed.clientID])
+        #expect(await client.outbox.entries.map(\.id) == [failed.id])
         let direct = await #expect(throws: HermesClientError.self) {
-            try await client.send(Self.long, to: .user(8))
+            try await client.sendDirectly(.text(Self.long), to: .user(8))
         }
         #expect(direct?.code == .notEncodable)
         #expect(server.connectionCount == 1)
@@ -67,14 +67,14 @@ struct TooLongTests {
         }
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.token("t"))
-        async let short = client.send("short", to: .user(9))
+        async let short = client.sendDirectly(.text("short"), to: .user(9))
         let error = await #expect(throws: HermesClientError.self) {
-            try await client.send(Self.long, to: .user(8))
+            try await client.sendDirectly(.text(Self.long), to: .user(8))
         }
         #expect(error?.code == .notEncodable)
         #expect(error?.message.contains("longer than the 1000") == true)
         _ = try await short
-        try await client.send("another", to: .user(8))
+        try await client.sendDirectly(.text("another"), to: .user(8))
         #expect(server.connectionCount == 3)
         await client.close()
         try await server.stop()
@@ -97,10 +97,10 @@ struct TooLongTests {
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.token("t"))
         let error = await #expect(throws: HermesClientError.self) {
-            try await client.send(Self.long, to: .user(8))
+            try await client.sendDirectly(.text(Self.long), to: .user(8))
         }
         #expect(error?.code == .notEncodable)
-        try await client.send("short", to: .user(8))
+        try await client.sendDirectly(.text("short"), to: .user(8))
         #expect(server.connectionCount == 2)
         await client.close()
         try await server.stop()

@@ -1,0 +1,89 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOConcurrencyHelpers
+
+/// A message that is safe on the device and on its way to the server.
+///
+/// ```swift
+/// let sent = try await client.send("hello", to: .user(bob.uid))   // returns at once, offline too
+/// showClock(sent.id)
+/// let receipt = try await sent.receipt()                          // once the server has it
+/// showTick(sent.id, receipt.date)
+/// ```
+public struct SentMessage: Sendable, Identifiable {
+    /// The client id, which names the message from the start, also in ``Outbox/changes``.
+    public let id: String
+    let promise: ReceiptPromise
+    let outbox: Outbox
+
+    /// Waits until the server has committed the message, however long that takes. May be called more than once.
+    ///
+    /// - Throws: HermesClientError: the server's refusal, if it is for good; `.discarded`; the reason why the client
+    ///   stopped, while the message stays in the outbox. CancellationError: the message is sent nevertheless.
+    @discardableResult
+    public func receipt() async throws -> Receipt { try await outbox.receipt(of: promise) }
+}
+
+/// The receipt of a message, once there is one.
+///
+/// State: in a lock.
+final class ReceiptPromise: Sendable {
+    private struct State {
+        var result: Result<Receipt, HermesClientError>?
+        var waiters: [UInt64: CheckedContinuation<Receipt, any Error>] = [:]
+        var lastWaiter: UInt64 = 0
+        /// Waiters whose tasks were cancelled before they waited.
+        var cancelled: Set<UInt64> = []
+    }
+
+    private let state = NIOLockedValueBox(State())
+
+    var isResolved: Bool { state.withLockedValue { $0.result != nil } }
+
+    /// Waits for the result.
+    func wait() async throws -> Receipt {
+        let id = state.withLockedValue { state in
+            state.lastWaiter &+= 1
+            return state.lastWaiter
+        }
+        defer { state.withLockedValue { _ = $0.cancelled.remove(id) } }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let ready = state.withLockedValue { state -> Result<Receipt, any Error>? in
+                    if state.cancelled.remove(id) != nil { return .failure(CancellationError()) }
+                    if let result = state.result { return result.mapError { $0 as any Error } }
+                    state.waiters[id] = continuation
+                    return nil
+                }
+                if let ready { continuation.resume(with: ready) }
+            }
+        } onCancel: {
+            let waiter = state.withLockedValue { state in
+                let waiter = state.waiters.removeValue(forKey: id)
+                if waiter == nil { state.cancelled.insert(id) }
+                return waiter
+            }
+            waiter?.resume(throwing: CancellationError())
+        }
+    }
+
+    /// The message was committed, refused for good or discarded.
+    func resolve(_ result: Result<Receipt, HermesClientError>) {
+        let waiters = state.withLockedValue { state in
+            if state.result == nil { state.result = result }
+            defer { state.waiters = [:] }
+            return state.waiters.values
+        }
+        for waiter in waiters { waiter.resume(with: result.mapError { $0 as any Error }) }
+    }
+
+    /// There will be no result before the next login.
+    func interrupt(_ error: any Error) {
+        let waiters = state.withLockedValue { state in
+            defer { state.waiters = [:] }
+            return state.waiters.values
+        }
+        for waiter in waiters { waiter.resume(throwing: error) }
+    }
+}
