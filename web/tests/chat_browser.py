@@ -310,6 +310,23 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
         assert not browser.driver.find_elements(By.CSS_SELECTOR, "img"), "markup became an element"
     step("markup in names and texts stays text; links lead to the web only")
 
+    bob.press("Menu")
+    bob.press("Add an account")
+    bob.join("zoe")
+    bob.press("Menu")
+    bob.press("bob")
+    bob.sees("bob", "h1")
+    bob.sees("connected", ".connection")
+    bob.press("Menu")
+    bob.press("zoe")
+    bob.sees("zoe", "h1")
+    bob.press("Menu")
+    bob.press("Log out")
+    bob.sees("bob", "h1")
+    bob.press("Chats")
+    bob.sees(odd, ".row .name")
+    step("two accounts in one browser; one logs out")
+
     for browser in (ann, bob):
         browser.check_access()
         for element in browser.driver.find_elements(By.CSS_SELECTOR, "button, input, textarea"):
