@@ -26,15 +26,15 @@ export class RequestTable {
     /** @type {Map<number, PendingRequest>} */
     #entries = new Map();
     #lastID = 15;
+    #earliest = Infinity;
 
     get size() {
         return this.#entries.size;
     }
 
-    /** The earliest deadline; null if there is no request. */
+    /** The earliest deadline, or a moment before it; null if there is no request. */
     get nextDeadline() {
-        const next = Math.min(...[...this.#entries.values()].map((entry) => entry.deadline));
-        return next === Infinity ? null : next;
+        return this.#entries.size ? this.#earliest : null;
     }
 
     /**
@@ -51,6 +51,7 @@ export class RequestTable {
         this.#lastID += 1;
         const id = this.#lastID;
         const entry = { id, body, isRepeatable, deadline, resolve, reject, isWritten: false, bytes: 0, strikes: 0 };
+        this.#earliest = this.#entries.size ? Math.min(this.#earliest, deadline) : deadline;
         this.#entries.set(id, entry);
         return entry;
     }
@@ -105,7 +106,11 @@ export class RequestTable {
      * @param {number} now
      */
     expired(now) {
-        return this.#take((entry) => entry.deadline <= now);
+        if (this.#earliest > now) return [];
+        const expired = this.#take((entry) => entry.deadline <= now);
+        this.#earliest = Infinity;
+        for (const entry of this.#entries.values()) this.#earliest = Math.min(this.#earliest, entry.deadline);
+        return expired;
     }
 
     /** Removes all requests, in order. */

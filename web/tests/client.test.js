@@ -281,6 +281,15 @@ describe("requests", () => {
         assert.deepEqual((await server.packet("presence", 1)).presence.watchUids, [7]);
     });
 
+    test("30,000 at once do not break the client", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].socket.pause();
+        const ends = Array.from({ length: 30_000 }, () => client.request({ ping: {} }, false).catch(() => "lost"));
+        await client.close();
+        assert.equal((await Promise.all(ends)).filter((end) => end === "lost").length, ends.length);
+    });
+
     test("a request that the server's limit does not allow is not sent", async () => {
         server.session = { ...server.session, maxFrameBytes: 200 };
         const client = await open();
