@@ -75,7 +75,7 @@ public final class HermesClient: Sendable {
     let driver: ConnectionDriver<DelimitedLink>
     let configuration: Configuration
     private let journal: InboxJournal?
-    private let ephemeral = Broadcast<EphemeralEvent>()
+    let ephemeral = Broadcast<EphemeralEvent>()
 
     /// Creates a client that is not connected yet.
     ///

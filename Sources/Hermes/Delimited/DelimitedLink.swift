@@ -107,6 +107,8 @@ struct DelimitedLink: ConnectionLink {
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Rooms to enter again on the next connection.
     var rooms: [String: RoomUser] = [:]
+    /// The number of scopes that are in each room.
+    var roomScopes: [String: Int] = [:]
     /// Rooms that are being entered again, by packet id.
     private var returning: [UInt64: String] = [:]
     private var lastReturn = ID.firstReturn

@@ -206,6 +206,44 @@ extension HermesClient {
         return Int(result.room.memberCount)
     }
 
+    /// Enters a room, runs the body with the room's events, and then leaves the room, also if the body throws or the
+    /// task is cancelled.
+    ///
+    /// ```swift
+    /// try await client.enterRoom("lobby", as: RoomUser(name: "Ann")) { events in
+    ///     for await event in events {
+    ///         if case .text(let text) = event.room?.kind { print(text) }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// The sequence holds the room's events and the pushes to it that did not arrive, up to 8,192 events and 16 MiB; a
+    /// loop that is too slow misses the newest. Other scopes in the same room keep the client in it.
+    ///
+    /// - Parameters:
+    ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
+    ///   - user: how the others see this user.
+    ///   - body: gets the events; its sequence ends when the client has stopped.
+    /// - Throws: the body's error; HermesClientError if the server refuses the entry.
+    public nonisolated(nonsending) func enterRoom<Result>(
+        _ room: String,
+        as user: RoomUser,
+        _ body: nonisolated(nonsending) (ClientEvents<EphemeralEvent>) async throws -> Result
+    ) async throws -> Result {
+        let topic = "room/\(room)"
+        let events = ephemeral.subscribe { $0.room?.room == room || $0.missedPushes?.topic == topic }
+        await driver.beginRoomScope(room)
+        do {
+            try await enterRoom(room, as: user)
+            let result = try await body(events)
+            await driver.endRoomScope(room)
+            return result
+        } catch {
+            await driver.endRoomScope(room)
+            throw error
+        }
+    }
+
     /// Leaves a room.
     public func leaveRoom(_ room: String) async throws {
         var request = Hermes_V1_RoomRequest()
@@ -230,6 +268,24 @@ extension HermesClient {
         request.gift.count = Int32(clamping: count)
         request.gift.url = url?.absoluteString ?? ""
         _ = try await result(of: .room(request), replay: .never)
+    }
+}
+
+extension ConnectionDriver where Link == DelimitedLink {
+    func beginRoomScope(_ room: String) { link.roomScopes[room, default: 0] += 1 }
+
+    /// Leaves the room without waiting for the server, unless another scope is in it.
+    func endRoomScope(_ room: String) {
+        let count = link.roomScopes[room, default: 1] - 1
+        link.roomScopes[room] = count > 0 ? count : nil
+        guard count <= 0 else { return }
+        var request = Hermes_V1_RoomRequest()
+        request.room = room
+        request.leave = Hermes_V1_LeaveRoom()
+        sendIfLive(.room(request))
+        // Without a connection too: the next one does not enter it again.
+        link.rooms[room] = nil
+        link.topics.forget(room)
     }
 }
 

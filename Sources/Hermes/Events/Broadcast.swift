@@ -71,7 +71,7 @@ final class Broadcast<Element: Sendable>: Sendable {
 
     /// Drops what waits.
     func clear() {
-        for entry in entries { entry.mailbox.clear() }
+        for entry in entries { entry.mailbox.removeAll() }
     }
 
     /// Takes subscriptions again.

@@ -34,13 +34,18 @@ final class Mailbox<Element: Sendable>: Sendable {
 
     /// Hands an element to the loop, now or when it asks.
     ///
+    /// - Parameters:
+    ///   - element: the element.
+    ///   - bytes: the memory that it takes while it waits; an estimate.
+    ///   - isBounded: whether it needs room; if not, something else bounds such elements.
     /// - Returns: false if there is no room, or nobody will ask again.
     @discardableResult
-    func offer(_ element: Element, bytes: Int = 0) -> Bool {
+    func offer(_ element: Element, bytes: Int = 0, isBounded: Bool = true) -> Bool {
         let (isTaken, waiter) = state.withLockedValue { state -> (Bool, CheckedContinuation<Element?, Never>?) in
             guard !state.isFinished else { return (false, nil) }
             if let waiter = state.waiters.popFirst() { return (true, waiter.continuation) }
-            guard state.elements.count < maxElements, state.bytes + bytes <= maxBytes else { return (false, nil) }
+            let hasRoom = state.elements.count < maxElements && state.bytes + bytes <= maxBytes
+            guard hasRoom || !isBounded else { return (false, nil) }
             state.elements.append((element, bytes))
             state.bytes += bytes
             return (true, nil)
@@ -85,11 +90,15 @@ final class Mailbox<Element: Sendable>: Sendable {
         }
     }
 
-    /// Drops the waiting elements.
-    func clear() {
+    /// Removes and returns the waiting elements.
+    @discardableResult
+    func removeAll() -> [Element] {
         state.withLockedValue { state in
-            state.elements = []
-            state.bytes = 0
+            defer {
+                state.elements = []
+                state.bytes = 0
+            }
+            return state.elements.map(\.element)
         }
     }
 

@@ -137,7 +137,7 @@ extension MQTTClient {
         try await unsubscribe([filter]).first ?? .success
     }
 
-    private static func requireValid(_ filters: [String]) throws {
+    static func requireValid(_ filters: [String]) throws {
         guard !filters.isEmpty else { throw HermesClientError(.notEncodable, "at least one topic filter is needed") }
         for filter in filters where !MQTTTopic.isValidFilter(filter) {
             let message = "\"\(filter)\" is no topic filter: + and # stand alone in their level, # in the last one"

@@ -126,6 +126,8 @@ extension MQTTClient {
         public var sessionExpiry: Duration?
         /// The server's user properties.
         public var userProperties: [MQTTMessage.UserProperty]
+        /// Whether the server takes subscription identifiers.
+        var subscriptionIdentifiersAvailable = true
 
         init(_ packet: MQTTConnack, clientID: String) {
             sessionPresent = packet.sessionPresent
@@ -144,6 +146,7 @@ extension MQTTClient {
                 case .serverKeepAlive(let seconds): serverKeepAlive = .seconds(Int64(seconds))
                 case .sessionExpiryInterval(let seconds): sessionExpiry = .seconds(Int64(seconds))
                 case .userProperty(let name, let value): userProperties.append(.init(name, value))
+                case .subscriptionIdentifierAvailable(let isAvailable): subscriptionIdentifiersAvailable = isAvailable
                 default: break  // of no use to an app
                 }
             }

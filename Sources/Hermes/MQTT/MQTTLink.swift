@@ -69,6 +69,11 @@ struct MQTTLink: ConnectionLink {
     var backlogBytes = 0
     /// The number of QoS 0 messages dropped because the app is too slow.
     var dropped = 0
+    /// The subscriptions that end with their scopes.
+    private var scopes: [MQTTScope] = []
+    /// The filters of scopes that have ended, until the server has ended their subscriptions.
+    var endings: Set<String> = []
+    private var lastScope = 0
     /// The last push numbers of the topics.
     var topics = TopicTracker()
 
@@ -148,7 +153,9 @@ struct MQTTLink: ConnectionLink {
             {
                 message.missedPushes = topics.arrived(seq, epoch: epoch, on: topic, isKept: packet.retain)
             }
-            effects.append(.event(Event(message: message, delivery: delivery, bytes: bytes)))
+            let event = Event(message: message, delivery: delivery, bytes: bytes)
+            if !scopes.isEmpty || !endings.isEmpty, isForScope(event, effects: &effects) { return }
+            effects.append(.event(event))
         }
     }
 
@@ -201,6 +208,61 @@ struct MQTTLink: ConnectionLink {
             }
         }
     }
+
+    // MARK: Scopes
+
+    /// The subscription identifiers of scopes end at the largest one; an app's own are small.
+    private static let lastIdentifier = 268_435_455
+
+    mutating func makeScope(_ filter: String) -> MQTTScope {
+        lastScope += 1
+        // A server keeps one subscription for a filter, so scopes share it.
+        let known = scopes.first { $0.filter == filter }
+        let hasIdentifiers = version == .v5 && connection?.subscriptionIdentifiersAvailable != false
+        let scope = MQTTScope(
+            filter: filter,
+            identifier: known?.identifier ?? (hasIdentifiers ? Self.lastIdentifier - lastScope % 1_000_000 : nil),
+            maxMessages: configuration.maxQueuedMessages,
+            maxBytes: configuration.maxQueuedBytes
+        )
+        scopes.append(scope)
+        endings.remove(filter)
+        return scope
+    }
+
+    /// The scope has ended.
+    ///
+    /// - Returns: whether no other has its filter, so that the server is to end the subscription.
+    mutating func remove(_ scope: MQTTScope) -> Bool {
+        scopes.removeAll { $0 === scope }
+        guard !scopes.contains(where: { $0.filter == scope.filter }) else { return false }
+        subscriptions.removeAll { $0.subscription.filter == scope.filter }
+        endings.insert(scope.filter)
+        return true
+    }
+
+    /// Hands the message to the scopes that it belongs to.
+    ///
+    /// - Returns: false if it belongs to none, and none has just ended whose message it is.
+    private mutating func isForScope(_ event: Event, effects: inout Effects) -> Bool {
+        let wanted = scopes.filter { $0.matches(event.message) }
+        guard !wanted.isEmpty else {
+            let topic = event.message.topic
+            guard endings.contains(where: { MQTTTopicMatch.matches(topic, $0) }),
+                !subscriptions.contains(where: { MQTTTopicMatch.matches(topic, $0.subscription.filter) })
+            else { return false }
+            taken(event, now: .now(), effects: &effects)
+            return true
+        }
+        let delivery = MQTTScope.Delivery(event, scopes: wanted.count)
+        for scope in wanted where !scope.offer(delivery) {
+            if event.message.qos == .atMostOnce { dropped += 1 }
+            if delivery.taken() { taken(event, now: .now(), effects: &effects) }
+        }
+        return true
+    }
+
+    func stopped() { for scope in scopes { scope.finish() } }
 
     // MARK: The app
 

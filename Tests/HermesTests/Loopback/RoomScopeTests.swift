@@ -1,0 +1,82 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesTestKit
+import Testing
+
+@testable import Hermes
+
+/// Stays in rooms that end with their scopes, against a whole server.
+@Suite(.timeLimit(.minutes(1)))
+struct RoomScopeTests {
+    private struct Stop: Error {}
+
+    private static func register(_ name: String, _ server: TestServer) async throws -> HermesClient {
+        var configuration = HermesClient.Configuration(
+            server: ServerAddress(port: server.port("delimited")),
+            device: DeviceDescription(id: name)
+        )
+        configuration.conditions = DeviceConditions()
+        let client = try HermesClient(configuration)
+        _ = try await client.logIn(.register(nickName: name, password: "secret"))
+        return client
+    }
+
+    @Test func `the events of a room come to its scope, and the client leaves with it`() async throws {
+        try await withServer { server in
+            let ann = try await Self.register("ann", server)
+            let bob = try await Self.register("bob", server)
+            let bobsEvents = bob.ephemeralEvents.makeAsyncIterator()
+            try await bob.enterRoom("lobby", as: RoomUser(name: "Bob"))
+            #expect(await bobsEvents.next()?.room?.kind == .joined)
+            try await ann.enterRoom("elsewhere", as: RoomUser(name: "Ann"))
+            await #expect(throws: Stop.self) {
+                try await ann.enterRoom("lobby", as: RoomUser(name: "Ann")) { events in
+                    try await ann.sayInRoom("elsewhere", "not here")
+                    try await ann.enterRoom("lobby", as: RoomUser(name: "Ann")) { _ in
+                        try await bob.sayInRoom("lobby", "hello")
+                    }
+                    // The inner scope has ended; this one keeps her in the room.
+                    try await bob.sayInRoom("lobby", "still there?")
+                    var texts: [String] = []
+                    for await event in events {
+                        #expect(event.room?.room == "lobby")
+                        if case .text(let text) = event.room?.kind { texts.append(text) }
+                        if texts.count == 2 { break }
+                    }
+                    #expect(texts == ["hello", "still there?"])
+                    throw Stop()
+                }
+            }
+            while let event = await bobsEvents.next() {
+                guard event.room?.kind == .left else { continue }
+                #expect(event.room?.user?.name == "Ann")
+                break
+            }
+            #expect(Set(await ann.driver.link.rooms.keys) == ["elsewhere"])
+            #expect(await ann.driver.link.roomScopes.isEmpty)
+            await ann.close()
+            await bob.close()
+        }
+    }
+
+    @Test func `a scope ends with its client, and a cancelled one leaves`() async throws {
+        try await withServer { server in
+            let ann = try await Self.register("ann", server)
+            let entered = Log<Int>()
+            let task = Task {  // Cancelled below.
+                try await ann.enterRoom("lobby", as: RoomUser(name: "Ann")) { events in
+                    for await _ in events { entered.append(1) }
+                }
+            }
+            while entered.all.isEmpty { await Task.yield() }
+            task.cancel()
+            try await task.value
+            #expect(await ann.driver.link.rooms.isEmpty)
+            try await ann.enterRoom("lobby", as: RoomUser(name: "Ann")) { events in
+                await ann.close()
+                for await _ in events {}
+            }
+        }
+    }
+}
