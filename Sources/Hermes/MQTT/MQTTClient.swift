@@ -11,9 +11,10 @@ public import NIOCore
 /// var configuration = MQTTClient.Configuration(server: ServerAddress(host: "broker.example", port: 8883))
 /// configuration.clientID = "thermometer-1"
 /// try await MQTTClient.withClient(configuration) { client, _ in
-///     try await client.subscribe(to: "home/+/temperature", qos: .atLeastOnce)
-///     try await client.publish("21.5", to: "home/kitchen/temperature", qos: .atLeastOnce)
-///     for await message in client.messages { print(message.topic, message.text ?? "") }
+///     try await client.subscribe(to: "home/+/temperature", qos: .atLeastOnce) { messages in
+///         try await client.publish("21.5", to: "home/kitchen/temperature", qos: .atLeastOnce)
+///         for await message in messages { print(message.topic, message.text ?? "") }
+///     }
 /// }
 /// ```
 ///
