@@ -81,9 +81,12 @@ enum Victim: UInt8 {
             async let sent = try? client.send("hello", to: .user(2)).receipt()
             async let history = try? client.history(of: .user(2))
             async let entered = try? client.enterRoom("lobby", as: RoomUser(name: "ann"))
+            async let visit: Void? = try? client.enterRoom("den", as: RoomUser(name: "ann")) { events in
+                for await _ in events {}
+            }
             async let watched = try? client.watchPresence(of: [2])
             async let account = try? client.account(id: 2)
-            _ = await (contacts, sent, history, entered, watched, account)
+            _ = await (contacts, sent, history, entered, watched, account, visit)
         }()
         async let ephemeral: Void = { for await _ in client.ephemeralEvents {} }()
         for await _ in client.events {}
@@ -110,7 +113,10 @@ enum Victim: UInt8 {
             async let once = try? client.publish("x", to: "y", qos: .exactlyOnce)
             async let atLeastOnce = try? client.publish("x", to: "y", qos: .atLeastOnce)
             async let left = try? client.unsubscribe(from: "#")
-            _ = await (subscribed, once, atLeastOnce, left)
+            async let scope: Void? = try? client.subscribe(to: "+/y", qos: .exactlyOnce) { messages in
+                for await _ in messages {}
+            }
+            _ = await (subscribed, once, atLeastOnce, left, scope)
         }()
         for await _ in client.messages {}
         await work

@@ -36,20 +36,20 @@ public final class HermesClient: Sendable {
         /// The time limit of a request, reconnects included.
         public var requestTimeout: Duration
         /// The cursor of an earlier run; nil: the server's record of the device. Not needed with a ``store``.
-        public var cursor: Cursor?
+        package var cursor: Cursor?
         /// The store for what must outlive the client: the ``HermesClient/outbox``, the cursor, the last entries. Nil:
         /// nothing outlives it.
         public var store: (any LocalStore)?
         /// The limits of the ``HermesClient/outbox``.
-        public var outboxLimits: OutboxLimits
+        package var outboxLimits: OutboxLimits
         /// The number of taken entries that the ``store`` keeps, for ``HermesClient/recentEvents``.
         public var maxRecentEvents: Int
         /// The time to wait for the answer to a login before the client closes the connection.
-        public var loginTimeout: Duration
+        package var loginTimeout: Duration
         /// The interval between reports of deliveries and connections, per kind of network; nil: no reports.
         public var statisticsInterval: Duration?
         /// The longest frame accepted from the server, in bytes.
-        public var maxFrameBytes: Int
+        package var maxFrameBytes: Int
 
         /// Creates a configuration with the defaults for an app.
         public init(server: ServerAddress = ServerAddress(port: 9000), device: DeviceDescription) {
@@ -219,7 +219,7 @@ public final class HermesClient: Sendable {
     }
 
     /// The place up to which the app has taken the inbox; nil before the first login.
-    public var cursor: Cursor? {
+    package var cursor: Cursor? {
         get async {
             let inbox = await driver.link.inbox
             return inbox.epoch == 0 ? nil : Cursor(epoch: inbox.epoch, seq: inbox.taken)

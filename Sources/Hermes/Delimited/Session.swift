@@ -10,20 +10,20 @@ public struct Session: Hashable, Sendable {
     /// The token for the next login, in place of the password. A secret.
     public var token: String
     /// The inbox's epoch. It changes only if the server's store was lost.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// The server's software and version.
     public var serverVersion: String
 }
 
 /// The place up to which a device has taken its inbox. An app that keeps it resumes exactly there.
-public struct Cursor: Hashable, Sendable {
+package struct Cursor: Hashable, Sendable {
     /// The epoch of the seq.
-    public var epoch: UInt64
+    package var epoch: UInt64
     /// The last seq that was taken.
-    public var seq: UInt64
+    package var seq: UInt64
 
     /// Creates a cursor.
-    public init(epoch: UInt64, seq: UInt64) {
+    package init(epoch: UInt64, seq: UInt64) {
         self.epoch = epoch
         self.seq = seq
     }

@@ -67,8 +67,14 @@ public final class DeviceConditions: Sendable {
         set { change { $0.path = newValue } }
     }
 
+    /// Keeps the heartbeat intervals that were learned for networks in a file, so that the next run of the app need not
+    /// search anew. Call it before clients start.
+    ///
+    /// - Parameter path: the file; its folder must exist.
+    public func keepHeartbeats(inFile path: String) { heartbeatStore = FileHeartbeatStore(path: path) }
+
     /// The store for learned heartbeats; initially in memory. Set it before clients start.
-    public var heartbeatStore: any HeartbeatStore {
+    package var heartbeatStore: any HeartbeatStore {
         get { state.withLockedValue { $0.heartbeats } }
         set { state.withLockedValue { $0.heartbeats = newValue } }
     }

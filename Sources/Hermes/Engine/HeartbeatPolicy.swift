@@ -7,7 +7,7 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// foreground.
     public var interval: Duration
     /// The bounds within which the interval adapts to the network; nil: it is fixed.
-    public var adaptation: HeartbeatAdaptation?
+    package var adaptation: HeartbeatAdaptation?
     /// The time to wait for an answer; nil if the protocol has none. Any byte from the server counts as the answer.
     public var answerTimeout: Duration?
     /// The number of unanswered heartbeats in a row after which the connection is given up; at least 1.
@@ -16,18 +16,32 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// arrived: a client that writes and hears nothing must notice it.
     public var restartsOnWrite: Bool
 
-    /// Creates a policy.
+    /// Creates a policy with a fixed interval.
     ///
     /// - Parameters:
-    ///   - interval: the time between two heartbeats, or the first guess.
-    ///   - adaptation: the bounds of the interval if it is adapted to the network.
+    ///   - interval: the time between two heartbeats.
     ///   - answerTimeout: how long to wait for an answer; nil where the protocol has none.
     ///   - tries: unanswered heartbeats in a row before the connection is given up; three, so that a bad network may
     ///     lose one.
     ///   - restartsOnWrite: whether any write counts as a heartbeat for the server.
     public init(
         interval: Duration,
-        adaptation: HeartbeatAdaptation? = nil,
+        answerTimeout: Duration? = .seconds(8),
+        tries: Int = 3,
+        restartsOnWrite: Bool = true
+    ) {
+        self.init(
+            interval: interval,
+            adaptation: nil,
+            answerTimeout: answerTimeout,
+            tries: tries,
+            restartsOnWrite: restartsOnWrite
+        )
+    }
+
+    package init(
+        interval: Duration,
+        adaptation: HeartbeatAdaptation?,
         answerTimeout: Duration? = .seconds(8),
         tries: Int = 3,
         restartsOnWrite: Bool = true
@@ -42,24 +56,25 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// Push: every 120 s, below most carriers' idle timeouts; the answer within 8 s.
     public static let push = HeartbeatPolicy(interval: .seconds(120))
     /// Push with an interval that adapts to the network, from 25 s to 580 s. The result is kept in
-    /// ``DeviceConditions/heartbeatStore``.
+    /// memory, or with
+    /// ``DeviceConditions/keepHeartbeats(inFile:)`` in a file.
     public static let adaptive = HeartbeatPolicy(interval: .seconds(120), adaptation: HeartbeatAdaptation())
     /// Delimited: the same as push.
-    public static let delimited = push
+    package static let delimited = push
     /// IMPB: every 180 s; the answer within 8 s.
-    public static let impb = HeartbeatPolicy(interval: .seconds(180))
+    package static let impb = HeartbeatPolicy(interval: .seconds(180))
     /// LiveRoom: every 10 s without answer. No other write replaces a heartbeat there.
     ///
     /// A little under 10 s, because the server removes a client that was silent for longer.
-    public static let liveRoom = HeartbeatPolicy(
+    package static let liveRoom = HeartbeatPolicy(
         interval: .milliseconds(9500),
         answerTimeout: nil,
         restartsOnWrite: false
     )
     /// MQTT: after 60 s without a write or without incoming bytes; the answer within 8 s.
-    public static let mqtt = HeartbeatPolicy(interval: .seconds(60))
+    package static let mqtt = HeartbeatPolicy(interval: .seconds(60))
     /// QSIOP: every 120 s; the answer within 8 s.
-    public static let qsiop = HeartbeatPolicy(interval: .seconds(120))
+    package static let qsiop = HeartbeatPolicy(interval: .seconds(120))
 
     /// The longest time between two heartbeats.
     var longestInterval: Duration { max(interval, adaptation?.longest ?? interval) }

@@ -13,7 +13,7 @@ import Foundation
 /// Keeps the heartbeats that were learned for networks.
 ///
 /// Called on the loops of connections: the methods must not block.
-public protocol HeartbeatStore: Sendable {
+package protocol HeartbeatStore: Sendable {
     /// Returns the heartbeat learned for the network with this label; nil if none.
     func learned(of network: String) -> LearnedHeartbeat?
 
@@ -22,7 +22,7 @@ public protocol HeartbeatStore: Sendable {
 }
 
 /// Keeps learned heartbeats in memory, for the 20 most recent networks.
-public final class MemoryHeartbeatStore: HeartbeatStore {
+package final class MemoryHeartbeatStore: HeartbeatStore {
     /// The largest number of networks: as many as a phone meets in a week.
     static let maxNetworks = 20
 
@@ -31,13 +31,13 @@ public final class MemoryHeartbeatStore: HeartbeatStore {
     /// Creates a store.
     ///
     /// - Parameter networks: learned heartbeats by network label.
-    public init(_ networks: [String: LearnedHeartbeat] = [:]) { self.networks = NIOLockedValueBox(networks) }
+    package init(_ networks: [String: LearnedHeartbeat] = [:]) { self.networks = NIOLockedValueBox(networks) }
 
     /// Returns the heartbeat learned for the network with this label; nil if none.
-    public func learned(of network: String) -> LearnedHeartbeat? { networks.withLockedValue { $0[network] } }
+    package func learned(of network: String) -> LearnedHeartbeat? { networks.withLockedValue { $0[network] } }
 
     /// Keeps the heartbeat learned for the network with this label.
-    public func remember(_ learned: LearnedHeartbeat, of network: String) {
+    package func remember(_ learned: LearnedHeartbeat, of network: String) {
         networks.withLockedValue { networks in
             networks[network] = learned
             guard networks.count > Self.maxNetworks else { return }
@@ -50,7 +50,7 @@ public final class MemoryHeartbeatStore: HeartbeatStore {
 }
 
 /// Keeps learned heartbeats in a small JSON file. An unreadable file counts as empty: everything can be learned again.
-public final class FileHeartbeatStore: HeartbeatStore {
+package final class FileHeartbeatStore: HeartbeatStore {
     private struct Record: Codable {
         var intervalMilliseconds: Int64
         var isStable: Bool
@@ -67,7 +67,7 @@ public final class FileHeartbeatStore: HeartbeatStore {
     /// Creates a store and reads its file, if there is one.
     ///
     /// - Parameter path: the file; its folder must exist.
-    public init(path: String) {
+    package init(path: String) {
         file = URL(filePath: path)
         let data = (try? Data(contentsOf: file)) ?? Data()
         let records = (try? JSONDecoder().decode([String: Record].self, from: data)) ?? [:]
@@ -85,16 +85,16 @@ public final class FileHeartbeatStore: HeartbeatStore {
     }
 
     /// Returns the heartbeat learned for the network with this label; nil if none.
-    public func learned(of network: String) -> LearnedHeartbeat? { memory.learned(of: network) }
+    package func learned(of network: String) -> LearnedHeartbeat? { memory.learned(of: network) }
 
     /// Keeps the heartbeat learned for the network with this label.
-    public func remember(_ learned: LearnedHeartbeat, of network: String) {
+    package func remember(_ learned: LearnedHeartbeat, of network: String) {
         memory.remember(learned, of: network)
         queue.async { self.write() }
     }
 
     /// Waits until everything is in the file.
-    public func flush() { queue.sync {} }
+    package func flush() { queue.sync {} }
 
     private func write() {
         let records = memory.all.mapValues { learned in

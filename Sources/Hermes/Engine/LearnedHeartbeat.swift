@@ -5,19 +5,19 @@
 ///
 /// Address translators (NAT) between device and server forget a silent connection after 30 s to some tens of minutes.
 /// Later data of the server is lost without notice. Too frequent heartbeats cost battery; too rare ones cost pushes.
-public struct HeartbeatAdaptation: Hashable, Sendable {
+package struct HeartbeatAdaptation: Hashable, Sendable {
     /// The shortest interval; below the 30 s of the most impatient networks.
-    public var shortest: Duration
+    package var shortest: Duration
     /// The longest interval.
-    public var longest: Duration
+    package var longest: Duration
     /// The increase of the interval at each step.
-    public var step: Duration
+    package var step: Duration
     /// The decrease of the interval after failures.
-    public var retreat: Duration
+    package var retreat: Duration
     /// Successes in a row before the interval grows; at least 1.
-    public var successesBeforeStep: Int
+    package var successesBeforeStep: Int
     /// Failures in a row before the interval shrinks; at least 1.
-    public var failuresBeforeRetreat: Int
+    package var failuresBeforeRetreat: Int
 
     /// Creates bounds.
     ///
@@ -28,7 +28,7 @@ public struct HeartbeatAdaptation: Hashable, Sendable {
     ///   - retreat: the decrease of the interval after failures, at least 1 s.
     ///   - successesBeforeStep: successes in a row before the interval grows.
     ///   - failuresBeforeRetreat: failures in a row before the interval shrinks.
-    public init(
+    package init(
         shortest: Duration = .seconds(25),
         longest: Duration = .seconds(580),
         step: Duration = Self.step,
@@ -46,13 +46,13 @@ public struct HeartbeatAdaptation: Hashable, Sendable {
 
     // The rule of Mars' smart heartbeat (https://github.com/Tencent/mars, stn/config.h and smart_heartbeat.cc).
     /// 5 successes in a row before the interval grows.
-    public static let successesBeforeStep = 5
+    package static let successesBeforeStep = 5
     /// 60 s more at each step.
-    public static let step = Duration.seconds(60)
+    package static let step = Duration.seconds(60)
     /// 2 failures in a row before the interval shrinks.
-    public static let failuresBeforeRetreat = 2
+    package static let failuresBeforeRetreat = 2
     /// 80 s less after failures.
-    public static let retreat = Duration.seconds(80)
+    package static let retreat = Duration.seconds(80)
     /// After this time without a failure, a longer interval is tried: the network may have become more patient.
     static let quietSeconds: Int64 = 7 * 86_400
     /// The increase in that case.
@@ -60,21 +60,26 @@ public struct HeartbeatAdaptation: Hashable, Sendable {
 }
 
 /// The heartbeat interval learned for a network. A value; time is passed in.
-public struct LearnedHeartbeat: Hashable, Sendable {
+package struct LearnedHeartbeat: Hashable, Sendable {
     /// The interval that is used next.
-    public var interval: Duration
+    package var interval: Duration
     /// Whether the search has ended, for now.
-    public var isStable: Bool
+    package var isStable: Bool
     /// Answered heartbeats in a row since the interval last changed.
-    public var successes: Int
+    package var successes: Int
     /// Lost connections in a row that the interval explains.
-    public var failures: Int
+    package var failures: Int
     /// The last change of the interval or its stability, in seconds since 1970.
-    public var changedAt: Int64
+    package var changedAt: Int64
 
     /// Creates a learned heartbeat, by default at the start of the search.
-    public init(interval: Duration, isStable: Bool = false, successes: Int = 0, failures: Int = 0, changedAt: Int64 = 0)
-    {
+    package init(
+        interval: Duration,
+        isStable: Bool = false,
+        successes: Int = 0,
+        failures: Int = 0,
+        changedAt: Int64 = 0
+    ) {
         self.interval = interval
         self.isStable = isStable
         self.successes = successes

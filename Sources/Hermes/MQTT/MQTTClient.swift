@@ -158,6 +158,16 @@ public final class MQTTClient: Sendable {
         ClientEvents { await self.driver.nextEvent()?.message }
     }
 
+    /// Replaces the user name and the password from the next connection on, for example a token before it expires. The
+    /// server ends the present connection when its token expires; the client then comes back with the new one.
+    ///
+    /// - Parameters:
+    ///   - userName: the user name; nil: anonymous, or the name in the client certificate.
+    ///   - password: the password or a token.
+    public func useCredentials(userName: String?, password: String?) async {
+        await driver.useCredentials(userName, password)
+    }
+
     /// The number of the present connection. If it has changed, QoS 0 publications may be lost.
     package var connectionNumber: UInt64 {
         get async { await driver.attempt }
@@ -190,4 +200,8 @@ public final class MQTTClient: Sendable {
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }
+}
+
+extension ConnectionDriver where Link == MQTTLink {
+    func useCredentials(_ userName: String?, _ password: String?) { link.useCredentials(userName, password) }
 }

@@ -38,7 +38,7 @@ struct MQTTLink: ConnectionLink {
         case unsubscribe(id: UInt64, [String])
     }
 
-    let configuration: MQTTClient.Configuration
+    private(set) var configuration: MQTTClient.Configuration
     let version: MQTTVersion
     var maxFrameBytes: Int { configuration.maxPacketBytes }
 
@@ -207,6 +207,12 @@ struct MQTTLink: ConnectionLink {
                 effects.append(.answer(id: id, .failure(error)))
             }
         }
+    }
+
+    /// The next connection logs in with these.
+    mutating func useCredentials(_ userName: String?, _ password: String?) {
+        configuration.userName = userName
+        configuration.password = password
     }
 
     // MARK: Scopes

@@ -44,13 +44,13 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
 }
 
 /// The limits of an outbox.
-public struct OutboxLimits: Hashable, Sendable {
+package struct OutboxLimits: Hashable, Sendable {
     /// The number of messages, failed ones included.
-    public var maxEntries: Int
+    package var maxEntries: Int
     /// The bytes of messages, in their wire format.
-    public var maxBytes: Int
+    package var maxBytes: Int
     /// The number of conversations with a message under way. A conversation has one message under way at a time.
-    public var maxSending: Int
+    package var maxSending: Int
 
     /// Creates limits.
     ///
@@ -58,7 +58,7 @@ public struct OutboxLimits: Hashable, Sendable {
     ///   - maxEntries: the number of messages, failed ones included.
     ///   - maxBytes: the bytes of messages.
     ///   - maxSending: the number of conversations with a message under way.
-    public init(maxEntries: Int = 1000, maxBytes: Int = 4 * 1_048_576, maxSending: Int = 16) {
+    package init(maxEntries: Int = 1000, maxBytes: Int = 4 * 1_048_576, maxSending: Int = 16) {
         self.maxEntries = max(1, maxEntries)
         self.maxBytes = max(1, maxBytes)
         self.maxSending = max(1, maxSending)

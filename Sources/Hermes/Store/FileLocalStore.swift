@@ -26,7 +26,7 @@ public final class FileLocalStore: LocalStore {
     }
 
     /// The largest size of the file, in bytes.
-    public let maxBytes: Int
+    let maxBytes: Int
     /// The number of damaged parts that were skipped when the file was opened.
     public let damagedFrames: Int
 

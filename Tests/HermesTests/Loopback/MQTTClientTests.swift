@@ -28,6 +28,33 @@ struct MQTTClientTests {
         try await server.stop()
     }
 
+    @Test func `a token that expired is replaced by the one that the app passed meanwhile`() async throws {
+        let passwords = Log<String>()
+        let server = try await FakeMQTTServer.scripted { packet, connection in
+            switch packet {
+            case .connect(let connect):
+                passwords.append(connect.password.map { String(buffer: $0) } ?? "")
+                connection.accept(sessionPresent: connection.number > 1)
+            case .pingreq where connection.number == 1:
+                connection.send(.disconnect(MQTTDisconnect(reason: .maximumConnectTime)))
+                connection.close()
+            case .pingreq: connection.send(.pingresp)
+            default: return
+            }
+        }
+        var configuration = MQTTClient.Configuration.fake(server)
+        configuration.userName = "ann"
+        configuration.password = "old"
+        let client = try MQTTClient(configuration)
+        try await client.connect()
+        await client.useCredentials(userName: "ann", password: "new")
+        _ = try? await client.ping()
+        for await state in client.states where state == .live && server.connectionCount == 2 { break }
+        #expect(passwords.all == ["old", "new"])
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `a busy server is tried again later`() async throws {
         let server = try await FakeMQTTServer.scripted { packet, connection in
             guard case .connect = packet else { return }
