@@ -107,8 +107,9 @@ struct DelimitedLink: ConnectionLink {
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Rooms to enter again on the next connection.
     var rooms: [String: RoomUser] = [:]
-    /// The number of scopes that are in each room.
-    var roomScopes: [String: Int] = [:]
+    /// The number of scopes that are in each room, and whether the last one leaves it: not if the app had entered it
+    /// before.
+    var roomScopes: [String: (count: Int, leaves: Bool)] = [:]
     /// Rooms that are being entered again, by packet id.
     private var returning: [UInt64: String] = [:]
     private var lastReturn = ID.firstReturn

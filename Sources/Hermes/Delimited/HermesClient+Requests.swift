@@ -218,7 +218,8 @@ extension HermesClient {
     /// ```
     ///
     /// The sequence holds the room's events and the pushes to it that did not arrive, up to 8,192 events and 16 MiB; a
-    /// loop that is too slow misses the newest. Other scopes in the same room keep the client in it.
+    /// loop that is too slow misses the newest. Other scopes in the same room keep the client in it, and so does an
+    /// earlier call of ``enterRoom(_:as:)``.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
@@ -232,9 +233,9 @@ extension HermesClient {
     ) async throws -> Result {
         let topic = "room/\(room)"
         let events = ephemeral.subscribe { $0.room?.room == room || $0.missedPushes?.topic == topic }
-        await driver.beginRoomScope(room)
+        let mustEnter = await driver.beginRoomScope(room)
         do {
-            try await enterRoom(room, as: user)
+            if mustEnter { try await enterRoom(room, as: user) }
             let result = try await body(events)
             await driver.endRoomScope(room)
             return result
@@ -272,13 +273,25 @@ extension HermesClient {
 }
 
 extension ConnectionDriver where Link == DelimitedLink {
-    func beginRoomScope(_ room: String) { link.roomScopes[room, default: 0] += 1 }
+    /// - Returns: whether the client is not in the room yet.
+    func beginRoomScope(_ room: String) -> Bool {
+        guard let scopes = link.roomScopes[room] else {
+            let isOutside = link.rooms[room] == nil
+            link.roomScopes[room] = (1, leaves: isOutside)
+            return isOutside
+        }
+        link.roomScopes[room] = (scopes.count + 1, scopes.leaves)
+        return false
+    }
 
-    /// Leaves the room without waiting for the server, unless another scope is in it.
+    /// Leaves the room without waiting for the server, unless another scope or the app itself is in it.
     func endRoomScope(_ room: String) {
-        let count = link.roomScopes[room, default: 1] - 1
-        link.roomScopes[room] = count > 0 ? count : nil
-        guard count <= 0 else { return }
+        guard let scopes = link.roomScopes.removeValue(forKey: room) else { return }
+        guard scopes.count == 1 else {
+            link.roomScopes[room] = (scopes.count - 1, scopes.leaves)
+            return
+        }
+        guard scopes.leaves else { return }
         var request = Hermes_V1_RoomRequest()
         request.room = room
         request.leave = Hermes_V1_LeaveRoom()

@@ -30,6 +30,8 @@ struct RoomScopeTests {
             try await bob.enterRoom("lobby", as: RoomUser(name: "Bob"))
             #expect(await bobsEvents.next()?.room?.kind == .joined)
             try await ann.enterRoom("elsewhere", as: RoomUser(name: "Ann"))
+            // She is there already, and stays.
+            try await ann.enterRoom("elsewhere", as: RoomUser(name: "Ann")) { _ in }
             await #expect(throws: Stop.self) {
                 try await ann.enterRoom("lobby", as: RoomUser(name: "Ann")) { events in
                     try await ann.sayInRoom("elsewhere", "not here")

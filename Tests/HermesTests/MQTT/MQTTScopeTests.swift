@@ -49,6 +49,7 @@ struct MQTTScopeTests {
                 if let packetID = publish.packetID {
                     connection.send(.puback(MQTTAcknowledgement(packetID: packetID)))
                 }
+            case .pingreq: connection.send(.pingresp)
             default: return
             }
         }
