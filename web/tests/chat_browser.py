@@ -386,6 +386,26 @@ def check_outbox(gus: Browser, ida: Browser, server: Server) -> None:
     step("1,000 messages arrive once, in order, although the server is killed and the sender's tab closed")
 
 
+def check_own_pages(eve: Browser) -> None:
+    """The pages as the server itself sends them, with its headers."""
+    eve.sees("This is Hermes", "h1")
+    eve.check_access()
+    eve.shot("home")
+    eve.find("a[href='/api']").click()
+    eve.sees("HTTP API", "h1")
+    eve.find("details:nth-of-type(2) summary").click()
+    eve.sees("Answer", "details[open] h3")
+    eve.check_access()
+    eve.shot("api")
+    eve.driver.get(eve.url + "chat")
+    eve.join("eve")
+    eve.chat_with("ann")
+    eve.say("from the server's own page")
+    eve.sees("sent", ".line.own .meta")
+    assert eve.log() == [], eve.log()
+    step("the server's own pages: first steps, the API, the chat without further settings")
+
+
 def step(text: str) -> None:
     print(f"chat: {text}", flush=True)
 
@@ -409,6 +429,9 @@ def main() -> None:
         ann.driver.refresh()
         ann.sees("已连接", ".connection")
         step("the page opens without its web server")
+        eve = Browser(f"http://127.0.0.1:{server.port}/")
+        stack.callback(eve.driver.quit)
+        check_own_pages(eve)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ package final class ServerAssembly: Sendable {
     private let files: AccessFiles
     private let memory: MemoryBudget
     let api: API?
+    private let pages: Pages
     private let outbound: OutboundServices
     private let health: HealthState
     private let counter: ConnectionCounter
@@ -50,6 +51,11 @@ package final class ServerAssembly: Sendable {
         self.files = files
         self.memory = memory
         self.api = api
+        pages = Pages(
+            settings.pages,
+            routes: api?.routes,
+            isAnonymousAllowed: settings.gateways.access.isAnonymousAllowed
+        )
         self.outbound = outbound
         self.settings = settings
         self.messenger = messenger
@@ -195,7 +201,13 @@ package final class ServerAssembly: Sendable {
         ready: @escaping @Sendable ([BoundAddress]) -> Void
     ) async throws(ServerFailure) {
         let signal = ReadySignal(listeners.map(\.name) + (settings.http.isEnabled ? ["http"] : [])) {
-            [health] addresses in
+            [health, pages, settings] addresses in
+            pages.home.opened(
+                addresses.map { address in
+                    let kind = settings.kind(ofListener: address.name)
+                    return HomePage.Listener(address: address, gateway: kind.gateway, isEncrypted: kind.isEncrypted)
+                }
+            )
             health.advance(to: .ready)
             ready(addresses)
         }
@@ -285,6 +297,7 @@ package final class ServerAssembly: Sendable {
             readiness: Readiness(on: group.next(), uptime: uptime, probe: commits.probe),
             metrics: MetricsPage(gauges, uptime: uptime),
             api: api,
+            pages: pages,
             site: HTTPGate.Site(
                 webSockets: webSockets,
                 origins: WebOrigins(

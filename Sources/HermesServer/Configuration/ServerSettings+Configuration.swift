@@ -139,6 +139,21 @@ extension ServerSettings {
         "Origins whose web pages may open a WebSocket, such as https://example.org; empty: any if access.anonymous or "
             + "listeners.http.anonymous is false, else the server's own pages, or on a loopback address this machine's."
     )
+    private static let homePage = Setting.flag(
+        "http.pages.home",
+        default: true,
+        "Whether / shows the listeners of this server and first steps."
+    )
+    private static let apiPage = Setting.flag(
+        "http.pages.api",
+        default: true,
+        "Whether /api shows the HTTP API for people."
+    )
+    private static let chatPage = Setting.flag(
+        "http.pages.chat",
+        default: true,
+        "Whether /chat/ is a chat for browsers; it needs http.websocket.enabled."
+    )
     private static let trustedProxies = Setting<[IPNetwork]>.networks(
         "http.trustedProxies",
         maxCount: 100,
@@ -184,7 +199,8 @@ extension ServerSettings {
         + GatewaySettings.settings.filter { setting in
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
         }
-        + [webSocketEnabled.descriptor, webSocketOrigins.descriptor, trustedProxies.descriptor] + APISettings.all
+        + [webSocketEnabled.descriptor, webSocketOrigins.descriptor, trustedProxies.descriptor]
+        + [homePage.descriptor, apiPage.descriptor, chatPage.descriptor] + APISettings.all
         + PushSettings.settings + WebhookSettings.settings
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
 
@@ -218,6 +234,7 @@ extension ServerSettings {
                 origins: try values.value(of: Self.webSocketOrigins)
             ),
             trustedProxies: try values.value(of: Self.trustedProxies),
+            pages: try Self.pages(values),
             api: try APISettings(values),
             gateways: try GatewaySettings(values),
             push: try PushSettings(values),
@@ -255,6 +272,21 @@ extension ServerSettings {
                 + "and MQTT is served at /mqtt; set listeners.http.anonymous: false, http.websocket.enabled: false, or "
                 + "access.anonymousOnPublic: true if that is what you want"
         ])
+    }
+
+    private static func pages(_ values: SettingValues) throws(SettingsError) -> WebPages {
+        var pages: WebPages = []
+        if try values.value(of: homePage) { pages.insert(.home) }
+        if try values.value(of: apiPage) { pages.insert(.api) }
+        if try values.value(of: chatPage), try values.value(of: webSocketEnabled) { pages.insert(.chat) }
+        return pages
+    }
+
+    /// The gateway behind a listener, and whether the listener is encrypted.
+    func kind(ofListener name: String) -> (gateway: String, isEncrypted: Bool) {
+        if name == "http" { return ("http", http.tls != nil) }
+        let listener = gateways.listeners.first { $0.name == name }
+        return (listener?.gateway ?? name, listener?.settings.tls != nil)
     }
 
     /// Whether somebody may come in over WebSocket without an account.

@@ -68,6 +68,8 @@ package struct ServerSettings: Sendable {
     package var webSocket: WebSocketSettings
     /// The proxies whose headers give the address of a client.
     package var trustedProxies: [IPNetwork]
+    /// The web pages of the HTTP port.
+    package var pages: WebPages
     /// Not a setting: the time limits of the HTTP port, shortened only by tests.
     package var httpLimits = HTTPExchange.Limits()
     package var api: APISettings

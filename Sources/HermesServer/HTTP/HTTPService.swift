@@ -10,7 +10,7 @@ import NIOCore
 import ServiceLifecycle
 import Synchronization
 
-/// The HTTP port: `/healthz`, `/readyz`, `/metrics`, the API under `/v1`, and gateways over WebSocket.
+/// The HTTP port: `/healthz`, `/readyz`, `/metrics`, the API under `/v1`, web pages, and gateways over WebSocket.
 struct HTTPService: Service {
     /// The time for requests being answered when the server stops.
     private static let farewell = TimeAmount.seconds(2)
@@ -21,6 +21,7 @@ struct HTTPService: Service {
     let metrics: MetricsPage
     /// Nil if it is switched off.
     let api: API?
+    let pages: Pages
     let site: HTTPGate.Site
     let logger: Logger
     /// Called with the port once it is served.
@@ -61,6 +62,7 @@ struct HTTPService: Service {
             )
         }
         api?.register(on: router, telling: listener.gate.knownKeys)
+        pages.register(on: router)
         for endpoint in site.webSockets {
             // An invalid handshake arrives here as an ordinary request.
             router.get(RouterPath(endpoint.path)) { [origins = site.origins] request, _ -> Response in

@@ -1,0 +1,153 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+import Synchronization
+
+/// The page at `/`: what this server is, where it listens, and what to try first.
+///
+/// State: one `Mutex` around the listeners, which are known once all are open.
+final class HomePage: Sendable {
+    /// A listener that is open.
+    struct Listener: Sendable {
+        let address: BoundAddress
+        /// The name of its protocol.
+        let gateway: String
+        let isEncrypted: Bool
+    }
+
+    private let pages: WebPages
+    private let hasAPI: Bool
+    private let isAnonymousAllowed: Bool
+    private let listeners = Mutex<[Listener]>([])
+
+    /// - Parameters:
+    ///   - pages: those that are switched on.
+    ///   - isAnonymousAllowed: whether MQTT clients need no account.
+    init(pages: WebPages, hasAPI: Bool, isAnonymousAllowed: Bool) {
+        self.pages = pages
+        self.hasAPI = hasAPI
+        self.isAnonymousAllowed = isAnonymousAllowed
+    }
+
+    func opened(_ opened: [Listener]) { listeners.withLock { $0 = opened } }
+
+    /// - Parameter authority: the `Host` field of the request, from which the commands take the server's name.
+    func text(authority: String?) -> String {
+        let listeners = listeners.withLock { $0 }
+        let host = Self.host(of: authority)
+        return HTML.page(title: "Hermes") { html in
+            html.element("h1", "This is Hermes \(HermesVersion.current)")
+            html.element("p", "A messaging server and MQTT broker. It is running.")
+            links(&html)
+            html.element("h2", "Listeners")
+            Self.table(listeners, &html)
+            html.element("h2", "First steps")
+            firstSteps(listeners, host, &html)
+        }
+    }
+
+    private func links(_ html: inout HTML) {
+        html.element("ul", with: "class=\"pages\"") { html in
+            func link(_ target: String, _ title: String, _ text: String) {
+                html.element("li") { html in
+                    html.element("a", with: "href=\"\(target)\"") { html in
+                        html.element("strong", title)
+                        html.element("span", text)
+                    }
+                }
+            }
+            if pages.contains(.chat) {
+                link("/chat/", "Chat", "Create an account and write to others, in this browser.")
+            }
+            if pages.contains(.api), hasAPI { link("/api", "HTTP API", "Every call that a back end can make.") }
+            if hasAPI { link("/v1/openapi.json", "OpenAPI document", "The same, for client generators.") }
+            link("/metrics", "Metrics", "The counters of this server, for Prometheus.")
+        }
+    }
+
+    /// In words, by the gateway's name.
+    private static let purposes = [
+        "delimited": "the native protocol, for the SDK and the command line",
+        "impb": "IMPB, a mobile messenger's protocol",
+        "liveroom": "rooms of live streams",
+        "qsiop": "small devices",
+        "mqtt": "MQTT 3.1.1 and 5.0",
+        "http": "this page, the HTTP API, WebSocket at /ws and /mqtt",
+    ]
+
+    private static func table(_ listeners: [Listener], _ html: inout HTML) {
+        html.element("table") { html in
+            html.element("tr") { html in
+                for title in ["Name", "Address", "TLS", "For"] { html.element("th", title, with: "scope=\"col\"") }
+            }
+            for listener in listeners {
+                let address = listener.address
+                html.element("tr") { html in
+                    html.element("td", address.name)
+                    html.element("td") { html in
+                        html.element("code", String(address.description.dropFirst(address.name.count + 1)))
+                    }
+                    html.element("td", listener.isEncrypted ? "yes" : "no")
+                    html.element("td", purposes[listener.gateway] ?? "")
+                }
+            }
+        }
+    }
+
+    private func firstSteps(_ listeners: [Listener], _ host: String, _ html: inout HTML) {
+        func port(_ name: String) -> Int? {
+            let plain = listeners.first { $0.gateway == name && !$0.isEncrypted && !$0.address.host.contains("/") }
+            return plain?.address.port
+        }
+        if pages.contains(.chat) {
+            let text = "Open the chat in two windows, create an account in each, and write from one to the other."
+            html.element("p", text)
+        }
+        if let port = port("delimited") {
+            html.element("p", "Create an account and chat in a terminal:")
+            html.commands(["hermes chat ann --register --host \(host) --port \(port)"])
+        }
+        if let port = port("mqtt") {
+            let login = isAnonymousAllowed ? "" : " -u NAME -P PASSWORD"
+            html.element("p", "Subscribe in one terminal, publish in another:")
+            html.commands(["mosquitto_sub -h \(host) -p \(port)\(login) -t 'home/#' -v"])
+            html.commands(["mosquitto_pub -h \(host) -p \(port)\(login) -t home/kitchen/temperature -m 21.5"])
+        }
+        if let port = port("liveroom") {
+            html.element("p", "Say something in a live room:")
+            html.commands(["echo \"hello, everybody\" | hermes room lobby --name ann --host \(host) --port \(port)"])
+        }
+        if hasAPI, let port = port("http") {
+            html.element("p", "Push from a back end, on this machine with a key of its own:")
+            html.commands([
+                "hermes apikey create shop > shop.key",
+                "hermes push --to ann --title Parcel --body \"It is at your door\" --key-file shop.key "
+                    + "--host \(host) --port \(port)",
+            ])
+        }
+        html.element("p", "A click marks a whole command.", with: "class=\"muted\"")
+    }
+
+    /// The name of the server for those who see the page; a loopback address unless the name is a plain one.
+    static func host(of authority: String?) -> String {
+        guard let authority else { return "127.0.0.1" }
+        var host = Substring(authority)
+        if host.first == "[" {
+            host = host.dropFirst().prefix { $0 != "]" }
+        } else if let colon = host.lastIndex(of: ":") {
+            host = host[..<colon]
+        }
+        let isPlain = host.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: ":"):
+                true
+            // Never the first: a command would take it for an option.
+            case UInt8(ascii: "-"): host.utf8.first != byte
+            default: false
+            }
+        }
+        return (1...253).contains(host.utf8.count) && isPlain ? String(host) : "127.0.0.1"
+    }
+}

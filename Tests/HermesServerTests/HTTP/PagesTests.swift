@@ -1,0 +1,133 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesTestKit
+import Testing
+
+@testable import HermesServer
+
+/// The web pages of the HTTP port.
+@Suite(.timeLimit(.minutes(1))) struct PagesTests {
+    @Test func `the home page names every listener and commands that reach them`() async throws {
+        try await withServer { server in
+            let page = try await HTTPProbe.send("GET", "/", port: server.port("http"))
+            #expect(page.status == 200)
+            #expect(page.headers["content-type"] == "text/html; charset=utf-8")
+            for name in ["impb", "liveroom", "qsiop", "delimited", "mqtt", "http"] {
+                #expect(page.text.contains("<code>127.0.0.1:\(server.port(name))</code>"), "\(name)")
+            }
+            #expect(
+                page.text.contains("hermes chat ann --register --host localhost --port \(server.port("delimited"))")
+            )
+            #expect(page.text.contains("mosquitto_sub -h localhost -p \(server.port("mqtt")) "))
+            #expect(page.text.contains("href=\"/chat/\"") && page.text.contains("href=\"/api\""))
+        }
+    }
+
+    @Test func `the API page shows every route`() async throws {
+        try await withServer { server in
+            let page = try await HTTPProbe.send("GET", "/api", port: server.port("http"))
+            #expect(page.status == 200)
+            let routes = try #require(try server.assembly().api?.routes)
+            #expect(routes.count > 20)
+            for route in routes {
+                #expect(page.text.contains("<code>\(HTML.escaped("/v1" + route.path))</code>"), "\(route.id)")
+                #expect(page.text.contains(HTML.escaped(route.summary)), "\(route.id)")
+            }
+        }
+    }
+
+    @Test func `every answer forbids scripts from elsewhere, frames and guesses about its type`() async throws {
+        try await withServer { server in
+            for path in ["/", "/api", "/chat"] + WebFile.all.map(\.path) {
+                let answer = try await HTTPProbe.send("GET", path, port: server.port("http"))
+                let policy = answer.headers["content-security-policy"] ?? ""
+                #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; style-src 'self';"), "\(path)")
+                #expect(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "\(path)")
+                #expect(answer.headers["x-content-type-options"] == "nosniff", "\(path)")
+                #expect(answer.headers["x-frame-options"] == "DENY", "\(path)")
+                #expect(answer.headers["referrer-policy"] == "no-referrer", "\(path)")
+            }
+        }
+    }
+
+    /// The policy forbids both, so a page that has one does not work.
+    @Test func `no page has scripts or styles of its own`() async throws {
+        try await withServer { server in
+            var pages = WebFile.all.filter { $0.path.hasSuffix(".html") }.map { ($0.path, $0.text) }
+            for path in ["/", "/api"] {
+                pages.append((path, try await HTTPProbe.get(path, port: server.port("http")).text))
+            }
+            for (path, text) in pages {
+                #expect(text.firstMatch(of: /<script(?![^>]*\ssrc=)/.ignoresCase()) == nil, "\(path)")
+                #expect(text.firstMatch(of: /<style|\sstyle=|\son[a-z]+=|javascript:/.ignoresCase()) == nil, "\(path)")
+                #expect(text.firstMatch(of: /(src|href)="(https?:)?\/\//.ignoresCase()) == nil, "\(path)")
+            }
+        }
+    }
+
+    @Test func `a file is sent compressed to those who ask, and not again to those who have it`() async throws {
+        try await withServer { server in
+            let file = try #require(WebFile.all.first { $0.path == "/hermes.js" })
+            func get(_ fields: [(String, String)], _ method: String = "GET") async throws -> HTTPProbe.Answer {
+                try await HTTPProbe.send(method, file.path, headers: fields, port: server.port("http"))
+            }
+            let plain = try await get([])
+            #expect(plain.text == file.text)
+            #expect(plain.headers["content-encoding"] == nil)
+            #expect(plain.headers["access-control-allow-origin"] == "*")
+            let tag = try #require(plain.headers["etag"])
+            let packed = try await get([("Accept-Encoding", "br, gzip")], "HEAD")
+            #expect(packed.headers["content-encoding"] == "gzip")
+            #expect(packed.headers["content-length"] == Data(base64Encoded: file.gzipBase64).map { String($0.count) })
+            #expect(try await get([("Accept-Encoding", "gzip;q=0")], "HEAD").headers["content-encoding"] == nil)
+            let again = try await get([("If-None-Match", "\"other\", W/\(tag)")])
+            #expect(again.status == 304 && again.text.isEmpty)
+            #expect(try await get([("If-None-Match", "\"other\"")]).status == 200)
+        }
+    }
+
+    @Test func `the chat is a folder, for the sake of its links`() async throws {
+        try await withServer { server in
+            let page = try await HTTPProbe.send("GET", "/chat/", port: server.port("http"))
+            #expect(page.status == 200 && page.headers["content-type"] == "text/html; charset=utf-8")
+            let bare = try await HTTPProbe.send("GET", "/chat", port: server.port("http"))
+            #expect(bare.status == 308 && bare.headers["location"] == "/chat/")
+            #expect(bare.headers["content-security-policy"] != nil)
+        }
+    }
+
+    @Test func `a page that is switched off is not there, and nothing points to it`() async throws {
+        func homeOnly(_ settings: inout ServerSettings) { settings.pages = [.home] }
+        func nothing(_ settings: inout ServerSettings) { settings.pages = [] }
+        try await withServer(configure: homeOnly) { server in
+            for path in ["/api", "/chat", "/hermes.js"] {
+                #expect(try await HTTPProbe.get(path, port: server.port("http")).status == 404, "\(path)")
+            }
+            let home = try await HTTPProbe.get("/", port: server.port("http")).text
+            #expect(!home.contains("/chat/") && !home.contains("\"/api\""))
+        }
+        try await withServer(configure: nothing) { server in
+            for path in ["/", "/home/home.css"] {
+                let answer = try await HTTPProbe.get(path, port: server.port("http"))
+                #expect(answer.status == 404, "\(path)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ("chat.example.org:8080", "chat.example.org"), ("[::1]:8080", "::1"), ("localhost", "localhost"),
+        ("a;rm -rf /", "127.0.0.1"), ("<script>", "127.0.0.1"), ("$(id)", "127.0.0.1"), ("-oProxyCommand", "127.0.0.1"),
+        ("", "127.0.0.1"),
+    ])
+    func `commands on the home page take only plain names from the request`(authority: String, host: String) {
+        #expect(HomePage.host(of: authority) == host)
+    }
+
+    @Test func `text in pages is escaped`() {
+        let html = HTML.page(title: "<b>") { $0.element("p", "a & \"b\" <script>'") }
+        #expect(html.contains("<title>&lt;b&gt;</title>"))
+        #expect(html.contains("<p>a &amp; &quot;b&quot; &lt;script&gt;&#39;</p>"))
+    }
+}
