@@ -42,7 +42,7 @@ extension HermesError.Code {
     package static let accountDisabled = Self(rawValue: 1005)
     /// The nick name is taken.
     package static let nameTaken = Self(rawValue: 1006)
-    /// Too many failed logins; see ``HermesError/retryAfter``.
+    /// Too many failed logins, or failed attempts to register; see ``HermesError/retryAfter``.
     package static let loginDelayed = Self(rawValue: 1007)
     /// Registration is switched off.
     package static let registrationClosed = Self(rawValue: 1008)
@@ -70,7 +70,8 @@ extension HermesError.Code {
     package static let quotaExceeded = Self(rawValue: 2007)
 
     // 3000…: temporary; try again later.
-    /// Too many requests per second, or too many contact requests or group changes per hour.
+    /// Too many requests per second, too many contact requests or group changes per hour, or too many bytes of messages
+    /// per day.
     package static let rateLimited = Self(rawValue: 3001)
     /// The server is overloaded; nothing was stored.
     package static let overloaded = Self(rawValue: 3002)

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The allowance of each account for unrequested entries in others' inboxes: a number per hour, which may be used at
-/// once. Pure; times are of a clock that never goes back.
+/// The allowance of each account for something that costs others: an amount per period, which may be used at once. Pure;
+/// times are of a clock that never goes back.
 ///
 /// A cost may be known only afterwards, so an account can get into debt; it then waits until the debt is paid off.
 struct AccountAllowance {
@@ -11,15 +11,26 @@ struct AccountAllowance {
         var at: Duration
     }
 
+    /// The number of accounts that are remembered at most. 100,000 take about 5 MiB.
+    static let maxRemembered = 100_000
     /// The number of accounts beyond which those with a full allowance are forgotten.
     private static let remembered = 50_000
 
-    private let perHour: Int
+    private let amount: Double
+    private let period: Duration
     private var buckets: [UserID: Bucket] = [:]
     private var trimAt = Self.remembered
 
     /// - Parameter perHour: at least 1.
-    init(perHour: Int) { self.perHour = max(1, perHour) }
+    init(perHour: Int) { self.init(perHour, each: .seconds(3_600)) }
+
+    /// - Parameters:
+    ///   - amount: at least 1.
+    ///   - period: the time in which an empty allowance becomes full again.
+    init(_ amount: Int, each period: Duration) {
+        self.amount = Double(max(1, amount))
+        self.period = period
+    }
 
     /// The number of remembered accounts.
     var count: Int { buckets.count }
@@ -30,29 +41,71 @@ struct AccountAllowance {
     mutating func take(_ cost: Int, of user: UserID, now: Duration) -> Duration? {
         var bucket = refilled(user, now)
         guard bucket.left > 0 else {
-            return max(.seconds(1), .seconds((1 - bucket.left) * 3_600 / Double(perHour)))
+            return max(.seconds(1), period * ((1 - bucket.left) / amount))
         }
         bucket.left -= Double(cost)
-        buckets[user] = bucket
-        if buckets.count > trimAt { trim(now) }
+        remember(bucket, of: user, now)
         return nil
     }
 
     /// Charges the rest of a cost that is known only afterwards.
     mutating func charge(_ cost: Int, to user: UserID, now: Duration) {
+        guard cost > 0 else { return }
         var bucket = refilled(user, now)
-        bucket.left -= Double(max(0, cost))
+        bucket.left -= Double(cost)
+        remember(bucket, of: user, now)
+    }
+
+    /// Gives back what was charged for something that did not happen.
+    mutating func giveBack(_ cost: Int, to user: UserID) {
+        guard cost > 0, let index = buckets.index(forKey: user) else { return }
+        buckets.values[index].left = min(amount, buckets.values[index].left + Double(cost))
+    }
+
+    private mutating func remember(_ bucket: Bucket, of user: UserID, _ now: Duration) {
         buckets[user] = bucket
+        if buckets.count > trimAt { trim(now) }
     }
 
     private func refilled(_ user: UserID, _ now: Duration) -> Bucket {
-        guard let bucket = buckets[user] else { return Bucket(left: Double(perHour), at: now) }
-        let elapsed = max(.zero, now - bucket.at) / .seconds(3_600)
-        return Bucket(left: min(Double(perHour), bucket.left + elapsed * Double(perHour)), at: max(bucket.at, now))
+        guard let bucket = buckets[user] else { return Bucket(left: amount, at: now) }
+        return refilled(bucket, now)
     }
 
+    private func refilled(_ bucket: Bucket, _ now: Duration) -> Bucket {
+        let elapsed = max(.zero, now - bucket.at) / period
+        return Bucket(left: min(amount, bucket.left + elapsed * amount), at: max(bucket.at, now))
+    }
+
+    /// Forgets those with a full allowance and, if that is not enough, those that have used the least, so that the table
+    /// stays bounded whoever comes.
     private mutating func trim(_ now: Duration) {
-        for user in Array(buckets.keys) where refilled(user, now).left >= Double(perHour) { buckets[user] = nil }
-        trimAt = max(Self.remembered, 2 * buckets.count)
+        var classes = [Int](repeating: 0, count: Self.classes + 1)
+        for bucket in buckets.values { classes[useClass(bucket, now)] += 1 }
+        var kept = buckets.count - classes[0]
+        var last = 0
+        while kept > Self.remembered {
+            last += 1
+            kept -= classes[last]
+        }
+        // Of those that have used about as much as the last ones, any may go.
+        var spared = last > 0 ? Self.remembered - kept : 0
+        buckets = buckets.filter { _, bucket in
+            let use = useClass(bucket, now)
+            if use > last { return true }
+            guard use == last, spared > 0 else { return false }
+            spared -= 1
+            return true
+        }
+        trimAt = min(Self.maxRemembered, max(Self.remembered, 2 * buckets.count))
+    }
+
+    private static let classes = 256
+
+    /// 0: nothing is used; otherwise more the more is used.
+    private func useClass(_ bucket: Bucket, _ now: Duration) -> Int {
+        let used = 1 - refilled(bucket, now).left / amount
+        guard used > 0 else { return 0 }
+        return min(Self.classes, 1 + Int(min(used, 1) * Double(Self.classes - 1)))
     }
 }

@@ -23,6 +23,7 @@ package final class MessageService: Sendable {
     let committer: GroupCommitter
     private let reads: ReadGate
     private let ids = Mutex(MessageIDGenerator())
+    private let stored: Mutex<StoredAllowance>
 
     /// Creates the service and starts its committer, which ends with ``shutdown()``.
     package init(
@@ -36,6 +37,7 @@ package final class MessageService: Sendable {
         self.social = social
         self.time = time
         self.settings = settings
+        stored = Mutex(StoredAllowance(bytes: settings.maxStoredBytes, each: MessageSettings.storedPeriod))
         committer = GroupCommitter(store: store, sessions: sessions, time: time, limits: settings.commit)
         reads = ReadGate(maxRunning: settings.maxConcurrentReads, maxWaiting: settings.maxWaitingReads)
     }
@@ -46,6 +48,9 @@ package final class MessageService: Sendable {
     /// The committer's counts since the start.
     package var statistics: GroupCommitter.Statistics { committer.statistics }
 
+    /// The number of messages that were refused because their senders had stored as much as they may.
+    package var refusedStored: UInt64 { stored.withLock { $0.refused } }
+
     // MARK: Writing
 
     /// Validates the draft, commits it and delivers it to all attached devices of all recipients.
@@ -54,7 +59,8 @@ package final class MessageService: Sendable {
     ///   - draft: the message.
     ///   - sender: the sender.
     ///   - completion: called exactly once. Success means committed. Errors: `.invalidArgument`, `.notFound`,
-    ///     `.forbidden`, `.clientIDConflict`, `.tooLarge`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
+    ///     `.forbidden`, `.clientIDConflict`, `.tooLarge`, `.rateLimited`, `.overloaded`, `.storageUnavailable`,
+    ///     `.shuttingDown`.
     package func send(
         _ draft: MessageDraft,
         from sender: Principal,
@@ -62,7 +68,15 @@ package final class MessageService: Sendable {
     ) {
         do throws(HermesError) {
             let append = try complete(draft, from: sender)
-            committer.submit(.append(append), .receipt(completion))
+            let cost = try stored.withLock { stored throws(HermesError) in try stored.take(append, now: time.uptime()) }
+            let user = sender.user
+            committer.submit(
+                .append(append),
+                .receipt { [self] result in
+                    stored.withLock { $0.settle(cost, of: user, result, now: time.uptime()) }
+                    completion(result)
+                }
+            )
         } catch {
             completion(.failure(error))
         }

@@ -15,12 +15,17 @@ package struct MessageSettings: Sendable, Hashable {
     package var contactRequestsPerHour: Int
     /// The number of inbox entries that one account may cause in an hour by creating and changing groups.
     package var groupEntriesPerHour: Int
+    /// The bytes that one account's messages may add to the store in ``storedPeriod``, as ``MessageService`` counts them.
+    package var maxStoredBytes: Int
     /// The limits of the group commit.
     package var commit: GroupCommitter.Limits
     /// The number of store reads at once.
     package var maxConcurrentReads: Int
     /// The number of waiting reads before `.overloaded`.
     package var maxWaitingReads: Int
+
+    /// The time for which a message's record stays at least (``StoreSettings/recordPeriod``).
+    package static let storedPeriod = Duration.seconds(24 * 3600)
 
     package init(
         maxContentBytes: Int = 64 * 1024,
@@ -29,6 +34,7 @@ package struct MessageSettings: Sendable, Hashable {
         contactsOnly: Bool = false,
         contactRequestsPerHour: Int = 200,
         groupEntriesPerHour: Int = 20_000,
+        maxStoredBytes: Int = 4 << 30,
         commit: GroupCommitter.Limits = GroupCommitter.Limits(),
         maxConcurrentReads: Int = 16,
         maxWaitingReads: Int = 65_536
@@ -39,6 +45,7 @@ package struct MessageSettings: Sendable, Hashable {
         self.contactsOnly = contactsOnly
         self.contactRequestsPerHour = contactRequestsPerHour
         self.groupEntriesPerHour = groupEntriesPerHour
+        self.maxStoredBytes = maxStoredBytes
         self.commit = commit
         self.maxConcurrentReads = maxConcurrentReads
         self.maxWaitingReads = maxWaitingReads

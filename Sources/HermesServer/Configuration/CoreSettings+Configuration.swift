@@ -29,7 +29,8 @@ extension MessageSettings {
             retention: settings.retention,
             recallWindow: settings.recallWindow,
             contactRequestsPerHour: settings.contactRequestsPerHour,
-            groupEntriesPerHour: settings.groupEntriesPerHour
+            groupEntriesPerHour: settings.groupEntriesPerHour,
+            maxStoredBytes: settings.maxStoredBytes
         )
     }
 }

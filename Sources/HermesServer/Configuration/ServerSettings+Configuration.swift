@@ -58,6 +58,13 @@ extension ServerSettings {
         "The total size of one account's unread messages in the inboxes of others; messages to "
             + "groups count only for the inboxes."
     )
+    private static let storedBytes = Setting.byteCount(
+        "limits.storedPerAccountPerDay",
+        default: 4 << 30,
+        in: (16 << 20)...(1 << 50),
+        "The total size of the messages that one account may send per day, with 256 bytes for each; it may be used "
+            + "at once."
+    )
     private static let recallWindow = Setting.duration(
         "messages.recallWindow",
         default: .seconds(120),
@@ -192,6 +199,7 @@ extension ServerSettings {
         + [registration.descriptor, maxDevices.descriptor, maxGroups.descriptor, passwordHashesAtOnce.descriptor]
         + GatewaySettings.settings.filter { $0.key.hasPrefix("limits.") } + [
             messageBytes.descriptor, inboxBytes.descriptor, inboxEntries.descriptor, unreadBytes.descriptor,
+            storedBytes.descriptor,
             loginFailures.descriptor, registrationsPerAddress.descriptor,
             registrationsPerHour.descriptor, contactRequests.descriptor, groupEntries.descriptor,
             recallWindow.descriptor,
@@ -218,6 +226,7 @@ extension ServerSettings {
                 maxBytes: try values.value(of: Self.inboxBytes)
             ),
             maxUnreadBytes: try values.value(of: Self.unreadBytes),
+            maxStoredBytes: try values.value(of: Self.storedBytes),
             recallWindow: try values.value(of: Self.recallWindow),
             registration: try values.value(of: Self.registration),
             registrationsPerAddress: try values.value(of: Self.registrationsPerAddress),

@@ -47,6 +47,8 @@ package struct ServerSettings: Sendable {
     package var inbox: InboxBudget
     /// The most bytes of one account's unread messages.
     package var maxUnreadBytes: Int
+    /// The bytes that one account's messages may add to the store per day.
+    package var maxStoredBytes: Int
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
     package var registration: RegistrationRule

@@ -39,6 +39,7 @@ final class BudgetGauges: Sendable {
     private let largestBytes = Gauge(label: "hermes_inbox_largest_bytes")
     private let inboxRefused = Counter(label: "hermes_budget_refused_total", dimensions: [("budget", "inbox")])
     private let unreadRefused = Counter(label: "hermes_budget_refused_total", dimensions: [("budget", "unread")])
+    private let storedRefused = Counter(label: "hermes_budget_refused_total", dimensions: [("budget", "stored")])
 
     init(_ memory: MemoryBudget, _ messenger: Messenger) {
         self.memory = memory
@@ -81,6 +82,7 @@ final class BudgetGauges: Sendable {
         largestBytes.record(largest.bytes)
         increment(inboxRefused, to: now.refused, of: "inbox")
         increment(unreadRefused, to: now.refusedUnread, of: "unread")
+        increment(storedRefused, to: Int(clamping: messenger.messages.refusedStored), of: "stored")
     }
 
     private func increment(_ counter: Counter, to count: Int, of budget: String) {

@@ -29,7 +29,8 @@ struct AccountAllowanceTests {
         let ann = try #require(ann)
         #expect(allowance.take(1, of: ann, now: .zero) == nil)
         allowance.charge(7_199, to: ann, now: .zero)
-        #expect(allowance.take(1, of: ann, now: .zero) == .seconds(3_601))
+        let wait = try #require(allowance.take(1, of: ann, now: .zero))
+        #expect((.milliseconds(3_600_999) ... .milliseconds(3_601_001)).contains(wait))
         #expect(allowance.take(1, of: ann, now: .seconds(3_600)) != nil)
         #expect(allowance.take(1, of: ann, now: .milliseconds(3_601_500)) == nil)
         // A clock that goes back gives nothing.
@@ -44,5 +45,38 @@ struct AccountAllowanceTests {
             #expect(allowance.take(1, of: user, now: .seconds(number)) == nil)
         }
         #expect(allowance.count < 60_000)
+    }
+
+    /// The table is bounded; whoever used most is remembered.
+    @Test func whoeverUsedLeastIsForgotten() throws {
+        var allowance = AccountAllowance(1_000, each: .seconds(86_400))
+        let ann = try #require(ann)
+        #expect(allowance.take(1_000, of: ann, now: .zero) == nil)
+        for number in 2...400_000 {
+            let user = try #require(UserID(Int64(number)))
+            #expect(allowance.take(number % 900 + 1, of: user, now: .zero) == nil)
+            if number % 1_000 == 0 { #expect(allowance.count <= AccountAllowance.maxRemembered) }
+        }
+        #expect(allowance.take(1, of: ann, now: .zero) != nil)
+        // All have used the same.
+        allowance = AccountAllowance(1_000, each: .seconds(86_400))
+        for number in 1...250_000 {
+            let user = try #require(UserID(Int64(number)))
+            #expect(allowance.take(1_000, of: user, now: .zero) == nil)
+        }
+        #expect(allowance.count <= AccountAllowance.maxRemembered)
+        #expect(allowance.count >= AccountAllowance.maxRemembered / 2)
+    }
+
+    @Test func whatDidNotHappenIsGivenBack() throws {
+        var allowance = AccountAllowance(10, each: .seconds(10))
+        let ann = try #require(ann)
+        #expect(allowance.take(10, of: ann, now: .zero) == nil)
+        allowance.giveBack(4, to: ann)
+        #expect(allowance.take(4, of: ann, now: .zero) == nil)
+        #expect(allowance.take(1, of: ann, now: .zero) == .seconds(1))
+        allowance.giveBack(1_000, to: ann)
+        #expect(allowance.take(10, of: ann, now: .zero) == nil)
+        #expect(allowance.take(1, of: ann, now: .zero) != nil)
     }
 }

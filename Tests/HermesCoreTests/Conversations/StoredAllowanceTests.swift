@@ -1,0 +1,78 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+/// Acknowledged messages cost their sender something: their records stay.
+@Suite(.timeLimit(.minutes(1))) struct StoredAllowanceTests {
+    private let store = FakeStore()
+    private let time = ManualTime()
+
+    /// Room for a day's worth of `count` messages of 1,000 bytes to one recipient.
+    private func messenger(messages count: Int) async throws -> Messenger {
+        var settings = MessageSettings()
+        settings.maxStoredBytes = count * (1_000 + StoredAllowance.recordBytes + 2 * StoredAllowance.recipientBytes)
+        let messenger = Messenger(
+            accountStore: store.base,
+            messageStore: store,
+            socialStore: store.base,
+            sessionStore: store.base,
+            pushTokenStore: store.base,
+            messageSettings: settings,
+            time: time
+        )
+        try await addAccounts(3, to: store.base)
+        return messenger
+    }
+
+    private func send(_ messenger: Messenger, from one: Int32, clientID: String? = nil) async throws -> SendReceipt {
+        let draft = MessageDraft(
+            conversation: .direct(between: try user(one), and: try user(one == 2 ? 1 : 2)),
+            clientID: clientID,
+            content: MessageContent(bytes: [UInt8](repeating: 1, count: 1_000))
+        )
+        let sender = try principal(one)
+        return try await withCheckedContinuation { continuation in
+            messenger.messages.send(draft, from: sender) { continuation.resume(returning: $0) }
+        }.get()
+    }
+
+    @Test func messagesThatAreAcknowledgedAtOnceAreRefusedOnceTheDayIsUsed() async throws {
+        let messenger = try await messenger(messages: 10)
+        for _ in 1...10 {
+            let receipt = try await send(messenger, from: 1)
+            // Nothing is unread, and no inbox fills.
+            messenger.messages.acknowledge(try principal(2), upTo: receipt.inboxSeq)
+            _ = try await messenger.housekeeping(now: time.now())
+        }
+        await #expect { _ = try await send(messenger, from: 1) } throws: { error in
+            guard let error = error as? HermesError, let wait = error.retryAfter else { return false }
+            return error.code == .rateLimited && wait <= .seconds(10) && error.message.contains("limits.")
+        }
+        #expect(messenger.messages.refusedStored == 1)
+        // Others are not concerned, and the allowance returns evenly.
+        _ = try await send(messenger, from: 2)
+        time.advance(by: .seconds(8_000))
+        _ = try await send(messenger, from: 1)
+        await #expect(throws: HermesError.self) { _ = try await send(messenger, from: 1) }
+        await messenger.shutdown()
+    }
+
+    @Test func onlyWhatIsStoredIsCharged() async throws {
+        let messenger = try await messenger(messages: 3)
+        _ = try await send(messenger, from: 1, clientID: "a")
+        for _ in 1...10 { #expect(try await send(messenger, from: 1, clientID: "a").isDuplicate) }
+        store.fail(5)
+        for _ in 1...5 {
+            await #expect(throws: HermesError.self) { _ = try await send(messenger, from: 1) }
+        }
+        _ = try await send(messenger, from: 1)
+        _ = try await send(messenger, from: 1)
+        #expect(messenger.messages.refusedStored == 0)
+        await #expect(throws: HermesError.self) { _ = try await send(messenger, from: 1) }
+        #expect(messenger.messages.refusedStored == 1)
+        await messenger.shutdown()
+    }
+}
