@@ -87,9 +87,8 @@ extension SQLiteStore: SessionStore {
             outcomes.reserveCapacity(operations.count)
             var changes = OwnerTally()
             var refused = 0
-            let shares = queues.shares
             try db.inTransaction(.immediate) {
-                var writer = try SessionWriter(db, cache: taken, queues: shares, settings: settings)
+                var writer = try SessionWriter(db, cache: taken, queues: queues, settings: settings)
                 taken = SessionCache()
                 for operation in operations {
                     guard isolating else {

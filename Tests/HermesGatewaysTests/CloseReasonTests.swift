@@ -53,6 +53,18 @@ import Testing
         let long = CloseReason.malformed(WireError(.frameTooLong, "long"))
         #expect(DelimitedTranslation.kicked(long)?.code == 4003)
         #expect(long.webSocketCode == 1009)
+        let expected: [UInt16] = [
+            1000, 1000, 1002, 1008, 1008, 1013, 1008, 1008, 1013, 1008, 1008, 1008, 1008, 1008, 1008, 1001, 1001,
+        ]
+        #expect(Self.reasons.map(\.webSocketCode) == expected)
+        // MQTT's own reasons go the same way.
+        for (reason, code) in [
+            (MQTTReasonCode.packetTooLarge, 1009), (.malformedPacket, 1002), (.protocolError, 1002),
+            (.receiveMaximumExceeded, 1002), (.topicAliasInvalid, 1002), (.unspecifiedError, 1011),
+            (.notAuthorized, 1008), (.badUserNameOrPassword, 1008), (.quotaExceeded, 1008),
+        ] as [(MQTTReasonCode, UInt16)] {
+            #expect(CloseReason.webSocketCode(for: MQTTTranslation.code(of: reason)) == code)
+        }
         // Registered numbers alone (RFC 6455, section 7.4.1, and IANA's 1013).
         let codes = Set(Self.reasons.map(\.webSocketCode))
         #expect(codes.isSubset(of: [1000, 1001, 1002, 1008, 1013]))

@@ -28,28 +28,6 @@ package enum EntrySource: Hashable, Sendable {
     }
 }
 
-/// Entries that are not taken yet, and their bytes.
-package struct InboxUse: Hashable, Sendable {
-    package var entries: Int
-    /// Contents, plus ``InboxBudget/entryBytes`` for each entry.
-    package var bytes: Int
-
-    package init(entries: Int = 0, bytes: Int = 0) {
-        self.entries = entries
-        self.bytes = bytes
-    }
-
-    package mutating func add(_ bytes: Int) {
-        entries += 1
-        self.bytes += bytes
-    }
-
-    package mutating func subtract(_ bytes: Int) {
-        entries -= 1
-        self.bytes -= bytes
-    }
-}
-
 /// The limits of one inbox, and of one sender's share of it. The same for every store.
 ///
 /// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. Entries other than
@@ -70,21 +48,21 @@ package struct InboxBudget: Hashable, Sendable {
     package static func weight(ofContent bytes: Int) -> Int { bytes + entryBytes }
 
     /// Whether the sender's share must be checked: below a quarter in all, no share can exceed a quarter.
-    package func needsShare(_ inbox: InboxUse, adding bytes: Int) -> Bool {
+    package func needsShare(_ inbox: Holding, adding bytes: Int) -> Bool {
         inbox.entries >= maxEntries / 4 || inbox.bytes + bytes > maxBytes / 4
     }
 
     /// Whether a message has room.
     ///
     /// - Parameter share: what waits from its source; used only if ``needsShare(_:adding:)`` is true.
-    package func hasRoom(in inbox: InboxUse, share: InboxUse, adding bytes: Int) -> Bool {
+    package func hasRoom(in inbox: Holding, share: Holding, adding bytes: Int) -> Bool {
         guard needsShare(inbox, adding: bytes) else { return true }
         return inbox.entries < maxEntries && inbox.bytes + bytes <= maxBytes
             && share.entries < maxEntries / 4 && share.bytes + bytes <= maxBytes / 4
     }
 
     /// Whether an entry other than a message has room.
-    package func hasReserve(in inbox: InboxUse, adding bytes: Int) -> Bool {
+    package func hasReserve(in inbox: Holding, adding bytes: Int) -> Bool {
         inbox.entries < maxEntries + maxEntries / 4 && inbox.bytes + bytes <= maxBytes + maxBytes / 4
     }
 

@@ -35,13 +35,13 @@ package final class InboxLedger: Sendable {
         var isEmpty: Bool { self == Changes() }
 
         /// An entry has come into an inbox that holds so much now.
-        package mutating func came(_ bytes: Int, into inbox: InboxUse) {
-            holding += Holding(entries: 1, bytes: bytes)
+        package mutating func came(_ bytes: Int, into inbox: Holding) {
+            holding.add(bytes)
             largest.entries = max(largest.entries, inbox.entries)
             largest.bytes = max(largest.bytes, inbox.bytes)
         }
 
-        package mutating func went(_ bytes: Int) { holding += Holding(entries: -1, bytes: -bytes) }
+        package mutating func went(_ bytes: Int) { holding.subtract(bytes) }
 
         mutating func add(_ other: Changes) {
             holding += other.holding

@@ -38,26 +38,6 @@ package struct SharedLimit: Sendable, Hashable {
     }
 }
 
-/// What somebody has of something that is bounded.
-package struct Holding: Sendable, Hashable {
-    package var entries: Int
-    package var bytes: Int
-
-    package init(entries: Int = 0, bytes: Int = 0) {
-        self.entries = entries
-        self.bytes = bytes
-    }
-
-    package static func += (left: inout Holding, right: Holding) {
-        left.entries += right.entries
-        left.bytes += right.bytes
-    }
-
-    package static prefix func - (holding: Holding) -> Holding {
-        Holding(entries: -holding.entries, bytes: -holding.bytes)
-    }
-}
-
 /// Who has how much, or by how much that changes. Pure.
 package struct OwnerTally: Sendable {
     private var holdings: [CommitSource: Holding] = [:]

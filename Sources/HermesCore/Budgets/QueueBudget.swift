@@ -5,7 +5,8 @@ import Synchronization
 
 /// What waits for kept sessions, by their owners. Each store has one and keeps it true; the same for every store.
 ///
-/// State: a `Mutex` around ``OwnerShares``, taken once or twice a commit; nothing is called under it.
+/// State: a `Mutex` around ``OwnerShares``, taken once for each publication in a queue and once a commit; nothing is called
+/// under it.
 package final class QueueBudget: Sendable {
     /// What is used, and how often there was no room.
     package struct Statistics: Sendable, Hashable {
@@ -30,7 +31,12 @@ package final class QueueBudget: Sendable {
         state = Mutex(State(shares: shares))
     }
 
-    package var shares: OwnerShares { state.withLock { $0.shares } }
+    /// Whether an owner may have so much more. The table of owners is not copied.
+    ///
+    /// - Parameter changes: of a commit that is not done.
+    package func hasRoom(for holding: Holding, of owner: CommitSource, with changes: OwnerTally? = nil) -> Bool {
+        state.withLock { $0.shares.hasRoom(for: holding, of: owner, with: changes) }
+    }
 
     package var statistics: Statistics {
         state.withLock { state in

@@ -117,7 +117,7 @@ extension MemoryState {
         let taking = Set(
             recipients.filter { user in
                 let inbox = records[user]?.inbox ?? Inbox()
-                let share = inbox.shares[source] ?? InboxUse()
+                let share = inbox.shares[source] ?? Holding()
                 return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)
             }
         )
@@ -254,7 +254,7 @@ extension MemoryState {
     }
 
     func hasReserve(_ user: UserID, _ weight: Int) -> Bool {
-        let hasRoom = settings.inbox.hasReserve(in: records[user]?.inbox.use ?? InboxUse(), adding: weight)
+        let hasRoom = settings.inbox.hasReserve(in: records[user]?.inbox.use ?? Holding(), adding: weight)
         if !hasRoom { inboxes.apply(.refusal(1)) }
         return hasRoom
     }
@@ -271,7 +271,7 @@ extension MemoryState {
         records[user]?.inbox.entries.append(entry)
         records[user]?.inbox.count(entry)
         var change = InboxLedger.Changes()
-        change.came(weight, into: records[user]?.inbox.use ?? InboxUse())
+        change.came(weight, into: records[user]?.inbox.use ?? Holding())
         inboxes.apply(change)
         if case .user(let sender) = source, sender != user { unread[sender, default: 0] += weight }
         return seq

@@ -151,7 +151,7 @@ extension MemoryState {
                 stored.queuedBytes < settings.maxQueuedBytes
             else { return 0 }
             let holding = Holding(entries: 1, bytes: publication.weight)
-            guard queues.shares.hasRoom(for: holding, of: stored.payer) else {
+            guard queues.hasRoom(for: holding, of: stored.payer) else {
                 queues.apply(OwnerTally(), refused: 1)
                 return 0
             }

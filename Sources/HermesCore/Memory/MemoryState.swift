@@ -20,12 +20,12 @@ struct MemoryState {
         var head: UInt64 = 0
         var entries = Deque<Entry>()
         /// The use of ``entries``, in total and by source.
-        private(set) var use = InboxUse()
-        private(set) var shares: [EntrySource: InboxUse] = [:]
+        private(set) var use = Holding()
+        private(set) var shares: [EntrySource: Holding] = [:]
 
         mutating func count(_ entry: Entry) {
             use.add(entry.bytes)
-            shares[entry.source, default: InboxUse()].add(entry.bytes)
+            shares[entry.source, default: Holding()].add(entry.bytes)
         }
 
         mutating func uncount(_ entry: Entry) {

@@ -63,29 +63,18 @@ extension Connection {
             return finish()
         }
         hold()
-        slice(from: 0, Slices(count: count, size: size, body: body, finish: finish))
+        slice(SlicedWork(count, body), of: size, then: finish)
     }
 
-    /// The pause between two slices. It is not zero, so that the loop serves its connections.
-    private static let sliceBreak = TimeAmount.milliseconds(1)
-
-    private struct Slices {
-        let count: Int
-        let size: Int
-        let body: (Range<Int>) -> Void
-        let finish: () -> Void
-    }
-
-    private func slice(from start: Int, _ slices: Slices) {
+    private func slice(_ work: SlicedWork, of size: Int, then finish: @escaping () -> Void) {
         guard isOpen else { return release() }
-        let end = min(start + slices.size, slices.count)
-        slices.body(start..<end)
-        guard end < slices.count else {
-            slices.finish()
+        var work = work
+        work.step(atMost: size)
+        guard !work.isDone else {
+            finish()
             return release()
         }
-        // Not `execute`: a loop runs all tasks, also those that tasks add, before it serves its connections.
-        loop.eventLoop.assumeIsolated().scheduleTask(in: Self.sliceBreak) { self.slice(from: end, slices) }
+        loop.eventLoop.assumeIsolated().scheduleTask(in: SlicedWork.pause) { self.slice(work, of: size, then: finish) }
     }
 
     private func answered<Value>(_ then: (Result<Value, HermesError>) -> Void, _ result: Result<Value, HermesError>) {

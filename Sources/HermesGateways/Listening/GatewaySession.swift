@@ -141,19 +141,20 @@ package enum CloseReason: Sendable {
         }
     }
 
-    /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1).
-    var webSocketCode: UInt16 {
-        switch self {
-        case .goodbye, .finished: 1000
-        case .session(.shuttingDown), .shuttingDown: 1001
-        case .malformed(let error):
-            switch error.code {
-            case .frameTooLong: 1009
-            case .badText: 1007
-            default: 1002
-            }
-        case .loginBudget, .memory: 1013
-        case .notAuthenticated, .tokenExpired, .idle, .slowReader, .rateLimited, .session: 1008
+    /// The code of the close frame of a WebSocket.
+    var webSocketCode: UInt16 { Self.webSocketCode(for: code) }
+
+    /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1) for a number of the catalogue of errors.
+    static func webSocketCode(for code: UInt32) -> UInt16 {
+        switch code {
+        case 0: 1000
+        case HermesError.Code.shuttingDown.rawValue: 1001
+        case WireError.Code.badText.rawValue: 1007
+        case WireError.Code.frameTooLong.rawValue: 1009
+        case 4000..<5000: 1002
+        case HermesError.Code.overloaded.rawValue: 1013
+        case HermesError.Code.internalError.rawValue: 1011
+        default: 1008
         }
     }
 

@@ -130,7 +130,7 @@ extension MQTTSession {
 
     private static let filtersAtOnce = 64
     /// The number of filters of one packet that one turn of the loop handles, in a millisecond or two.
-    private static let filtersPerTurn = 256
+    static let filtersPerTurn = 256
 
     private struct Refusal: Error {
         let reason: MQTTReasonCode
@@ -307,14 +307,31 @@ extension MQTTSession {
 
     /// Ends subscriptions, in time linear in them and in the waiting messages.
     func letGo(_ ended: [MQTTHeldSubscription]) {
-        let shared = ended.compactMap(\.shared)
-        var back = shared.isEmpty ? [:] : takeBack(Set(shared.map(ObjectIdentifier.init)))
-        for held in ended {
-            if let live = held.live { topics.unsubscribe(live) }
-            if let shared = held.shared {
-                topics.unsubscribe(shared, givingBack: back.removeValue(forKey: ObjectIdentifier(shared)) ?? [])
-            }
+        var back = takeBack(of: ended)
+        for held in ended { letGo(held, &back) }
+    }
+
+    private func letGo(_ held: MQTTHeldSubscription, _ back: inout [ObjectIdentifier: [Publication]]) {
+        if let live = held.live { topics.unsubscribe(live) }
+        if let shared = held.shared {
+            topics.unsubscribe(shared, givingBack: back.removeValue(forKey: ObjectIdentifier(shared)) ?? [])
         }
+    }
+
+    /// Ends all subscriptions of an ended connection, in several turns of the loop if they are many. It gets nothing
+    /// meanwhile.
+    func letGoOfAll(_ ended: [MQTTHeldSubscription]) {
+        // Groups have to choose other members at once.
+        for held in ended { held.shared?.leave() }
+        var back = takeBack(of: ended)
+        connection.loop.finishLater(ended.count) { [self] slice in
+            for held in ended[slice] { letGo(held, &back) }
+        }
+    }
+
+    private func takeBack(of ended: [MQTTHeldSubscription]) -> [ObjectIdentifier: [Publication]] {
+        let shared = ended.compactMap(\.shared)
+        return shared.isEmpty ? [:] : takeBack(Set(shared.map(ObjectIdentifier.init)))
     }
 
     /// Unacknowledged messages of shared subscriptions: they go to the groups' other members, except those sent with

@@ -155,9 +155,6 @@ package final class MQTTSession: GatewaySession, SharedMember {
         connection.write(frame: bytes)
     }
 
-    /// Whether the client takes a packet of that size.
-    func fits(_ packet: MQTTPacket) -> Bool { maxPacketBytes == .max || bytes(of: packet) != nil }
-
     static func tooLarge(_ packet: MQTTPacket) -> MQTTPacketError {
         MQTTPacketError(.packetTooLarge, "a \(packet.type) is longer than the client takes [MQTT-3.1.2-24]")
     }
@@ -214,8 +211,12 @@ package final class MQTTSession: GatewaySession, SharedMember {
     package func farewell(_ reason: CloseReason) {
         defer {
             phase = .ended
-            // At once and not at the close: memory is the reason for the end.
-            if case .memory = reason { letGo() }
+            // At once and not at the close, which a client that does not read can delay: memory is the reason for the end, or
+            // another connection waits for the session. Nothing is read from this one any more.
+            switch reason {
+            case .memory, .session: letGo()
+            default: break
+            }
         }
         // Sessions are kept under the account's name, which is free now.
         if case .session(let end) = reason, end.endsKeptSessions { client?.link?.endsSession = true }
@@ -245,14 +246,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
 
     package func webSocketCode(for reason: CloseReason) -> UInt16 {
         guard let parting else { return reason.webSocketCode }
-        return switch parting.reason {
-        case .packetTooLarge: 1009
-        case .malformedPacket, .protocolError, .receiveMaximumExceeded, .topicAliasInvalid, .topicFilterInvalid,
-            .topicNameInvalid:
-            1002
-        case .unspecifiedError: 1011
-        default: 1008
-        }
+        return CloseReason.webSocketCode(for: MQTTTranslation.code(of: parting.reason))
     }
 
     package func closed() {

@@ -125,6 +125,18 @@ enum MQTTTranslation {
         }
     }
 
+    /// The number in the catalogue of errors of the reason for which the server ends a connection.
+    static func code(of reason: MQTTReasonCode) -> UInt32 {
+        switch reason {
+        case .packetTooLarge: WireError.Code.frameTooLong.rawValue
+        case .malformedPacket, .protocolError, .receiveMaximumExceeded, .topicAliasInvalid, .topicFilterInvalid,
+            .topicNameInvalid:
+            WireError.Code.badBody.rawValue
+        case .unspecifiedError: HermesError.Code.internalError.rawValue
+        default: HermesError.Code.forbidden.rawValue
+        }
+    }
+
     /// The reason code of a failed publication, for PUBACK and PUBREC.
     static func publishReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {

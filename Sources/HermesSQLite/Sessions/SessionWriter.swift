@@ -21,12 +21,12 @@ struct SessionWriter {
     /// The newest of each topic.
     var retained: [TopicName: StoredPublication] = [:]
     /// What waits by owner before this batch, and how the batch changes it.
-    let queues: OwnerShares
+    let queues: QueueBudget
     var queueChanges = OwnerTally()
     /// How many publications found no room in their owner's share.
     var refused = 0
 
-    init(_ db: Database, cache: consuming SessionCache, queues: OwnerShares, settings: StoreSettings) throws {
+    init(_ db: Database, cache: consuming SessionCache, queues: QueueBudget, settings: StoreSettings) throws {
         self.db = db
         self.settings = settings
         self.queues = queues

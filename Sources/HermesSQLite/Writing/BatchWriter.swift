@@ -165,8 +165,8 @@ struct BatchWriter {
         return try statements.selectBlock.first { _ in true } ?? false
     }
 
-    private static func use(_ query: PreparedStatement) throws -> InboxUse {
-        try query.first { InboxUse(entries: Int($0.integer(0)), bytes: Int($0.integer(1))) } ?? InboxUse()
+    private static func use(_ query: PreparedStatement) throws -> Holding {
+        try query.first { Holding(entries: Int($0.integer(0)), bytes: Int($0.integer(1))) } ?? Holding()
     }
 
     /// Whether a message fits into a loaded inbox.
@@ -179,13 +179,13 @@ struct BatchWriter {
             // Entries of this batch are in the table already.
             cache.inboxes[user]?.shares[source] = try Self.use(statements.selectShare)
         }
-        let share = cache.inboxes[user]?.shares[source] ?? InboxUse()
+        let share = cache.inboxes[user]?.shares[source] ?? Holding()
         return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)
     }
 
     /// Whether an entry other than a message fits into a loaded inbox.
     mutating func hasReserve(in user: UserID, _ weight: Int) -> Bool {
-        let hasRoom = settings.inbox.hasReserve(in: cache.inboxes[user]?.use ?? InboxUse(), adding: weight)
+        let hasRoom = settings.inbox.hasReserve(in: cache.inboxes[user]?.use ?? Holding(), adding: weight)
         if !hasRoom { inboxChanges.refused += 1 }
         return hasRoom
     }

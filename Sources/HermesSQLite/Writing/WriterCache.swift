@@ -15,9 +15,9 @@ struct WriterCache {
         /// Whether the messages of some do not come in here; who they are is asked when it matters.
         var blocksSomebody = false
         /// What waits in it.
-        var use = InboxUse()
+        var use = Holding()
         /// The use by source, for those sources that were asked for (``InboxBudget/needsShare(_:adding:)``).
-        var shares: [EntrySource: InboxUse] = [:]
+        var shares: [EntrySource: Holding] = [:]
         var isDirty = false
     }
 

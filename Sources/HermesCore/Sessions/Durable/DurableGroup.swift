@@ -97,6 +97,6 @@ package final class DurableGroup: Sendable {
     /// Whether another member is connected.
     func hasOnline(besides session: DurableSessionID, live groups: SharedGroups?) -> Bool {
         members.contains { $0.session != session && $0.load.isOnline.load(ordering: .relaxed) }
-            || groups?.members(of: key).contains { !$0.seat.isKept } ?? false
+            || groups?.members(of: key).contains { !$0.seat.isKept && !$0.seat.isLeaving } ?? false
     }
 }

@@ -17,7 +17,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         let load: SharedLoad
         private let reader: (any TopicReader)?
         /// The member's highest QoS (2 bits), whether its session is durable (4), whether it may not read everything
-        /// that the filter matches (8).
+        /// that the filter matches (8), whether it is leaving (16).
         private let traits: Atomic<UInt8>
         let subscription: LoopConfined<SharedSubscription>
 
@@ -42,6 +42,11 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         /// The member changed its options.
         func change(_ options: SubscriptionOptions) { traits.store(Self.traits(options), ordering: .relaxed) }
 
+        /// The member gets nothing any more.
+        func leave() { traits.bitwiseOr(16, ordering: .relaxed) }
+
+        var isLeaving: Bool { traits.load(ordering: .relaxed) & 16 != 0 }
+
         /// Whether a publication keeps the member busy until it is acknowledged.
         func isBusied(by publication: Publication) -> Bool {
             publication.qos > .atMostOnce && traits.load(ordering: .relaxed) & 3 > 0
@@ -54,6 +59,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         /// store.
         func canTake(_ publication: Publication) -> Bool {
             let traits = traits.load(ordering: .relaxed)
+            if traits & 16 != 0 { return false }
             if publication.qos > .atMostOnce, traits & 4 != 0, traits & 3 > 0 { return false }
             return traits & 8 == 0 || reader?.mayRead(publication.topic) ?? true
         }

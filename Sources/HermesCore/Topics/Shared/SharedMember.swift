@@ -48,6 +48,12 @@ package class SharedSubscription: TopicSubscription {
 
     override func optionsChanged() { seat?.change(options) }
 
+    /// The member is ending: from now on the group chooses others. ``TopicShard/unsubscribe(_:givingBack:)`` must follow.
+    package final func leave() {
+        isActive = false
+        seat?.leave()
+    }
+
     init(group: SharedGroup, options: SubscriptionOptions) {
         self.group = group
         super.init(filter: nil, place: 0, options: options)

@@ -69,7 +69,7 @@ extension TopicShard {
     ///   members, if any.
     package func unsubscribe(_ subscription: SharedSubscription, givingBack: [Publication]) {
         assert(loop.isCurrent())
-        guard subscription.isActive, let seat = subscription.seat else { return }
+        guard let seat = subscription.seat else { return }
         subscription.isActive = false
         subscription.seat = nil
         let group = subscription.group

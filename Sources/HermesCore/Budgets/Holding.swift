@@ -1,0 +1,29 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What somebody has of something that is bounded, such as what lies in an inbox or waits for a session.
+package struct Holding: Sendable, Hashable {
+    package var entries: Int
+    /// In an inbox, contents and ``InboxBudget/entryBytes`` for each entry.
+    package var bytes: Int
+
+    package init(entries: Int = 0, bytes: Int = 0) {
+        self.entries = entries
+        self.bytes = bytes
+    }
+
+    /// Counts one more entry.
+    package mutating func add(_ bytes: Int) { self += Holding(entries: 1, bytes: bytes) }
+
+    /// Counts one entry less.
+    package mutating func subtract(_ bytes: Int) { self += Holding(entries: -1, bytes: -bytes) }
+
+    package static func += (left: inout Holding, right: Holding) {
+        left.entries += right.entries
+        left.bytes += right.bytes
+    }
+
+    package static prefix func - (holding: Holding) -> Holding {
+        Holding(entries: -holding.entries, bytes: -holding.bytes)
+    }
+}

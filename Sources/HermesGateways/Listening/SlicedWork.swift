@@ -1,0 +1,34 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// Something to be done for many things, a slice in each turn of an event loop. Pure.
+struct SlicedWork {
+    /// The pause between two slices. It is not zero: a loop runs all tasks, also those that tasks add, before it serves its
+    /// connections.
+    static let pause = TimeAmount.milliseconds(1)
+
+    private let count: Int
+    private var done = 0
+    /// Gets the indices of the next slice.
+    private let body: (Range<Int>) -> Void
+
+    init(_ count: Int, _ body: @escaping (Range<Int>) -> Void) {
+        self.count = count
+        self.body = body
+    }
+
+    var isDone: Bool { done >= count }
+
+    /// Does the next slice.
+    ///
+    /// - Returns: how many things it had.
+    @discardableResult
+    mutating func step(atMost size: Int) -> Int {
+        let slice = done..<min(done + max(1, size), count)
+        done = slice.upperBound
+        if !slice.isEmpty { body(slice) }
+        return slice.count
+    }
+}

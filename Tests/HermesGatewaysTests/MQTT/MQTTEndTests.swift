@@ -1,0 +1,104 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import HermesGateways
+
+/// The end of a connection: nobody else waits for it.
+@Suite(.timeLimit(.minutes(1))) struct MQTTEndTests {
+    /// A client that does not close its side, whatever the server does.
+    private static func stubborn(_ harness: GatewayHarness, _ connect: MQTTConnect) async throws -> any Channel {
+        let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .connect(host: "127.0.0.1", port: harness.listener.port)
+            .get()
+        var bytes = ByteBuffer()
+        try MQTTPacket.connect(connect).write(into: &bytes, version: connect.version)
+        let filter = MQTTSubscription(filter: "t", maximumQoS: .atLeastOnce)
+        try MQTTPacket.subscribe(MQTTSubscribe(packetID: 1, subscriptions: [filter]))
+            .write(into: &bytes, version: connect.version)
+        try await channel.writeAndFlush(bytes)
+        return channel
+    }
+
+    @Test(
+        "5.0 [MQTT-3.1.4-3]: a take-over does not wait until the other side of the old connection has closed",
+        arguments: [false, true]
+    )
+    func takeOver(durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            var connect = MQTTConnect(version: .v5, clientID: "one", cleanStart: !durable)
+            if durable { connect.properties = [.sessionExpiryInterval(600)] }
+            let old = try await Self.stubborn(harness, connect)
+            // Until the subscription is in force.
+            while try await publisher.publish("t", "0") == .noMatchingSubscribers { await Task.yield() }
+            let (new, connack) = try await harness.client("one", .v5, durable: durable)
+            #expect(harness.listener.openConnections == 3, "the old one is told, but not closed yet")
+            #expect(connack.sessionPresent == durable)
+            if durable {
+                // What was sent over the old connection comes again, then what follows, in order.
+                try await publisher.publish("t", "1")
+                var texts: [String] = []
+                while texts.last != "1" { texts.append(try await new.taken().text) }
+                #expect(texts == ["0", "1"])
+            }
+            try await old.close()
+        }
+    }
+
+    @Test("thousands of subscriptions of an ended connection end in slices, and groups choose others at once")
+    func manySubscriptions() async throws {
+        try await GatewayHarness.with(MQTTGateway.self) { harness in
+            let loop = harness.environment.loops.all[0]
+            let leaving = try await harness.mqtt("leaving", .v5)
+            let staying = try await harness.mqtt("staying", .v5)
+            let filters = (0..<3_000).map { $0 % 2 == 0 ? "many/\($0)" : "$share/g/shared/\($0)" }
+            let subscriptions = filters.map { MQTTSubscription(filter: $0, maximumQoS: .atLeastOnce) }
+            try await leaving.send(.subscribe(MQTTSubscribe(packetID: 7, subscriptions: subscriptions)))
+            guard case .suback = try await leaving.next() else { throw Unexpected("no SUBACK") }
+            for number in [1, 1_501, 2_999] { _ = try await staying.subscribe("$share/g/shared/\(number)") }
+            let state = harness.listener.acceptor.state
+            let left = await withCheckedContinuation { continuation in
+                loop.post(
+                    .run {
+                        let shard = loop.topics
+                        func count() -> Int { shard.subscriberCounts(withPrefix: "").values.reduce(0, +) }
+                        let before = count()
+                        // The first one that connected.
+                        loop.connections(of: state).first { $0.indexInLoop == 0 }?.closeAfterPeer()
+                        let after = count()
+                        for number in [1, 1_501, 2_999] {
+                            guard let topic = TopicName("shared/\(number)") else { continue }
+                            shard.publish(
+                                Publication(
+                                    topic: topic,
+                                    payload: ByteBuffer(string: "\(number)"),
+                                    kind: Publication.plainKind
+                                )
+                            )
+                        }
+                        continuation.resume(returning: (before: before, after: after))
+                    }
+                )
+            }
+            #expect(left.before >= 3_000)
+            #expect(left.after >= left.before - LoopContext.leftoversPerTurn && left.after < left.before)
+            for number in [1, 1_501, 2_999] { #expect(try await staying.taken().text == "\(number)") }
+            // All end at last.
+            while await Self.topics(of: loop) > 3 { await Task.yield() }
+            #expect(try await staying.untilPong().isEmpty)
+        }
+    }
+
+    private static func topics(of loop: LoopContext) async -> Int {
+        await withCheckedContinuation { continuation in
+            loop.post(.run { continuation.resume(returning: loop.topics.subscriberCounts(withPrefix: "").count) })
+        }
+    }
+}
