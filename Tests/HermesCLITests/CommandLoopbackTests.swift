@@ -5,6 +5,8 @@ import ArgumentParser
 import Foundation
 import Hermes
 import HermesTestKit
+import NIOCore
+import NIOPosix
 import Testing
 
 @testable import HermesCLI
@@ -77,6 +79,21 @@ struct CommandLoopbackTests {
         }
         // The server is gone.
         await #expect(throws: ExitCode(69)) { try await Self.run(["qsiop", "ping", "--port", "\(port)"]) }
+    }
+
+    @Test func `a server that says nothing ends a ping after the time that was asked for`() async throws {
+        #expect(try QSIOPPing.parse([]).wait == 5)
+        #expect(throws: (any Error).self) { try QSIOPPing.parse(["--wait", "0"]) }
+        let silent = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(silent.localAddress?.port)
+        let began = ContinuousClock.now
+        await #expect(throws: ExitCode.self) {
+            try await Self.run(["qsiop", "ping", "--port", "\(port)", "--wait", "0.2"])
+        }
+        // Less than the fixed time of before.
+        #expect(ContinuousClock.now - began < .seconds(14))
+        try await silent.close()
     }
 
     @Test func `room, qsiop and the benchmarks run`() async throws {

@@ -241,4 +241,20 @@ import Testing
         let verbose = MQTTPrinter(format: nil, showsTopic: true, endsLine: false)
         #expect(try verbose.bytes(message, at: Self.date) == [0x74, 0x20, 0xFF, 0x00])
     }
+
+    @Test func `at a terminal no message controls the terminal, but a format does`() throws {
+        let text = "\u{1B}]0;evil\u{07}\u{1B}[2Jä\tb\nc\u{9B}1m\u{202E}"
+        let message = MQTTMessage(topic: "t\u{1B}[1m", text: text)
+        let harmless = "\u{FFFD}]0;evil\u{FFFD}\u{FFFD}[2Jä\tb\nc\u{FFFD}1m\u{FFFD}"
+        var printer = MQTTPrinter(format: nil, showsTopic: true, endsLine: false)
+        #expect(String(decoding: try printer.bytes(message, at: Self.date), as: UTF8.self) == "t\u{1B}[1m " + text)
+        printer.isTerminal = true
+        #expect(
+            String(decoding: try printer.bytes(message, at: Self.date), as: UTF8.self) == "t\u{FFFD}[1m " + harmless
+        )
+        let format = try MQTTFormat("\\e[1m%p\\e[0m %x")
+        let formatted = MQTTPrinter(format: format, showsTopic: false, endsLine: false, isTerminal: true)
+        let bytes = try formatted.bytes(MQTTMessage(topic: "t", text: "\u{1B}c"), at: Self.date)
+        #expect(String(decoding: bytes, as: UTF8.self) == "\u{1B}[1m\u{FFFD}c\u{1B}[0m 1b63")
+    }
 }

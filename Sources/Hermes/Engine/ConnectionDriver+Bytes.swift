@@ -53,11 +53,13 @@ extension ConnectionDriver {
         if let error = error as? HermesClientError, error.isBreach, self.channel === channel, acceptsFrames {
             blame(error)
         }
-        // Ignore a connection that lost the race against another.
-        if lastError == nil, self.channel == nil || self.channel === channel {
-            let broken = HermesClientError(.connectionLost, "the connection broke: \(explain(error))", cause: error)
-            lastError = error as? HermesClientError ?? broken
+        let broken = HermesClientError(.connectionLost, "the connection broke: \(explain(error))", cause: error)
+        let reason = error as? HermesClientError ?? broken
+        if self.channel == nil, !earlyErrors.contains(where: { $0.channel === channel }) {
+            earlyErrors.append((channel, reason))
         }
+        // Ignore a connection that lost the race against another.
+        if lastError == nil, self.channel == nil || self.channel === channel { lastError = reason }
     }
 
     /// Encodes a request into the outbound buffer. All requests of one loop tick leave in one write.

@@ -59,6 +59,8 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     var writeWaiters: [RequestWaiter<Void>] = []
     /// The reason why the channel is about to close.
     var lastError: HermesClientError?
+    /// The first errors of channels that are still opening; at most one for each endpoint.
+    var earlyErrors: [(channel: any Channel, error: HermesClientError)] = []
     var timer: Scheduled<Void>?
     var timerDeadline: NIODeadline?
 
@@ -180,6 +182,7 @@ extension ConnectionDriver {
         inbound.clear()
         outbound.clear()
         lastError = nil
+        earlyErrors = []
         decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
         attempt &+= 1
         let attempt = attempt
@@ -198,7 +201,9 @@ extension ConnectionDriver {
         switch result {
         case .success(let channel):
             self.channel = channel
-            lastError = nil
+            // What came together with the end of the handshake may have broken the connection already.
+            lastError = earlyErrors.first { $0.channel === channel }?.error
+            earlyErrors = []
             // Later, because the close may complete in the middle of the call that closes.
             channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
             perform(machine.connected(now: eventLoop.now))

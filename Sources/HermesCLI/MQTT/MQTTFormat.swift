@@ -11,6 +11,8 @@ struct MQTTPrinter: Sendable {
     let format: MQTTFormat?
     let showsTopic: Bool
     let endsLine: Bool
+    /// Whether it is printed at a terminal, which must not obey what a message says. Elsewhere bytes are printed as they are.
+    var isTerminal = false
 
     var output = StandardOutput()
 
@@ -25,13 +27,29 @@ struct MQTTPrinter: Sendable {
     func bytes(_ message: MQTTMessage, at date: Date) throws -> [UInt8] {
         var bytes: [UInt8]
         if let format {
-            bytes = try format.bytes(message, at: date)
+            bytes = try format.bytes(message, at: date, isTerminal: isTerminal)
         } else {
             bytes = showsTopic ? Array(message.topic.utf8) + [0x20] : []
             bytes += message.payload.readableBytesView
+            if isTerminal { bytes = Self.harmless(bytes) }
         }
         if endsLine { bytes.append(0x0A) }
         return bytes
+    }
+}
+
+extension MQTTPrinter {
+    /// UTF-8 without sequences that move the cursor, change colours, or turn the direction of writing. Lines and tabs stay.
+    static func harmless(_ bytes: [UInt8]) -> [UInt8] {
+        var result = ""
+        for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
+            switch scalar.value {
+            case 0x09, 0x0A: result.unicodeScalars.append(scalar)
+            case 0..<0x20, 0x7F..<0xA0, 0x202A...0x202E, 0x2066...0x2069: result += "\u{FFFD}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return Array(result.utf8)
     }
 }
 
@@ -157,8 +175,9 @@ struct MQTTFormat: Hashable, Sendable {
 extension MQTTFormat {
     /// The message in this format.
     ///
+    /// - Parameter isTerminal: whether what comes from the message must be harmless. The format's own characters stay.
     /// - Throws: ClientFailure if %J is used and the payload is not JSON.
-    func bytes(_ message: MQTTMessage, at date: Date) throws -> [UInt8] {
+    func bytes(_ message: MQTTMessage, at date: Date, isTerminal: Bool = false) throws -> [UInt8] {
         var result: [UInt8] = []
         for part in parts {
             switch part {
@@ -166,7 +185,8 @@ extension MQTTFormat {
             case .time(let name): result += MQTTTime.words(name, date).utf8
             case .field(let field, let layout):
                 let (bytes, isNumber) = try Self.value(of: field, message, at: date, precision: layout.precision)
-                result += layout.laidOut(bytes, isNumber: isNumber)
+                let shown = isTerminal && !isNumber ? MQTTPrinter.harmless(bytes) : bytes
+                result += layout.laidOut(shown, isNumber: isNumber)
             }
         }
         return result

@@ -11,7 +11,9 @@ struct SubCommand: AsyncParsableCommand {
         commandName: "sub",
         abstract: "Subscribe over MQTT, to any broker, and print messages.",
         discussion: """
-            The options are those of mosquitto_sub. Payloads are printed unchanged, each followed by a line end.
+            The options are those of mosquitto_sub. Payloads are printed unchanged, each followed by a line end. At a
+            terminal, control characters in them appear as \u{FFFD}, so that no publisher controls the terminal; mosquitto_sub
+            prints them there, too.
 
             Examples:
               hermes sub -t 'home/#' -v
@@ -107,7 +109,8 @@ struct SubCommand: AsyncParsableCommand {
         let printer = MQTTPrinter(
             format: try format.map { try MQTTFormat($0) },
             showsTopic: verbose,
-            endsLine: !noEndOfLine
+            endsLine: !noEndOfLine,
+            isTerminal: isatty(STDOUT_FILENO) == 1
         )
         let progress = PrintProgress()
         try await run.with(options.configuration(), progress) { client in

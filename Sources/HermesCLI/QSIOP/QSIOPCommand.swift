@@ -29,23 +29,30 @@ struct QSIOPPing: AsyncParsableCommand {
         discussion: """
             Example:
               hermes qsiop ping --count 5
+              hermes qsiop ping --host far.example.org --wait 20
             """
     )
 
     @Option(help: ArgumentHelp("How many pings.", valueName: "n"))
     var count = 3
 
+    @Option(help: ArgumentHelp("How long to wait for the connection, and for each answer.", valueName: "seconds"))
+    var wait = 5.0
+
     @OptionGroup(title: "Server") var server: ServerOptions
 
     func validate() throws {
         guard (1...1_000_000).contains(count) else { throw ValidationError("--count \(count): a number from 1") }
+        guard (0.001...3_600).contains(wait) else { throw ValidationError("--wait \(wait): seconds, above 0") }
     }
 
     func run() async throws {
-        let address = server.address(defaultPort: 7979)
+        var address = server.address(defaultPort: 7979)
+        address.connectTimeout = .seconds(wait)
         try await reportingFailures(server: address) {
             var configuration = QSIOPClient.Configuration(server: address, identity: nil)
             configuration.reconnect = .never
+            configuration.requestTimeout = .seconds(wait)
             let client = try QSIOPClient(configuration)
             do {
                 try await client.connect()

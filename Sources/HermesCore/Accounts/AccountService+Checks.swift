@@ -207,12 +207,22 @@ extension AccountService {
         return HermesError(.wrongCredentials, "wrong name or password")
     }
 
-    func begin(_ attempt: LoginThrottle.Attempt) throws(HermesError) -> LoginThrottle.Charge {
+    /// - Parameter isRegistration: whether an account is to be created.
+    func begin(
+        _ attempt: LoginThrottle.Attempt,
+        isRegistration: Bool = false
+    ) throws(HermesError) -> LoginThrottle.Charge {
         let now = time.uptime()
         switch throttle.withLock({ $0.begin(attempt, now: now) }) {
         case .go(let charge): return charge
         case .wait(let delay):
-            throw HermesError(.loginDelayed, "too many failed logins; wait before the next", retryAfter: delay)
+            throw HermesError(
+                .loginDelayed,
+                isRegistration
+                    ? "too many attempts to register or to log in failed at your address; wait before the next"
+                    : "too many failed logins; wait before the next",
+                retryAfter: delay
+            )
         }
     }
 

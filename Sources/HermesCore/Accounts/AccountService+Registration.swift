@@ -86,7 +86,7 @@ extension AccountService {
         address: String?,
         _ turn: PasswordHasher.Turn
     ) async throws(HermesError) -> Account {
-        let charge = try begin(LoginThrottle.Attempt(address: address))
+        let charge = try begin(LoginThrottle.Attempt(address: address), isRegistration: true)
         do throws(HermesError) {
             // Looked up before the expensive hash; the store decides finally.
             if try await store.find(.nickName(name)) != nil {
@@ -113,7 +113,7 @@ extension AccountService {
         {
             return hash
         }
-        _ = try begin(LoginThrottle.Attempt(address: address))
+        _ = try begin(LoginThrottle.Attempt(address: address), isRegistration: true)
         throw HermesError(.invitationRequired, "the invitation is unknown, used up or expired; ask for another")
     }
 }

@@ -10,6 +10,8 @@
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
+    /// WebSocket frames of one read that carry nothing for the protocol.
+    case emptyFrames(Int)
     /// Contents of this number of bytes.
     case bytes(Int)
     /// A packet of this number of bytes of JSON, which is parsed about ten times slower than protobuf.
@@ -46,8 +48,8 @@ package enum RequestCost: Sendable, Hashable {
     var isOfConnection: Bool {
         switch self {
         case .login, .password: false
-        case .packet, .bytes, .json, .filters, .records, .properties, .levels, .recipients, .listeners, .viewers, .page,
-            .watched, .lookup, .group:
+        case .packet, .emptyFrames, .bytes, .json, .filters, .records, .properties, .levels, .recipients, .listeners,
+            .viewers, .page, .watched, .lookup, .group:
             true
         }
     }
@@ -55,6 +57,7 @@ package enum RequestCost: Sendable, Hashable {
     package var units: Int {
         switch self {
         case .packet: 1
+        case .emptyFrames(let count): (count + 63) / 64
         case .bytes(let count): count / 8_192
         case .json(let count): count / 1_024
         case .filters(let count, let isKept): isKept ? 2 * count : count

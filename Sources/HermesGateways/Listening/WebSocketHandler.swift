@@ -9,6 +9,11 @@ struct WebSocketGoodbye: Sendable {
     let code: UInt16
 }
 
+/// Frames have come that carry nothing for the protocol; an inbound event, so that the connection pays for them.
+struct EmptyWebSocketFrames: Sendable {
+    let count: Int
+}
+
 /// Stands before ``ConnectionHandler`` where a protocol comes over WebSocket: messages become bytes, and back. Answers
 /// pings, and says goodbye with a close frame.
 ///
@@ -42,6 +47,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
             unread.writeBuffer(&bytes)
             swap(&bytes, &unread)
         }
+        defer { chargeEmptyFrames(context) }
         var payload = ByteBuffer()
         do throws(WebSocketInput.Failure) {
             while let control = try reader.take(from: &bytes, into: &payload) {
@@ -55,6 +61,12 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         deliver(&payload, context)
         // A copy: NIO reuses the read buffer.
         unread = bytes.readableBytes > 0 ? ByteBuffer(buffer: bytes.slice()) : ByteBuffer()
+    }
+
+    private func chargeEmptyFrames(_ context: ChannelHandlerContext) {
+        let count = reader.takeEmptyFrames()
+        guard count > 0, !isOver else { return }
+        context.fireUserInboundEventTriggered(EmptyWebSocketFrames(count: count))
     }
 
     private func deliver(_ payload: inout ByteBuffer, _ context: ChannelHandlerContext) {

@@ -16,6 +16,9 @@ package protocol WebSocketReading: Sendable {
         from bytes: inout ByteBuffer,
         into data: inout ByteBuffer
     ) throws(WebSocketInput.Failure) -> WebSocketInput.Control?
+
+    /// Returns the number of frames without payload for the protocol since the last call: empty and control frames.
+    mutating func takeEmptyFrames() -> Int
 }
 
 /// Reads a client's WebSocket frames (RFC 6455) as one stream of bytes, the payload of its binary messages.
@@ -66,11 +69,17 @@ package struct WebSocketInput: WebSocketReading {
     /// The masking key of the present frame, and the index of its next byte.
     private var key: (UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0)
     private var keyOffset = 0
+    private var emptyFrames = 0
 
     /// Creates a reader of binary messages.
     package init() { self.init(takesText: false) }
 
     init(takesText: Bool) { self.takesText = takesText }
+
+    package mutating func takeEmptyFrames() -> Int {
+        defer { emptyFrames = 0 }
+        return emptyFrames
+    }
 
     package mutating func take(
         from bytes: inout ByteBuffer,
@@ -157,6 +166,7 @@ package struct WebSocketInput: WebSocketReading {
         bytes.moveReaderIndex(forwardBy: size + 4)
         key = (mask[0], mask[1], mask[2], mask[3])
         keyOffset = 0
+        if isControl || length == 0 { emptyFrames += 1 }
         if isControl {
             state = .control(opcode: opcode, length: Int(length))
         } else {

@@ -16,6 +16,8 @@ package struct WebSocketPackets: WebSocketReading {
 
     package init() {}
 
+    package mutating func takeEmptyFrames() -> Int { input.takeEmptyFrames() }
+
     package mutating func take(
         from bytes: inout ByteBuffer,
         into data: inout ByteBuffer

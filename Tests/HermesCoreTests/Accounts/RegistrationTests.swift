@@ -67,6 +67,30 @@ import Testing
         #expect(await register("b", at: accounts) == nil)
     }
 
+    @Test func whoMayNotTryAgainYetIsToldWhatItIsAbout() async throws {
+        let accounts = service { $0.registrationLimits = .init(perAddress: 2, inTotal: 2) }
+        #expect(await register("a", at: accounts) == nil)
+        // Names must not be probed at full speed.
+        var delayed: HermesError?
+        for _ in 0..<100 where delayed == nil {
+            do {
+                _ = try await accounts.register(
+                    nickName: "A",
+                    password: "secret",
+                    device: DeviceDescription(id: try device("phone")),
+                    address: "1.2.3.4"
+                )
+            } catch let error as HermesError where error.code == .loginDelayed {
+                delayed = error
+            } catch {}
+        }
+        #expect(delayed?.message.contains("register") == true && delayed?.retryAfter != nil)
+        let login = await #expect(throws: HermesError.self) {
+            try await accounts.verify(.password(nickName: "b", password: "secret"), address: "1.2.3.4")
+        }
+        #expect(login?.code == .loginDelayed && login?.message.contains("register") == false)
+    }
+
     @Test func noLimitIsNoLimit() async throws {
         let accounts = service { $0.registrationLimits = .init(perAddress: 0, inTotal: 0) }
         for number in 0..<50 { #expect(await register("a\(number)", at: accounts) == nil) }

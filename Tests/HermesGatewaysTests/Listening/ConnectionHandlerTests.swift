@@ -51,7 +51,8 @@ struct ConnectionHandlerTests {
         init(
             _ limits: ConnectionLimits = ConnectionLimits(),
             idle: Duration = .seconds(60),
-            maxFrameBytes: Int = 60_000
+            maxFrameBytes: Int = 60_000,
+            isWebSocket: Bool = false
         ) throws {
             let loops = LoopContexts(channel.embeddedEventLoop)
             let loop = try #require(loops[channel.eventLoop])
@@ -65,6 +66,10 @@ struct ConnectionHandlerTests {
             connection = Connection(loop: loop, listener: state, requiresAuthentication: true)
             session = RecordingSession(connection)
             let handler = ConnectionHandler<RecordingSession>(connection: connection, session: session)
+            if isWebSocket {
+                let webSocket = WebSocketHandler(WebSocketInput()) { WebSocketMessage(bytes: $0.readableBytes) }
+                try channel.pipeline.syncOperations.addHandler(webSocket)
+            }
             try channel.pipeline.syncOperations.addHandler(handler)
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         }
@@ -130,6 +135,26 @@ struct ConnectionHandlerTests {
         fixture.connection.end(.finished)
         fixture.channel.embeddedEventLoop.advanceTime(by: .milliseconds(10))
         #expect(slices == 1 && !isDone)
+    }
+
+    /// Parts of a message that never ends, without content; pongs.
+    @Test(arguments: [0x00, 0x8A] as [UInt8]) func webSocketFramesWithoutPayloadAreCharged(_ first: UInt8) throws {
+        var limits = ConnectionLimits()
+        limits.requestsPerSecond = 10
+        let fixture = try Fixture(limits, isWebSocket: true)
+        func send(_ frames: Int, _ first: UInt8) throws {
+            var bytes = ByteBuffer()
+            for _ in 0..<frames { bytes.writeBytes([first, 0x80, 1, 2, 3, 4]) }
+            try fixture.channel.writeInbound(bytes)
+        }
+        try send(1, 0x02)
+        var reads = 0
+        while fixture.connection.mayRead, reads < 100 {
+            try send(64, first)
+            reads += 1
+        }
+        #expect((8...12).contains(reads), "\(reads) reads of 64 frames each at 10 units a second")
+        #expect(fixture.connection.isOpen)
     }
 
     @Test func cutsFramesHoweverTheyArrive() throws {

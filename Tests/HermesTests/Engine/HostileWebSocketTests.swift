@@ -105,6 +105,21 @@ struct HostileWebSocketTests {
         try await server.stop()
     }
 
+    /// What comes in one segment with the end of the handshake is read before the client knows of its connection.
+    @Test(arguments: [Way.masked, .reservedBit, .text, .strayPart, .longControl, .cutControl, .hugeLength, .badClose])
+    func `a breach together with the handshake is told as what it was`(_ way: Way) async throws {
+        let server = try await FakeWebSocketServer { _, channel, accept in
+            var bytes = FakeWebSocketServer.answer(accept)
+            bytes.writeBytes(way.frames.bytes)
+            channel.writeAndFlush(bytes, promise: nil)
+        }
+        let client = try MQTTClient(Self.configuration(server))
+        let error = await #expect(throws: HermesClientError.self) { try await client.connect() }
+        #expect(error?.code == way.code, "\(String(describing: error))")
+        await client.close()
+        try await server.stop()
+    }
+
     @Test(arguments: Way.allCases)
     func `the client comes back by its policy`(_ way: Way) async throws {
         let written = NIOLockedValueBox(0)

@@ -99,6 +99,7 @@ extension APICore {
                 .array(.string(length: 1...APIUserSelector.maxCharacters), count: 0...PushService.maxRecipients),
                 "Names in users without an account."
             ),
+            retained,
         ])
     )
 
@@ -220,7 +221,10 @@ extension APICore {
         try check(call, may: .publish, room.topic)
         let members = await topics.subscriberCount(of: room.topic)
         let answer: JSON = ["id": .string(push.id.description), "recipients": .integer(members)]
-        return try await once(call, answer) { _ in try await publisher.announce(text, in: room) }
+        return try await once(call, answer) { _ in
+            try await publisher.announce(text, in: room)
+            return nil
+        }
     }
 
     private func push(_ call: APICall, toTopic target: JSON) async throws -> APIAnswer {
@@ -243,30 +247,38 @@ extension APICore {
 
     /// Publishes, unless it was done before under the same key.
     ///
-    /// - Parameter publish: gets the push's id from an earlier attempt whose completion is unknown, if any.
+    /// - Parameter publish: gets the push's id from an earlier attempt whose completion is unknown, if any; returns whether
+    ///   it is retained, if that was asked for.
     private func once(
         _ call: APICall,
         _ answer: JSON,
-        _ publish: (MessageID?) async throws -> Void
+        _ publish: (MessageID?) async throws -> Bool?
     ) async throws -> APIAnswer {
         guard let claim = Self.claim(call, answer) else {
-            try await publish(nil)
-            return APIAnswer(answer)
+            return APIAnswer(Self.adding(try await publish(nil), to: answer))
         }
         switch try await messenger.pushes.begin(claim) {
         case .before(let first):
             return Self.repeated(first)
         case .now(let bytes):
-            let id = (try? JSONParser.parse(bytes))?["id"]?.string.flatMap { MessageID($0) }
+            let first = try? JSONParser.parse(bytes)
+            let id = first?["id"]?.string.flatMap { MessageID($0) }
+            let isRetained: Bool?
             do {
-                try await publish(bytes == claim.answer ? nil : id)
+                isRetained = try await publish(bytes == claim.answer ? nil : id)
             } catch {
                 await messenger.pushes.end(claim, isDone: false)
                 throw error
             }
             await messenger.pushes.end(claim, isDone: true)
-            return APIAnswer(text: String(decoding: bytes, as: UTF8.self))
+            return APIAnswer(Self.adding(isRetained, to: first ?? answer))
         }
+    }
+
+    /// The claim has the answer without it: what became of it is known only now.
+    private static func adding(_ isRetained: Bool?, to answer: JSON) -> JSON {
+        guard let isRetained, case .object(let members) = answer else { return answer }
+        return .object(members + [.init(name: "retained", value: .boolean(isRetained))])
     }
 
     // MARK: Idempotency

@@ -51,7 +51,7 @@ extension APICore {
                     Field("content_type", .string(length: 1...256), "User properties, for MQTT 5 subscribers."),
                 ]),
                 success: .accepted,
-                answer: nil,
+                answer: APISchema.named("Publication", .object([Self.retained])),
                 handler: publish
             ),
             APIRoute(
@@ -86,6 +86,14 @@ extension APICore {
         ]
     }
 
+    /// The answer's word about what should be retained.
+    static let retained = APISchema.Field(
+        "retained",
+        .boolean,
+        "If retain was true: whether it is retained now. If not, there was no room (mqtt.retained), and it was only "
+            + "delivered."
+    )
+
     private static let base64 = APISchema.StringForm(
         pattern: "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
         meaning: "base64"
@@ -109,7 +117,7 @@ extension APICore {
         let contentType = call.body["content_type"]?.string ?? (payload["json"] == nil ? nil : "application/json")
         let expiresAt = call.body["ttl_seconds"]?.integer.map { now.advanced(by: .seconds($0)) }
         let isText = payload["base64"] == nil
-        try await publisher.publish(
+        let isRetained = try await publisher.publish(
             Publication(
                 topic: topic,
                 payload: bytes,
@@ -120,7 +128,7 @@ extension APICore {
                 details: PublicationDetails(expiresAt: expiresAt, payloadIsUTF8: isText, contentType: contentType)
             )
         )
-        return .empty
+        return APIAnswer(.members(["retained": isRetained.map(JSON.boolean)]))
     }
 
     private func getRetained(_ call: APICall) async throws -> APIAnswer {

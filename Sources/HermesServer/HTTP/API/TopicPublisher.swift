@@ -34,8 +34,15 @@ actor TopicPublisher {
     /// Publishes a push with the topic's next number, in its payload and in the user properties `epoch` and `seq`. A
     /// room's topic has no numbers here: those belong to the notices to the room.
     ///
+    /// - Returns: whether it is retained; nil: that was not asked for.
     /// - Throws: `.overloaded`, `.storageUnavailable`.
-    func push(_ push: Push, expires: Bool, to topic: TopicName, isJSON: Bool, retains: Bool) async throws(HermesError) {
+    func push(
+        _ push: Push,
+        expires: Bool,
+        to topic: TopicName,
+        isJSON: Bool,
+        retains: Bool
+    ) async throws(HermesError) -> Bool? {
         await takeTurn(topic)
         defer { turns.pass(topic) }
         let place = topic.room == nil ? numbers.next(on: topic) : nil
@@ -61,9 +68,10 @@ actor TopicPublisher {
             retain: retains,
             details: details
         )
-        try await deliver(publication)
+        let isRetained = try await deliver(publication)
         // What nobody got takes no number.
         if let place { numbers.used(place, on: topic) }
+        return isRetained
     }
 
     /// Publishes a notice to a room, with the room's next number.
@@ -79,12 +87,13 @@ actor TopicPublisher {
 
     /// Publishes; returns once it is stored for those who are not connected, and on its way to those who are.
     ///
+    /// - Returns: whether it is retained: there may be no room for it; nil: that was not asked for.
     /// - Throws: `.unsupported` for a retained one where there are none, `.overloaded`, `.storageUnavailable`: nobody gets
     ///   it.
-    func publish(_ publication: Publication) async throws(HermesError) {
+    func publish(_ publication: Publication) async throws(HermesError) -> Bool? {
         await takeTurn(publication.topic)
         defer { turns.pass(publication.topic) }
-        try await deliver(publication)
+        return try await deliver(publication)
     }
 
     private func takeTurn(_ topic: TopicName) async {
@@ -93,22 +102,42 @@ actor TopicPublisher {
     }
 
     /// As a PUBLISH of MQTT: what is to be stored goes to those who are connected after the commit.
-    private func deliver(_ publication: Publication) async throws(HermesError) {
+    ///
+    /// - Returns: as ``publish(_:)``.
+    private func deliver(_ publication: Publication) async throws(HermesError) -> Bool? {
         guard !publication.retain || durable.retained.isAvailable else {
             throw HermesError(.unsupported, "Retained messages are switched off here (mqtt.retained.enabled).")
         }
         guard !plane.isCongested else { throw Self.congested }
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
+        var isRetained = publication.retain
         if publication.retain || !targets.isEmpty {
             let stored = StoredPublication(publication, publishedAt: time.now())
-            let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
-                durable.publish(stored, targets: targets, retains: publication.retain) {
-                    continuation.resume(returning: $0)
-                }
+            do throws(HermesError) {
+                try await store(stored, targets, retains: publication.retain)
+            } catch {
+                guard publication.retain, error.code == .quotaExceeded else { throw error }
+                // Nothing was stored for want of room: those who are there get it all the same.
+                isRetained = false
+                if !targets.isEmpty { try await store(stored, targets, retains: false) }
             }
-            try result.get()
         }
         plane.publish(stored: publication.deciding(DecidedShares(targets)))
+        // An empty one removes what is retained.
+        return publication.retain && publication.payload.readableBytes > 0 ? isRetained : nil
+    }
+
+    private func store(
+        _ publication: StoredPublication,
+        _ targets: [DurableTarget],
+        retains: Bool
+    ) async throws(HermesError) {
+        let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
+            durable.publish(publication, targets: targets, retains: retains, mustRetain: retains) {
+                continuation.resume(returning: $0)
+            }
+        }
+        try result.get()
     }
 }
 

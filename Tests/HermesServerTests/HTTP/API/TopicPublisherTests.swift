@@ -3,7 +3,9 @@
 
 import Hermes
 import HermesCore
+import HermesGateways
 import HermesTestKit
+import HermesWire
 import NIOCore
 import Testing
 
@@ -32,7 +34,7 @@ struct TopicPublisherTests {
             let topic = try #require(TopicName("news"))
             func publish(_ text: String, retain: Bool) async throws {
                 let payload = ByteBuffer(string: text)
-                try await publisher.publish(
+                _ = try await publisher.publish(
                     Publication(
                         topic: topic,
                         payload: payload,
@@ -45,7 +47,7 @@ struct TopicPublisherTests {
             store.fail([1, 2])
             await #expect(throws: HermesError.self) { try await publish("lost", retain: true) }
             await #expect(throws: HermesError.self) {
-                try await publisher.push(Self.push("lost"), expires: false, to: topic, isJSON: true, retains: true)
+                _ = try await publisher.push(Self.push("lost"), expires: false, to: topic, isJSON: true, retains: true)
             }
             // Behind what is being stored, in one order.
             store.close()
@@ -55,11 +57,52 @@ struct TopicPublisherTests {
             store.open()
             _ = try await (first, second)
             for text in ["1", "2"] { #expect(await messages.next()?.text == text) }
-            try await publisher.push(Self.push("kept"), expires: false, to: topic, isJSON: true, retains: true)
+            let isRetained = try await publisher.push(
+                Self.push("kept"),
+                expires: false,
+                to: topic,
+                isJSON: true,
+                retains: true
+            )
+            #expect(isRetained == true)
             let push = await messages.next()
             #expect(push?.properties.userProperties.first { $0.name == "seq" }?.value == "1")
             await client.close()
             await durable.shutdown()
+        }
+    }
+
+    @Test("A publication that finds no room among the retained ones is delivered, and the answer says so")
+    func noRoomToRetain() async throws {
+        func configure(_ settings: inout ServerSettings) { settings.gateways.broker.retainedMessages = SharedLimit(1) }
+        try await withServer(configure: configure) { server in
+            let client = try await APIClient(server)
+            let subscriber = try MQTTClient(.init(server: ServerAddress(port: server.port("mqtt"))))
+            try await subscriber.connect()
+            try await subscriber.subscribe(to: "#", qos: .atLeastOnce)
+            let messages = subscriber.messages.makeAsyncIterator()
+            func publish(_ topic: String, _ text: String, retain: Bool) async throws -> JSON {
+                let body = #"{"topic":"\#(topic)","payload":{"text":"\#(text)"},"retain":\#(retain)}"#
+                let answer = try await client.send("POST", "/v1/topics/publish", body)
+                #expect(answer.status == 202)
+                if !text.isEmpty { #expect(await messages.next()?.text == text) }
+                return answer.body
+            }
+            #expect(try await publish("a", "1", retain: true)["retained"]?.boolean == true)
+            #expect(try await publish("b", "2", retain: true)["retained"]?.boolean == false)
+            #expect(try await publish("a", "3", retain: true)["retained"]?.boolean == true, "it replaces its own")
+            #expect(try await publish("b", "4", retain: false)["retained"] == nil)
+            #expect(try await client.send("GET", "/v1/topics/retained?topic=b").status == 404)
+            for headers in [[], [("Idempotency-Key", "k")]] as [[(String, String)]] {
+                let body = #"{"to":{"topic":{"name":"b","retain":true}},"title":"t"}"#
+                let push = try await client.send("POST", "/v1/push", body, headers: headers)
+                #expect(push.body["retained"]?.boolean == false && push.body["id"] != nil)
+                _ = await messages.next()
+            }
+            #expect(try await publish("a", "", retain: true)["retained"] == nil)
+            _ = await messages.next()
+            #expect(try await publish("b", "5", retain: true)["retained"]?.boolean == true)
+            await subscriber.close()
         }
     }
 }
