@@ -7,18 +7,23 @@ import HermesGateways
 import Logging
 
 extension HermesServer {
-    /// Checks the configuration as `run` does.
+    /// Checks the configuration, and the files that it names, as `run` does.
+    ///
+    /// - Parameter readsFiles: whether to read the files: rules, keys, certificates.
     /// - Returns: the values in force and their sources, one line per setting.
     package static func checkConfiguration(
         arguments: [String],
         environment: [String: String] = ProcessInfo.processInfo.environment,
-        file: String?
-    ) throws(ServerFailure) -> String {
+        file: String?,
+        readsFiles: Bool = true
+    ) async throws(ServerFailure) -> String {
         do throws(SettingsError) {
             let sources = sources(arguments, environment, file)
             let settings = ServerSettings.all(for: sources)
             let values = try sources.load(settings)
-            _ = try ServerSettings(values)
+            let checked = try ServerSettings(values)
+            let problems = readsFiles ? await ConfigurationFiles.problems(of: checked) : []
+            guard problems.isEmpty else { throw SettingsError(problems: problems) }
             return ConfigurationText.effective(values, of: settings)
         } catch {
             throw ServerFailure(error)

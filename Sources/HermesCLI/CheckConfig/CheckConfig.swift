@@ -5,13 +5,13 @@ import ArgumentParser
 import HermesServer
 
 /// `hermes check-config`.
-struct CheckConfig: ParsableCommand {
+struct CheckConfig: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check-config",
         abstract: "Check a configuration without starting anything.",
         discussion: """
-            Reads the same sources as hermes serve. Exit code 0: the configuration is valid; 78: it is not, with the
-            reasons.
+            Reads the same sources as hermes serve, and the files that they name: topic rules, keys, certificates. Exit
+            code 0: the configuration is valid; 78: it is not, with the reasons.
 
             Examples:
               hermes check-config --config hermes.yaml
@@ -22,6 +22,9 @@ struct CheckConfig: ParsableCommand {
 
     @Option(name: .long, help: ArgumentHelp("A configuration file.", valueName: "file"))
     var config: String?
+
+    @Flag(name: .long, help: "Do not read the files that the configuration names; they may be on another machine.")
+    var skipFiles = false
 
     @Flag(name: .long, help: "Print the values in force and their sources.")
     var show = false
@@ -35,13 +38,17 @@ struct CheckConfig: ParsableCommand {
     @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
     var settings: [String] = []
 
-    func run() throws {
+    func run() async throws {
         if printAnnotated || printReference {
             print(printAnnotated ? ConfigurationText.annotatedFile() : ConfigurationText.reference(), terminator: "")
             return
         }
         do throws(ServerFailure) {
-            let text = try HermesServer.checkConfiguration(arguments: settings, file: config)
+            let text = try await HermesServer.checkConfiguration(
+                arguments: settings,
+                file: config,
+                readsFiles: !skipFiles
+            )
             print(show ? text : "the configuration is good\n", terminator: "")
         } catch {
             throw Report.failure(error)

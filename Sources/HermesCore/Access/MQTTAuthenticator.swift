@@ -109,7 +109,7 @@ package struct MQTTAuthenticator: Sendable {
         }
         if let verifier, verifier.isToken(secret) {
             let token = try await accounts.limitingFailures(of: address) { () async throws(HermesError) in
-                try await verifier.verify(secret, now: time.now())
+                try await verifier.verify(secret, now: time.latest())
             }
             return try await trusted(token, clientID: clientID, address: address)
         }
@@ -138,7 +138,7 @@ package struct MQTTAuthenticator: Sendable {
             throw HermesError(.invalidToken, "show a token of the same issuer as at CONNECT")
         }
         let verified = try await accounts.limitingFailures(of: address) { () async throws(HermesError) in
-            try await verifier.verify(token, now: time.now())
+            try await verifier.verify(token, now: time.latest())
         }
         guard let name = try? NickName(verified.subject), name.key == identity.userName else {
             throw HermesError(.invalidToken, "the token is another user's")

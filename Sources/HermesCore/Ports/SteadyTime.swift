@@ -82,6 +82,8 @@ package final class SteadyTime: TimeSource {
             ? now : Timestamp(rawValue: believed + uptime)
     }
 
+    package func latest() -> Timestamp { max(base.now(), now()) }
+
     package func uptime() -> Duration { base.uptime() }
 
     /// Checks the clocks; called about once a second.

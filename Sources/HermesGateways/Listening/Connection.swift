@@ -22,8 +22,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private let countedAs: ConnectionCounter.Address?
     /// The common name of the peer's certificate, if the listener uses it as user name.
     package internal(set) var certificateName: String?
-    /// The peer's certificate, if it may be revoked.
-    var certificate: CertificateNames?
+    /// The peer's certificate and those it depends on, if they may be revoked.
+    var certificates: PeerCertificates?
     /// Nil before the connection is in a pipeline and after it is closed.
     var context: ChannelHandlerContext?
     /// The session; nil after the end.

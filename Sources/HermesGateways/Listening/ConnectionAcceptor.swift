@@ -149,9 +149,9 @@ package final class ConnectionAcceptor: Sendable {
             loop.post(
                 .run {
                     for connection in loop.connections(of: state) {
-                        guard let certificate = connection.certificate, revocations.isRevoked(certificate) else {
-                            continue
-                        }
+                        guard let certificates = connection.certificates else { continue }
+                        // Who resumed a session comes back with a whole handshake.
+                        guard revocations.isRevoked(certificates) || !certificates.isChainKnown else { continue }
                         connection.end(.session(.revoked))
                     }
                 }

@@ -57,6 +57,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             session.opened()
         }
         if case .inputClosed? = event as? ChannelEvent { connection.loop.peerClosed(connection) }
+        if let frames = event as? EmptyWebSocketFrames { connection.charge(.emptyFrames(frames.count)) }
         context.fireUserInboundEventTriggered(event)
     }
 
@@ -66,12 +67,16 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         guard let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate() else {
             return !revocations.requiresCertificates
         }
-        guard let names = try? CertificateNames(der: certificate.toDERBytes()), !revocations.isRevoked(names) else {
+        let chain = try? context.pipeline.syncOperations.handler(type: VerifiedChain.self)
+        if let chain { context.pipeline.syncOperations.removeHandler(chain, promise: nil) }
+        guard let names = try? CertificateNames(der: certificate.toDERBytes()), chain?.isUnreadable != true,
+            !revocations.isRevoked(PeerCertificates(names, chain: chain?.certificates ?? []))
+        else {
             connection.listener.metrics.ended(.session(.revoked))
             connection.listener.logger.notice("client's certificate is revoked")
             return false
         }
-        connection.certificate = names
+        connection.certificates = PeerCertificates(names, chain: chain?.certificates ?? [])
         return true
     }
 

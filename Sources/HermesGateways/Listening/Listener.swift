@@ -141,7 +141,13 @@ package final class Listener: Sendable {
 
     private static func addTLS(_ tls: TLSContextBox?, to channel: any Channel) throws -> Connection.Carrier {
         guard let tls else { return .plain }
-        try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.current()))
+        if tls.hasRevocations {
+            let chain = VerifiedChain()
+            try channel.pipeline.syncOperations.addHandler(chain.makeHandler(tls.current()))
+            try channel.pipeline.syncOperations.addHandler(chain)
+        } else {
+            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls.current()))
+        }
         return .tls
     }
 

@@ -42,12 +42,17 @@ package struct RevokedCertificates: Sendable {
 
     private static func lists(_ text: String, _ path: String) throws -> [RevocationList] {
         var lists: [RevocationList] = []
-        for part in text.components(separatedBy: "-----BEGIN X509 CRL-----").dropFirst() {
+        var line = 1
+        let parts = text.components(separatedBy: "-----BEGIN X509 CRL-----")
+        for (index, part) in parts.enumerated().dropFirst() {
+            line += parts[index - 1].count(where: \.isNewline)
             let body = part.components(separatedBy: "-----END X509 CRL-----")[0]
             guard let der = Data(base64Encoded: body, options: .ignoreUnknownCharacters),
                 let list = try? RevocationList(der: Array(der))
             else {
-                throw Unusable(description: "\"\(path)\" contains a damaged list, or one of an unknown kind")
+                throw Unusable(
+                    description: "\"\(path)\" contains a damaged list at line \(line), or one of an unknown kind"
+                )
             }
             lists.append(list)
         }

@@ -42,9 +42,10 @@ package final class TLSContextBox: Sendable {
     /// Whether each client must present a certificate.
     var requiresCertificates: Bool { settings.clientCertificates == .required }
 
-    /// Whether a client's certificate is revoked.
-    func isRevoked(_ certificate: CertificateNames) -> Bool {
-        loaded.withLock { $0.revoked }?.contains(certificate) ?? false
+    /// Whether a client's certificate, or one that it depends on, is revoked.
+    func isRevoked(_ certificates: PeerCertificates) -> Bool {
+        guard let revoked = loaded.withLock({ $0.revoked }) else { return false }
+        return certificates.all.contains(where: revoked.contains)
     }
 
     /// Whether a newer revocation list is overdue; `now` is in seconds since 1970.
@@ -74,6 +75,19 @@ package final class TLSContextBox: Sendable {
             try RevokedCertificates(path: path, authorities: authorities)
         }
         return Loaded(context: try NIOSSLContext(configuration: configuration), revoked: revoked)
+    }
+}
+
+/// A client's certificate, and those of the authorities between it and the trusted one.
+struct PeerCertificates: Sendable {
+    let all: [CertificateNames]
+    /// Whether the authorities are known. A resumed TLS session has only the client's own certificate; it was checked with
+    /// the revocation lists of its context, like the session before it.
+    let isChainKnown: Bool
+
+    init(_ own: CertificateNames, chain: [CertificateNames]) {
+        isChainKnown = !chain.isEmpty
+        all = chain.contains(own) ? chain : chain + [own]
     }
 }
 

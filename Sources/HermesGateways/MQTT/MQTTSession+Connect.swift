@@ -195,10 +195,11 @@ extension MQTTSession {
         if version == .v5 {
             packet.properties = MQTTProperties(grants(client, connect, isAssigned: isAssigned))
         }
-        guard fits(.connack(packet)) else { return refuse(Self.tooLarge(.connack(packet))) }
+        // A client that is refused must not count as connected.
+        guard let bytes = bytes(of: .connack(packet)) else { return refuse(Self.tooLarge(.connack(packet))) }
         phase = .connected
         connection.account = client.identity.principal?.user
-        write(.connack(packet))
+        connection.write(frame: bytes)
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)
         lookAtExpiry()

@@ -57,34 +57,41 @@ extension MQTTSession {
             }
             // The previous connection has ended by now, and left its will.
             environment.wills.connected(client.key, isClean: connect.cleanStart)
-            if opening.isDurable {
-                resume(client, MQTTDurableQueue(opening), opening)
+            resume(client, opening) { [self] in
+                connected(client, connect, isAssigned: isAssigned, sessionPresent: opening.isPresent)
+                sendQueued()
             }
-            connected(client, connect, isAssigned: isAssigned, sessionPresent: opening.isPresent)
-            sendQueued()
         }
     }
 
-    /// Restores the whole session before CONNACK.
-    private func resume(_ client: MQTTClientState, _ queue: MQTTDurableQueue, _ opening: DurableOpening) {
-        client.durable = queue
+    /// Restores the whole session before CONNACK, in several turns of the loop if it has many subscriptions.
+    private func resume(_ client: MQTTClientState, _ opening: DurableOpening, then finish: @escaping () -> Void) {
+        guard opening.isDurable else { return finish() }
+        client.durable = MQTTDurableQueue(opening)
         client.received = Set(opening.received)
-        for subscription in opening.subscriptions {
-            let shared = MQTTTopic.sharedParts(of: subscription.filter)
-            guard let filter = TopicFilter(shared.map { String($0.filter) } ?? subscription.filter) else { continue }
-            var options = subscription.options
-            options.isLiveAtMostOnceOnly = true
-            // As granted, perhaps under other settings.
-            options.qos = min(options.qos, gateway.maximumQoS)
-            options.isFiltered = isFiltered(subscription.filter, of: client)
-            hold(
-                subscription.filter,
-                filter,
-                group: shared.map { String($0.group) },
-                options,
-                of: client
-            )
+        let subscriptions = opening.subscriptions
+        connection.inSlices(subscriptions.count, of: Self.filtersPerTurn) { [self] slice in
+            for subscription in subscriptions[slice] { resume(subscription, of: client) }
+        } then: {
+            finish()
         }
+    }
+
+    private func resume(_ subscription: DurableSubscription, of client: MQTTClientState) {
+        let shared = MQTTTopic.sharedParts(of: subscription.filter)
+        guard let filter = TopicFilter(shared.map { String($0.filter) } ?? subscription.filter) else { return }
+        var options = subscription.options
+        options.isLiveAtMostOnceOnly = true
+        // As granted, perhaps under other settings.
+        options.qos = min(options.qos, gateway.maximumQoS)
+        options.isFiltered = isFiltered(subscription.filter, of: client)
+        hold(
+            subscription.filter,
+            filter,
+            group: shared.map { String($0.group) },
+            options,
+            of: client
+        )
     }
 
     /// Subscriptions stay; their deliveries follow the new rules.
@@ -264,7 +271,7 @@ extension MQTTSession {
     /// The connection is closed: releases everything, and publishes the will if due.
     func letGo() {
         guard let client else { return }
-        letGo(Array(client.subscriptions.values))
+        letGoOfAll(Array(client.subscriptions.values))
         self.client = nil
         waiting = nil
         lastTarget = nil

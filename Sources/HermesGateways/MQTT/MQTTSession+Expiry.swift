@@ -15,7 +15,7 @@ extension MQTTSession {
     /// Ends the connection if its token has expired, warns before that, and schedules the next check.
     func lookAtExpiry() {
         guard let client, let end = client.identity.expiresAt else { return connection.wake(in: nil) }
-        let left = Duration.milliseconds(end.rawValue &- now().rawValue)
+        let left = Duration.milliseconds(end.rawValue &- environment.messenger.time.latest().rawValue)
         guard left > .zero else {
             parting = (.maximumConnectTime, "the token has expired; connect again with a new one")
             return connection.end(.tokenExpired)

@@ -73,27 +73,36 @@ package final class WebhookPoster: Sendable {
         time: any TimeSource,
         report: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(PushConfigurationError) {
-        guard let url = URLComponents(string: configuration.url), url.scheme == "http" || url.scheme == "https",
-            url.host?.isEmpty == false
-        else { throw PushConfigurationError("webhooks.url", "it is an http or https URL with a host") }
-        if configuration.secretFile.isEmpty {
-            secret = nil
-        } else {
-            let data = try KeyFile.read(configuration.secretFile, setting: "webhooks.secretFile")
-            let text = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-            guard text.utf8.count >= WebhookSignature.minSecretBytes else {
-                throw PushConfigurationError(
-                    "webhooks.secretFile",
-                    "\"\(configuration.secretFile)\" has fewer than \(WebhookSignature.minSecretBytes) bytes"
-                )
-            }
-            secret = SymmetricKey(data: Data(text.utf8))
-        }
+        secret = try Self.secret(configuration)
         self.configuration = configuration
         self.outbox = outbox
         self.http = http
         self.time = time
         self.report = report
+    }
+
+    /// Checks the address, and reads the secret.
+    ///
+    /// - Throws: ``PushConfigurationError``.
+    package static func check(_ configuration: Configuration) throws(PushConfigurationError) {
+        _ = try secret(configuration)
+    }
+
+    /// - Returns: nil: there are no signatures.
+    private static func secret(_ configuration: Configuration) throws(PushConfigurationError) -> SymmetricKey? {
+        guard let url = URLComponents(string: configuration.url), url.scheme == "http" || url.scheme == "https",
+            url.host?.isEmpty == false
+        else { throw PushConfigurationError("webhooks.url", "it is an http or https URL with a host") }
+        guard !configuration.secretFile.isEmpty else { return nil }
+        let data = try KeyFile.read(configuration.secretFile, setting: "webhooks.secretFile")
+        let text = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard text.utf8.count >= WebhookSignature.minSecretBytes else {
+            throw PushConfigurationError(
+                "webhooks.secretFile",
+                "\"\(configuration.secretFile)\" has fewer than \(WebhookSignature.minSecretBytes) bytes"
+            )
+        }
+        return SymmetricKey(data: Data(text.utf8))
     }
 
     package var statistics: Statistics { statisticsState.withLock { $0 } }

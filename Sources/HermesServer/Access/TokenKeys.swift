@@ -71,10 +71,15 @@ struct TokenKeys: Sendable {
 
     private static func pem(_ text: String) async throws -> [Key] {
         var keys: [Key] = []
-        for block in text.components(separatedBy: "-----BEGIN ").dropFirst() {
+        var line = 1
+        let blocks = text.components(separatedBy: "-----BEGIN ")
+        for (index, block) in blocks.enumerated().dropFirst() {
+            line += blocks[index - 1].count(where: \.isNewline)
             let pem = "-----BEGIN " + block
             guard !block.prefix(40).contains("PRIVATE KEY") else {
-                throw Refusal(description: "it holds a private key; tokens are checked with the public one")
+                throw Refusal(
+                    description: "it holds a private key at line \(line); tokens are checked with the public one"
+                )
             }
             let isCertificate = block.hasPrefix("CERTIFICATE")
             if let key = try? isCertificate ? Insecure.RSA.PublicKey(certificatePEM: pem) : .init(pem: pem) {
@@ -85,7 +90,8 @@ struct TokenKeys: Sendable {
                 keys.append(Key(identifier: nil, algorithm: .es256, verifier: verifier))
             } else {
                 throw Refusal(
-                    description: "it holds a PEM block that is neither an RSA key of 2048 bits or more nor a P-256 key"
+                    description:
+                        "the PEM block at line \(line) is neither an RSA key of 2048 bits or more nor a P-256 key"
                 )
             }
         }

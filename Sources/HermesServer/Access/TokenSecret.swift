@@ -23,10 +23,69 @@ enum TokenSecret {
             return "an address; store what is there in the file"
         }
         if begin.hasPrefix("<") || begin.hasPrefix("{") || begin.hasPrefix("[") { return "XML or JSON that is no JWKS" }
-        if let inner = base64(begin.utf8), isDER(inner) {
-            return "a key in base64 without the lines of PEM around it"
+        let bare = begin.reversed().drop { $0.isWhitespace || $0 == "\"" || $0 == "'" }.reversed()
+        return mistake(in: String(bare))
+    }
+
+    /// - Parameter text: without white space and quotes around it.
+    private static func mistake(in text: String) -> String? {
+        if let inner = hex(text) {
+            if let kind = kind(of: inner) { return "\(kind) in hexadecimal digits" }
+        } else if let inner = base64(text[...].utf8), let kind = kind(of: inner) {
+            return "\(kind) in base64 without the lines of PEM around it"
+        }
+        // The beginning of a SEQUENCE of more than 255 bytes, also if the rest is damaged.
+        if text.hasPrefix("MII") { return "a key in base64 without the lines of PEM around it, and not a whole one" }
+        if text.contains(where: \.isWhitespace) {
+            return "a text of several words or lines; a secret has no white space inside"
+        }
+        if let sign = text.firstIndex(where: { $0 == "=" || $0 == ":" }), isName(text[..<sign]),
+            text[sign...].contains(where: { $0 != "=" && $0 != ":" })
+        {
+            return "a name and a value; write the value alone, and a public key as PEM"
         }
         return nil
+    }
+
+    /// Whether it is a name that values of keys have.
+    private static func isName(_ text: Substring) -> Bool {
+        let isWord = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-_.".contains($0)) }
+        let lower = text.lowercased()
+        let names = ["key", "secret", "modulus", "pub", "cert", "rsa", "jwk", "token"]
+        return isWord && names.contains(where: lower.contains)
+    }
+
+    /// What the bytes of a public key are, human-readable; nil: they may be a secret.
+    private static func kind(of bytes: Data) -> String? {
+        if isDER(bytes) { return "a key" }
+        if bytes.range(of: Data("-----BEGIN".utf8)) != nil { return "a PEM file" }
+        // A point of P-256 that is not compressed (SEC 1, section 2.3.3).
+        if bytes.count == 65, bytes.first == 4 { return "the point of a key" }
+        // A modulus is odd and has its highest bit; a zero before it says that it is not negative.
+        let number = bytes.drop { $0 == 0 }
+        let isModulus =
+            bytes.count - number.count <= 1 && [128, 256, 384, 512, 1_024].contains(number.count)
+            && (number.first ?? 0) & 0x80 != 0 && (number.last ?? 0) & 1 != 0
+        return isModulus ? "the modulus of a key" : nil
+    }
+
+    /// Decodes hexadecimal digits, with or without colons, line breaks and "0x" at the beginning.
+    private static func hex(_ text: String) -> Data? {
+        let digits = (text.hasPrefix("0x") ? text.dropFirst(2) : text[...]).utf8
+            .filter { !": \t\r\n".utf8.contains($0) }
+        guard digits.count >= 2, digits.count % 2 == 0 else { return nil }
+        var bytes = Data(capacity: digits.count / 2)
+        var high: UInt8?
+        for digit in digits {
+            guard let value = Character(UnicodeScalar(digit)).hexDigitValue.map(UInt8.init) else { return nil }
+            if let first = high {
+                bytes.append(first << 4 | value)
+                high = nil
+            } else {
+                high = value
+            }
+        }
+        return bytes
     }
 
     /// Decodes base64 of either alphabet, with or without padding and line breaks.

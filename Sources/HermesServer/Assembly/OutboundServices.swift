@@ -7,6 +7,7 @@ import HermesPush
 import Logging
 import Metrics
 import NIOCore
+import NIOPosix
 import ServiceLifecycle
 import Synchronization
 
@@ -72,6 +73,39 @@ struct OutboundServices: Service {
         }
     }
 
+    /// Reads the keys and keeps nothing.
+    ///
+    /// - Returns: what is wrong with them, one sentence each.
+    static func problems(of settings: ServerSettings) async -> [String] {
+        let push = settings.push
+        let authority = push.certificateAuthority
+        let http: PushHTTPClient
+        do {
+            let group = MultiThreadedEventLoopGroup.singleton
+            http = try PushHTTPClient(group: group, authority: authority.isEmpty ? nil : authority)
+        } catch {
+            return ["push.certificateAuthority: \"\(authority)\" cannot be used: \(error)"]
+        }
+        var problems: [String] = []
+        let parts = [
+            PushSettings(apns: push.apns), PushSettings(fcm: push.fcm), PushSettings(webPush: push.webPush),
+        ]
+        for part in parts {
+            do throws(PushConfigurationError) {
+                _ = try await senders(part, http, SystemTime())
+            } catch {
+                problems.append(error.description)
+            }
+        }
+        do throws(PushConfigurationError) {
+            if !settings.webhooks.url.isEmpty { try WebhookPoster.check(.init(settings.webhooks)) }
+        } catch {
+            problems.append(error.description)
+        }
+        await http.shutdown()
+        return problems
+    }
+
     private static func senders(
         _ settings: PushSettings,
         _ http: PushHTTPClient,
@@ -114,7 +148,7 @@ struct OutboundServices: Service {
             time: messenger.time
         )
         let poster = try WebhookPoster(
-            .init(url: settings.url, secretFile: settings.secretFile),
+            .init(settings),
             outbox: outbox,
             http: http,
             time: messenger.time,
@@ -222,4 +256,8 @@ final class OutboundGauges: Sendable {
             last = (outbox, poster)
         }
     }
+}
+
+extension WebhookPoster.Configuration {
+    fileprivate init(_ settings: WebhookSettings) { self.init(url: settings.url, secretFile: settings.secretFile) }
 }

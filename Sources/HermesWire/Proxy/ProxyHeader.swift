@@ -54,13 +54,13 @@ package struct ProxyHeader: Sendable, Hashable {
         let kind = view[start + 13]
         let length = Int(view[start + 14]) << 8 | Int(view[start + 15])
         guard length <= maxBytes - fixedBytes else { throw .length }
-        guard let addressBytes = addressBytes(of: kind) else { throw .transport }
+        // The kind of a LOCAL header and its block are ignored, whatever they say.
         let isLocal = command & 0x0F == 0
-        guard isLocal || length >= addressBytes else { throw .length }
+        guard let addressBytes = isLocal ? 0 : addressBytes(of: kind) else { throw .transport }
+        guard length >= addressBytes else { throw .length }
         guard view.count >= fixedBytes + length else { return nil }
         let block = Array(view[(start + fixedBytes)..<(start + fixedBytes + length)])
         bytes.moveReaderIndex(forwardBy: fixedBytes + length)
-        // The contents of a LOCAL header are skipped.
         if isLocal { return ProxyHeader(source: .connection) }
         try check(extensions: block[addressBytes...])
         func port(_ index: Int) -> UInt16 { UInt16(block[index]) << 8 | UInt16(block[index + 1]) }

@@ -57,6 +57,34 @@ import Testing
         )
     }
 
+    @Test func `a token is held against a clock that was set ahead at once`() async throws {
+        let steady = SteadyTime(time)
+        let authenticator = MQTTAuthenticator(
+            accounts: accounts,
+            verifier: Verifier(),
+            time: steady,
+            isAnonymousAllowed: false
+        )
+        func now() async throws -> Timestamp? {
+            try await authenticator.logIn(
+                userName: "x",
+                password: ByteBuffer(string: "jwt:ann"),
+                clientID: "phone",
+                certificateIdentity: nil,
+                address: nil
+            ).identity.expiresAt?.advanced(by: .seconds(-60))
+        }
+        #expect(try await now() == time.now())
+        // As after a pause of the machine, in which the monotonic clock stood still.
+        time.jump(by: .seconds(3_600))
+        #expect(steady.now() < time.now(), "nothing is deleted yet")
+        #expect(try await now() == time.now())
+        #expect(steady.latest() == time.now())
+        time.jump(by: .seconds(-7_200))
+        steady.look()
+        #expect(try await now() == time.now())
+    }
+
     @Test func `nobody is somebody only where that is allowed`() async throws {
         let outcome = try await logIn(nil, nil)
         #expect(outcome.identity == ClientIdentity(clientID: "phone"))

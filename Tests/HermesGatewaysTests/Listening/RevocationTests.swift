@@ -52,14 +52,20 @@ import Testing
             try #require(process.terminationStatus == 0, "openssl \(arguments)")
         }
 
-        func issue(_ name: String) throws {
+        /// - Parameters:
+        ///   - issuer: who signs the certificate.
+        ///   - isAuthority: whether it may sign others.
+        func issue(_ name: String, by issuer: String = "ca", isAuthority: Bool = false) throws {
             try openssl(
                 ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=\(name)"]
                     + ["-keyout", path("\(name).key"), "-out", path("\(name).csr")]
             )
+            try Data("basicConstraints=critical,CA:\(isAuthority ? "TRUE" : "FALSE")\n".utf8)
+                .write(to: directory.appending(path: "\(name).ext"))
             try openssl(
-                ["x509", "-req", "-in", path("\(name).csr"), "-CA", path("ca.pem"), "-CAkey", path("ca.key")]
-                    + ["-CAcreateserial", "-days", "2", "-out", path("\(name).pem")]
+                ["x509", "-req", "-in", path("\(name).csr"), "-CA", path("\(issuer).pem"), "-CAkey"]
+                    + [path("\(issuer).key"), "-CAcreateserial", "-days", "2", "-extfile", path("\(name).ext")]
+                    + ["-out", path("\(name).pem")]
             )
         }
 
@@ -72,10 +78,14 @@ import Testing
             try openssl(["ca", "-config", path("ca.cnf"), "-gencrl", "-out", path("crl.pem")])
         }
 
-        func client(_ name: String, of server: TestCertificate) throws -> TLSConfiguration {
+        /// - Parameter authorities: those that the client presents besides its own certificate.
+        func client(_ name: String, _ authorities: [String] = [], of server: TestCertificate) throws -> TLSConfiguration
+        {
             var tls = TLSConfiguration.makeClientConfiguration()
             tls.trustRoots = .file(server.certificate)
-            tls.certificateChain = try NIOSSLCertificate.fromPEMFile(path("\(name).pem")).map { .certificate($0) }
+            tls.certificateChain = try ([name] + authorities).flatMap { name in
+                try NIOSSLCertificate.fromPEMFile(path("\(name).pem")).map { .certificate($0) }
+            }
             tls.privateKey = .privateKey(try NIOSSLPrivateKey(file: path("\(name).key"), format: .pem))
             return tls
         }
@@ -134,6 +144,54 @@ import Testing
             }
             #expect(!listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970)))
             #expect(listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970) + 3 * 86_400))
+            await listener.stopAccepting()
+            await listener.drain(within: .seconds(1))
+        }
+    }
+
+    @Test func `who depends on a revoked authority is refused, and closed when the list is read again`() async throws {
+        let files = try TestCertificate()
+        let authority = try Authority(key: Self.keys[0])
+        defer {
+            files.remove()
+            authority.remove()
+        }
+        for name in ["good", "bad"] { try authority.issue(name, isAuthority: true) }
+        try authority.issue("ann", by: "good")
+        try authority.issue("bob", by: "bad")
+        try authority.issue("carl")
+        var tls = files.settings
+        tls.clientCertificates = .required
+        tls.clientAuthorityPath = authority.path("ca.pem")
+        tls.revocationListPath = authority.path("crl.pem")
+        let settings = ListenerSettings(port: 0, tls: tls)
+        try await GatewayHarness.with(LineGateway.self) { harness in
+            let listener = try await Listener.start(
+                LineGateway(environment: harness.environment),
+                name: "other",
+                on: settings,
+                environment: harness.environment,
+                group: harness.group
+            )
+            func connect(_ name: String, _ authorities: [String]) async throws -> LineClient {
+                try await LineClient.connect(to: listener, tls: authority.client(name, authorities, of: files))
+            }
+            let ann = try await connect("ann", ["good"])
+            let bob = try await connect("bob", ["bad"])
+            let carl = try await connect("carl", [])
+            for client in [ann, bob, carl] { #expect(await client.next() == "hello") }
+            try authority.revoke("bad")
+            try listener.reloadCertificate()
+            while await bob.next() != nil {}
+            // Whatever else it presents.
+            for authorities in [["bad"], ["good", "bad"], ["bad", "good"]] {
+                #expect(await (try connect("bob", authorities)).next() == nil)
+            }
+            #expect(await (try connect("ann", ["good"])).next() == "hello")
+            for client in [ann, carl] {
+                try await client.send("there\n")
+                #expect(await client.next() == "there")
+            }
             await listener.stopAccepting()
             await listener.drain(within: .seconds(1))
         }

@@ -83,6 +83,13 @@ import Testing
         #expect(await isRefused(issuer.hs256(good, header: own, secret: "\0\0\0"), by: rsa))
     }
 
+    private static func hex(_ bytes: Data) -> [String] {
+        bytes.map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.count == 1 ? "0" + digits : digits
+        }
+    }
+
     @Test func `a public key in a form that is not read is never a secret`() async throws {
         defer { files.remove() }
         for der in [issuer.rsa.publicKey.derRepresentation, issuer.ecdsa.publicKey.derRepresentation] {
@@ -95,7 +102,22 @@ import Testing
                 "---- BEGIN SSH2 PUBLIC KEY ----\n\(base64)", "https://issuer.example/.well-known/jwks.json",
                 "<RSAKeyValue><Modulus>\(base64)</Modulus></RSAKeyValue>",
             ]
-            for data in [der, der + Data("\n".utf8), wide] + texts.map({ Data($0.utf8) }) {
+            let hex = Self.hex(der)
+            let modulus = try issuer.rsa.publicKey.getKeyPrimitives().modulus
+            let digits = Self.hex(modulus)
+            let point = issuer.ecdsa.publicKey.x963Representation
+            let further: [String] = [
+                hex.joined(), hex.joined().uppercased(), hex.joined(separator: ":") + "\n", "0x" + hex.joined(),
+                "key=" + TokenIssuer.base64(der), "public_key: \(TokenIssuer.base64(der))", "KEY=\(hex.joined())",
+                "key: |\n  \(base64.replacing("\n", with: "\n  "))", String(base64.dropLast(9)),
+                "'\(TokenIssuer.base64(der))'\n", "Modulus=" + digits.joined().uppercased(), digits.joined(),
+                "00:" + digits.joined(separator: ":"), TokenIssuer.base64(modulus), TokenIssuer.base64(point),
+                Data(pem.utf8).base64EncodedString(), "a passphrase: of some words, long enough",
+                "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A",
+            ]
+            let whole: [Data] = [der, der + Data("\n".utf8), wide]
+            let written: [Data] = (texts + further).map { Data($0.utf8) }
+            for data in whole + written {
                 await #expect(throws: TokenKeys.Refusal.self, "\(String(decoding: data, as: UTF8.self))") {
                     try await TokenKeys(data)
                 }
@@ -104,7 +126,8 @@ import Testing
         // What secrets look like.
         for secret in [
             issuer.secret, String(repeating: "0f", count: 32), Data(repeating: 0x30, count: 48).base64EncodedString(),
-            "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A", "a passphrase: of some words, long enough",
+            " a-passphrase:of-some-words=long-enough\n", String(repeating: "0f", count: 64),
+            Data((0..<60).map { UInt8($0) }).base64EncodedString(), String(repeating: "a", count: 256),
         ] {
             #expect(try await TokenKeys(Data(secret.utf8)).keys.count == 1, "\(secret)")
         }

@@ -26,6 +26,8 @@ import Testing
         (header(0x21, 0x11, v4 + [0x04, 0, 2, 9, 9, 0xEA, 0, 0]), .v4(address: [192, 0, 2, 7], port: 12_345)),
         (header(0x20, 0x00, []), .connection), (header(0x20, 0x11, v4), .connection),
         (header(0x20, 0x00, [1, 2, 3]), .connection), (header(0x21, 0x00, []), .connection),
+        (header(0x20, 0x41, []), .connection), (header(0x20, 0xFF, [1, 2, 3]), .connection),
+        (header(0x20, 0x12, v4), .connection), (header(0x20, 0x21, [1]), .connection),
         (header(0x21, 0x31, [UInt8](repeating: 0, count: 216)), .connection),
     ])
     func `a header is cut from what follows it, also byte by byte`(bytes: [UInt8], source: ProxyHeader.Source) throws {

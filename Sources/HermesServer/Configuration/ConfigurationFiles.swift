@@ -1,0 +1,139 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesGateways
+import Logging
+import NIOSSL
+
+/// Reads the files that a configuration names as the start of the server does, and tells everything that is wrong with
+/// them. It starts nothing and keeps nothing.
+enum ConfigurationFiles {
+    /// One sentence each, with the setting, the file and, where there is one, the line.
+    static func problems(of settings: ServerSettings) async -> [String] {
+        var problems: [String] = []
+        let http = settings.http
+        for (name, listener) in settings.gateways.listeners.map({ ($0.name, $0.settings) }) + [("http", http)]
+        where listener.isEnabled {
+            if let tls = listener.tls { problems += self.problems(of: tls, name) }
+        }
+        return await problems + self.problems(of: settings.gateways.access) + OutboundServices.problems(of: settings)
+    }
+
+    // MARK: TLS
+
+    private static func problems(of tls: TLSSettings, _ name: String) -> [String] {
+        let prefix = "listeners.\(name).tls"
+        var problems: [String?] = [
+            problem(ofCertificates: tls.certificatePath, "\(prefix).certificate"),
+            problem(ofKey: tls.privateKeyPath, "\(prefix).privateKey"),
+        ]
+        if let path = tls.clientAuthorityPath {
+            problems.append(problem(ofCertificates: path, "\(prefix).clientAuthority"))
+        }
+        let found = problems.compactMap(\.self)
+        guard found.isEmpty else { return found }
+        do {
+            // That key and certificate belong together; and the revocation lists, which need the authorities.
+            _ = try TLSContextBox(tls)
+            return []
+        } catch let error as RevokedCertificates.Unusable {
+            return ["\(prefix).revocationLists: \(error)"]
+        } catch {
+            return [ServerFailure.badCertificate(name, tls, error).message]
+        }
+    }
+
+    private static func problem(ofCertificates path: String, _ key: String) -> String? {
+        guard let blocks = PEMBlock.blocks(inFile: path) else { return unreadable(path, key) }
+        let certificates = blocks.filter { $0.label.hasSuffix("CERTIFICATE") }
+        guard !certificates.isEmpty else { return "\(key): \"\(path)\" holds no \"-----BEGIN CERTIFICATE-----\"" }
+        for block in certificates where (try? NIOSSLCertificate(bytes: Array(block.text.utf8), format: .pem)) == nil {
+            return "\(key): \"\(path)\", line \(block.line): this is no whole certificate"
+        }
+        return nil
+    }
+
+    private static func problem(ofKey path: String, _ key: String) -> String? {
+        guard let blocks = PEMBlock.blocks(inFile: path) else { return unreadable(path, key) }
+        guard let block = blocks.first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
+            return "\(key): \"\(path)\" holds no \"-----BEGIN PRIVATE KEY-----\""
+        }
+        if block.label.hasPrefix("ENCRYPTED") || block.text.contains("ENCRYPTED") {
+            return "\(key): \"\(path)\", line \(block.line): the key is encrypted; remove its password: "
+                + "openssl pkey -in FILE"
+        }
+        guard (try? NIOSSLPrivateKey(file: path, format: .pem)) != nil else {
+            return "\(key): \"\(path)\", line \(block.line): this is no whole private key"
+        }
+        return nil
+    }
+
+    private static func unreadable(_ path: String, _ key: String) -> String {
+        "\(key): \"\(path)\" cannot be read; check the path and its permissions"
+    }
+
+    // MARK: Access
+
+    private static func problems(of access: AccessSettings) async -> [String] {
+        let silent = Logger(label: "hermes") { _ in SwiftLogNoOpLogHandler() }
+        var (rules, tokens) = (access, access)
+        rules.tokens = nil
+        tokens.rulesPath = nil
+        var problems: [String] = []
+        for part in [rules, tokens] {
+            do throws(ServerFailure) {
+                _ = try await AccessFiles(part, logger: silent)
+            } catch {
+                problems.append(error.message)
+            }
+        }
+        return problems
+    }
+}
+
+/// A block of a PEM file (RFC 7468), and its place.
+struct PEMBlock: Hashable {
+    /// Such as "CERTIFICATE".
+    let label: String
+    /// The number of its first line, from 1.
+    let line: Int
+    /// With its first and last line; without a last one if the file ends before.
+    let text: String
+
+    /// The largest file, in bytes.
+    private static let maxBytes = 16 << 20
+
+    /// - Returns: nil if the file cannot be read.
+    static func blocks(inFile path: String) -> [PEMBlock]? {
+        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
+        defer { try? file.close() }
+        guard let data = try? file.read(upToCount: maxBytes) else { return nil }
+        return blocks(in: String(decoding: data, as: UTF8.self))
+    }
+
+    static func blocks(in text: String) -> [PEMBlock] {
+        var blocks: [PEMBlock] = []
+        var label: String?
+        var first = 0
+        var lines: [String] = []
+        func end() {
+            guard let open = label else { return }
+            blocks.append(PEMBlock(label: open, line: first, text: lines.joined(separator: "\n") + "\n"))
+            label = nil
+        }
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            let line = line.trimmingCharacters(in: .whitespaces)
+            if line.hasPrefix("-----BEGIN ") {
+                end()
+                label = String(line.dropFirst("-----BEGIN ".count)).replacingOccurrences(of: "-----", with: "")
+                first = index + 1
+                lines = []
+            }
+            if label != nil { lines.append(line) }
+            if line.hasPrefix("-----END ") { end() }
+        }
+        end()
+        return blocks
+    }
+}

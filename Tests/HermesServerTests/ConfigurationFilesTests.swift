@@ -1,0 +1,92 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Crypto
+import Foundation
+import HermesGateways
+import HermesTestKit
+import Testing
+
+@testable import HermesServer
+
+/// `hermes check-config` reads what the configuration names.
+@Suite(.timeLimit(.minutes(1))) struct ConfigurationFilesTests {
+    private func check(_ arguments: [String]) async -> String {
+        do throws(ServerFailure) {
+            return try await HermesServer.checkConfiguration(arguments: arguments, environment: [:], file: nil)
+        } catch {
+            return error.exitCode == .badConfiguration ? error.message : "another exit code"
+        }
+    }
+
+    @Test func `rules, token keys, push keys and webhook secrets are read`() async throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let issuer = try TokenIssuer()
+        let good = try files.write("good.rules", "allow all read a\n")
+        let bad = try files.write("bad.rules", "\nallow all read a\npermit all read b\n")
+        let keys = try files.write("keys", issuer.secret)
+        let pem = issuer.ecdsa.publicKey.pemRepresentation
+        let badKeys = try files.write("bad.pem", pem + "\n-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n")
+        let closed = ["--accounts.registration", "closed"]
+        #expect(await check(["--access.rules", good, "--access.jwt.keys", keys] + closed).contains("access.rules"))
+        // All are told at once.
+        let said = await check(["--access.rules", bad, "--access.jwt.keys", badKeys] + closed)
+        #expect(said.contains("\"\(bad)\"") && said.contains("line 3: a rule begins with allow or deny"), "\(said)")
+        let line = pem.split(separator: "\n", omittingEmptySubsequences: false).count + 1
+        #expect(said.contains("\"\(badKeys)\"") && said.contains("line \(line)"), "\(said)")
+        #expect(await check(["--access.rules", "/nowhere/rules"]).contains("\"/nowhere/rules\""))
+        let hook = ["--webhooks.url", "http://127.0.0.1:1/", "--webhooks.secretFile"]
+        #expect(await check(hook + [try files.write("short", "x")]).contains("webhooks.secretFile"))
+        #expect(await check(hook + [try files.write("long", issuer.secret)]).contains("webhooks.url"))
+        #expect(await check(["--push.fcm.serviceAccountFile", keys]).contains("push.fcm.serviceAccountFile: "))
+        #expect(
+            await check(["--push.certificateAuthority", "/nowhere/ca", "--push.fcm.serviceAccountFile", keys])
+                .contains("push.certificateAuthority: \"/nowhere/ca\"")
+        )
+    }
+
+    @Test(.enabled(if: TestCertificate.canBeMade)) func `certificates and their keys are read`() async throws {
+        let made = try TestCertificate()
+        let other = try TestCertificate()
+        let files = try TemporaryFiles()
+        defer {
+            made.remove()
+            other.remove()
+            files.remove()
+        }
+        func tls(_ certificate: String, _ key: String, _ listener: String = "mqtts") -> [String] {
+            let prefix = "--listeners.\(listener)."
+            return [
+                "\(prefix)enabled", "true", "\(prefix)tls.certificate", certificate, "\(prefix)tls.privateKey", key,
+            ]
+        }
+        #expect(await check(tls(made.certificate, made.key)).contains("listeners.mqtts.tls.certificate"))
+        #expect(await check(tls(made.certificate, other.key)).contains("cannot be used"))
+        #expect(await check(tls("/nowhere/c", made.key)).contains("listeners.mqtts.tls.certificate: \"/nowhere/c\""))
+        let noKey = await check(tls(made.certificate, made.certificate))
+        #expect(noKey.contains("holds no \"-----BEGIN PRIVATE KEY-----\""))
+        let text = try String(contentsOfFile: made.certificate, encoding: .utf8)
+        let lines = text.split(separator: "\n").count
+        // The second certificate lacks its middle.
+        var cut = text.split(separator: "\n")
+        cut.remove(at: 2)
+        let damaged = try files.write("chain.pem", "# ours\n\n" + text + "\n" + cut.joined(separator: "\n") + "\n")
+        let said = await check(tls(damaged, made.key, "http"))
+        #expect(said.contains("listeners.http.tls.certificate: \"\(damaged)\", line \(lines + 4): "), "\(said)")
+        let lists = try files.write("lists", "nonsense")
+        let client = [
+            "--listeners.mqtts.tls.clientCertificates", "required", "--listeners.mqtts.tls.clientAuthority",
+            made.certificate, "--listeners.mqtts.tls.revocationLists", lists,
+        ]
+        #expect(await check(tls(made.certificate, made.key) + client).contains("tls.revocationLists: \"\(lists)\""))
+    }
+
+    @Test func `blocks of a PEM file know their lines`() {
+        let text = "x\n-----BEGIN A-----\r\n1\r\n-----END A-----\n\n  -----BEGIN B C-----\n2\n-----BEGIN D-----\n3"
+        #expect(PEMBlock.blocks(in: text).map(\.label) == ["A", "B C", "D"])
+        #expect(PEMBlock.blocks(in: text).map(\.line) == [2, 6, 8])
+        #expect(PEMBlock.blocks(in: text).last?.text == "-----BEGIN D-----\n3\n")
+        #expect(PEMBlock.blocks(in: "").isEmpty)
+    }
+}
