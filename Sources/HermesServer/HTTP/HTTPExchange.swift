@@ -213,6 +213,12 @@ package struct HTTPExchange: Sendable {
         guard
             head.uri.first == "/" || head.uri.hasPrefix("http://") || head.uri.hasPrefix("https://") || head.uri == "*"
         else { return bad("The request's target must be a path.") }
+        // RFC 9110, section 4.2.1.
+        for scheme in ["http://", "https://"] where head.uri.hasPrefix(scheme) {
+            guard let first = head.uri.dropFirst(scheme.count).first, !"/?#".contains(first) else {
+                return bad("The request's target needs a host.")
+            }
+        }
         let lengths = head.headers["content-length"]
         let codings = head.headers["transfer-encoding"]
         if !codings.isEmpty {

@@ -88,7 +88,7 @@ import Testing
     @Test func `other paths and methods are no WebSockets`() async throws {
         try await withServer { server in
             for (request, status) in [
-                (WebSocketClient.request("/"), 404), (WebSocketClient.request("/mqtt/"), 426),
+                (WebSocketClient.request("/"), 200), (WebSocketClient.request("/mqtt/"), 426),
                 (WebSocketClient.request("/healthz"), 200), (WebSocketClient.request("/impb"), 404),
                 (WebSocketClient.request("/mqtt").replacing("GET", with: "POST"), 404),
             ] {
