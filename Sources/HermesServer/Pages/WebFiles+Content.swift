@@ -3788,8 +3788,8 @@ export { SharedClient } from "./tabs.js";
         WebFile(
             path: "/home/home.css",
             contentType: "text/css; charset=utf-8",
-            tag: "47be839c470fbdbca61ca57a04ec2fee",
-            gzipBase64: "H4sIAAAAAAACA61U227bMAx971cIKAYkQ53ZzqWt/bJfoS06ESpLhiQ3yYb++0jZTpx0fRmWAIFzRJGHh4cunLVB/H4Q9Kmtti7x9QFbLIRW+0MQEtxbGU+TJOApFOIxq/PNOp3Atg8oCd1ud+kOJ7SC+o3ApqJvPYEdGNSMxs+EamWo2qN8lYjbCYS6RsPF0mpbgywfPh5+tigViEXnsEHnk1u2zHM59lEMPV0Z4w6hScsZW1iDrKC8Ms022UuG5YwltZnnVXlluH7d5JumnLN7huqFOhEfxO87VazsKfHqlzL7gp6dRJcQxOeVlWcKaMHtlSkEkeHCe2d7Q3zewS0GKstyGMOEcQeENZbrZbvu9CNbbYU/+4Bt0qsn4cH4xKNTkUYLysQyp+SoZDgUYpc6bMtrYQF9sKXoQMpIM6djkfHPJgZ+PBwyysAFuRVqPFs9b+MR65AckH3BaD7PmorVdrqf39/Pbyjkq5xDb66s767ccuaQbqbearhfzvvc5GMuoMAbCYdpLeNZ0di698m78qrSSOr1LSU938PksVuIcto+DEZYdyfhrVbyPv8Ykdim8UgS5V0c/Sqa7p5VBCOpAEOB0TAUpaHzVGh6KsXYY5am3+KNw5MInJHdkQBtKoniA7gwG+xqHVUahjf9Y99NvgzBtpTzrhvugGi9owuqBj1lD7bjyrWVgzzjvKjMK+WNpuxV0lpjfQc1xVwe4/Dihc+Oj7u2nDh9SWak7ECq3pOlWddrn6M7LVFutD0mp2L0eE9rQauhsSaeoDUz6fWqgz16oqOVJ7+FsyapjTU4y0kySeU7DedC7J2SpdhDdy3FEG1mSwEBeWB9a4iXww4hLLh40qhAGihDDl1kvFlPImvccnnDga16qVNpW7+V4rJfcdafuvwHpb6WPdpHYm0dBGXNJMOMoQ/Omv1faM5jKN3X7pYYQGl/8fd/ov7pVXBVamZ7JjCuODPsnWeKnVUmoJsfsq95xycPHR3PG8z5eECHwxZjOFg5l0KZuO6jIjTsy7tofLHFN9pxHOhzGt9jfwCoZwiYcQcAAA==",
+            tag: "69fd40c40d028f8c0b09acf6cc64a15b",
+            gzipBase64: "H4sIAAAAAAACA62U227bMAyG7/sUAooBzVBntnNoa9/sVWiLToTKkiHJTbKh7z5SthMnXW6GpUCRUBT5kfypwlkbxO8HQZ/aausSX++xxUJotdsHIcG9l/E0SQIeQyEeszpfr9LJ2PYBJVk3m226xclaQf1Oxqaiv3oydmBQszV+JqtWhrI9yjeJuJmMUNdoOFlabWqQ5cPnw88WpQLx1Dls0PnkmpY5F2MdxVDThRi3CE1azmhhBbKC8kKarbPXDMsZJZWZ51V5IVy9rfN1U87pXqB6pUrEJ/F9p4yVPSZe/VJmV9B3J9ElZOLzysoTObTgdsoUgmA48c7Z3hDPB7inAWVRDmOYbFwB2RrL+bJtd/yRLTfCn3zANunVs/BgfOLRqYjRgjIxzTE5KBn2hdimDtvyklhAH2wpOpAyYuZ0LDL+t46Onw/7jCJwQi6FCs+WL5t4xH1I9si6YGs+j5qK5Wa6n9/ez68Q8mXOrldXVjdXrpnZpZt1bzncL+d1rvMxFpDjVQuHaS2GIHwqle80nAqhTCyp0rZ+n7Uk8g5ZoWhs3fvkQ3lVaaR29y1RnG7NJMprE6WxfRiUs+qOwlut5C3Q6JHYpvFIPc27qJVlVOltGdEYqwgwJBgVRl4aOk+Jpm+lGJuSpem3eGP/LAJHZDklQKtNXfQBXJiXvYptHaY9/WKhTkIOwbYU86YaroCwPtAFVYOeogfbcebayqE944ApzRvFjSruVdJaY30HNfmcv8ZBxQtfVyQu52JiugszIjuQqve0A9zXS52jnC0hN9oekmMxLkVPe0S7pLEmTtCaSXq97GCHnnC08iTQcNLUamMNzmJSm86q2jklS7GD7pKKTbTKLTkE5IH1rSEuhx1CeOLkSaMC9UAZkvRTxqv4LLLGLRZXDFfqHWV7Xsg46y9V/kOn7rc9ykdibR0EZc3UhhmhD86a3V8w5z4U7r66JQZQ2p/1/Z/Qv7wdl07NZM8A44ozYe88I3ZWmYBufsi65h2fNHRwPG8wp8MeHQ5bjGFv5f33hoZ9frzGlzA+gYdxoC9pfIL+AH1MAoyiBwAA",
             text: #"""
 :root {
     color-scheme: light dark;
@@ -3811,6 +3811,7 @@ h2 { font-size: 1.2rem; margin: 2.25rem 0 .5rem; }
 h3 { font-size: 1rem; margin: 0; }
 p { margin: .5rem 0; max-width: 42rem; }
 a { color: var(--accent); }
+p a { display: inline-block; padding: .2rem 0; }
 a:focus-visible, summary:focus-visible, pre:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 .muted { color: var(--muted); }
 table { border-collapse: collapse; width: 100%; }
