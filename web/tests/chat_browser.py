@@ -402,7 +402,8 @@ def check_own_pages(eve: Browser) -> None:
     eve.chat_with("ann")
     eve.say("from the server's own page")
     eve.sees("sent", ".line.own .meta")
-    assert eve.log() == [], eve.log()
+    complaints = eve.log()
+    assert complaints == [], complaints
     step("the server's own pages: first steps, the API, the chat without further settings")
 
 

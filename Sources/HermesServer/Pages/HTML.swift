@@ -14,6 +14,7 @@ struct HTML {
                 <meta charset="utf-8">
                 <meta name="viewport" content="width=device-width, initial-scale=1">
                 <title>\(escaped(title))</title>
+                <link rel="icon" href="/home/icon.svg">
                 <link rel="stylesheet" href="/home/home.css">
                 <main>
 

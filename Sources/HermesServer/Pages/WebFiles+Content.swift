@@ -3830,6 +3830,16 @@ summary code { overflow-wrap: anywhere; }
 """#
         ),
         WebFile(
+            path: "/home/icon.svg",
+            contentType: "image/svg+xml",
+            tag: "0b1909cccdeb3fe28732409fd11c0a23",
+            gzipBase64: "H4sIAAAAAAACA1WPzQ6CMBCE7z7FZj1DfyVgKAdPXngIFUobUQg0LfHprUo0Jpvs5MtMZrecfQfLrb/PCo1z456QEEIaRDpMHeGUUhIdCN624TAsCilQyGQcrMqpvTgItnFGYQRgWtsZ99FT9LK4te17hVvW7PRZIqnK8eQMNAprJoHlRmSey6PgfcIoFD4pTJI/vjGt9V+GZ8CFZ7IW+SoiEdQwjjC7abi2v64VJOuB7/LXM9XmCRX0vr31AAAA",
+            text: ##"""
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64"><rect width="64" height="64" rx="14" fill="#1d5fb4"/><path d="M14 18h36v24H32l-10 9v-9h-8z" fill="#fff"/><path d="M26 23v14M38 23v14M26 30h12" stroke="#1d5fb4" stroke-width="4"/></svg>
+
+"""##
+        ),
+        WebFile(
             path: "/inbox.js",
             contentType: "text/javascript; charset=utf-8",
             tag: "b9a52f9df39986df0880f4fd92e288d8",
