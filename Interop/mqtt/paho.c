@@ -136,7 +136,9 @@ static void done(MQTTClient client) {
 static void qualities(void) {
     MQTTClient a = connected(name("a"), 1, 0, NULL, NULL), b = connected(name("b"), 1, 0, NULL, NULL);
     char payload[32];
-    static char large[300000];
+    /* Paho masks what it sends over WebSocket in place, and leaves it so if the socket takes a part only (paho.mqtt.c
+       #1592): what is published is not what is compared. */
+    static char large[300000], published[sizeof large];
     memset(large, 7, sizeof large);
     subscribe(b, name("#"), 2);
     for (int qos = 0; qos <= 2; qos++) {
@@ -150,7 +152,8 @@ static void qualities(void) {
             sprintf(payload, "%d-%d", qos, n);
             take(b, name("q"), payload, qos);
         }
-        publish(a, name("large"), large, sizeof large, qos, 0, NULL, &token);
+        memcpy(published, large, sizeof large);
+        publish(a, name("large"), published, sizeof published, qos, 0, NULL, &token);
         MQTTClient_message *message = next(b, name("large"), NULL, qos);
         if (message->payloadlen != sizeof large || memcmp(message->payload, large, sizeof large)) fail("300,000 bytes came otherwise");
         MQTTClient_freeMessage(&message);
