@@ -22,16 +22,23 @@ class Stream:
         self.web.send_binary(data)
 
     def recv(self, _limit: int) -> bytes:
+        data = self._message(websocket.ABNF.OPCODE_BINARY)
+        if data is None:
+            return b""
+        assert data, "an empty message"
+        return data
+
+    def _message(self, expected: int) -> bytes | None:
+        """The next message, which must be of this kind; None: the connection is over."""
         try:
             opcode, data = self.web.recv_data()
         except websocket.WebSocketTimeoutException:
             raise TimeoutError from None
         except (websocket.WebSocketConnectionClosedException, ConnectionError):
-            return b""
+            return None
         if opcode == websocket.ABNF.OPCODE_CLOSE:
-            return b""
-        assert opcode == websocket.ABNF.OPCODE_BINARY, f"a message with opcode {opcode}"
-        assert data, "an empty message"
+            return None
+        assert opcode == expected, f"a message with opcode {opcode}"
         self.messages += 1
         return data
 
@@ -48,18 +55,6 @@ class Stream:
         self.web.shutdown()
 
 
-class WebDelimited(Delimited):
-    """An app in a browser, as it were."""
-
-    def __init__(self, port: int, source: str | None = None, timeout: float = 10, host: str = "127.0.0.1", tls=None):
-        super().__init__(port, source, timeout, host, tls)
-        web = websocket.create_connection(
-            f"ws://{host}:{port}/ws", timeout=timeout, subprotocols=["hermes.v1"], socket=self.socket,
-        )
-        assert web.getsubprotocol() == "hermes.v1", f"the subprotocol is {web.getsubprotocol()}"
-        self.socket = Stream(web)
-
-
 class Texts(Stream):
     """A WebSocket of text messages: each packet that is written is one, and each that comes is a packet."""
 
@@ -74,30 +69,33 @@ class Texts(Stream):
                 self.web.send(json_format.MessageToJson(Packet.FromString(packet), indent=None))
 
     def recv(self, _limit: int) -> bytes:
-        try:
-            opcode, data = self.web.recv_data()
-        except websocket.WebSocketTimeoutException:
-            raise TimeoutError from None
-        except (websocket.WebSocketConnectionClosedException, ConnectionError):
+        data = self._message(websocket.ABNF.OPCODE_TEXT)
+        if data is None:
             return b""
-        if opcode == websocket.ABNF.OPCODE_CLOSE:
-            return b""
-        assert opcode == websocket.ABNF.OPCODE_TEXT, f"a message with opcode {opcode}"
         assert isinstance(json.loads(data.decode("utf-8")), dict), "no JSON object"
-        self.messages += 1
         return encode(json_format.Parse(data, Packet()))
 
 
-class WebTexts(Delimited):
-    """A page that knows no protobuf, as it were."""
+class WebDelimited(Delimited):
+    """An app in a browser, as it were."""
+
+    SUBPROTOCOLS = ["hermes.v1"]
+    STREAM = Stream
 
     def __init__(self, port: int, source: str | None = None, timeout: float = 10, host: str = "127.0.0.1", tls=None):
         super().__init__(port, source, timeout, host, tls)
         web = websocket.create_connection(
-            f"ws://{host}:{port}/ws", timeout=timeout, subprotocols=["hermes.v1.json", "hermes.v1"], socket=self.socket,
+            f"ws://{host}:{port}/ws", timeout=timeout, subprotocols=self.SUBPROTOCOLS, socket=self.socket,
         )
-        assert web.getsubprotocol() == "hermes.v1.json", f"the subprotocol is {web.getsubprotocol()}"
-        self.socket = Texts(web)
+        assert web.getsubprotocol() == self.SUBPROTOCOLS[0], f"the subprotocol is {web.getsubprotocol()}"
+        self.socket = self.STREAM(web)
+
+
+class WebTexts(WebDelimited):
+    """A page that knows no protobuf, as it were."""
+
+    SUBPROTOCOLS = ["hermes.v1.json", "hermes.v1"]
+    STREAM = Texts
 
 
 def opens(port: int, subprotocol: str) -> int:
