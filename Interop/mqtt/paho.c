@@ -136,9 +136,10 @@ static void done(MQTTClient client) {
 static void qualities(void) {
     MQTTClient a = connected(name("a"), 1, 0, NULL, NULL), b = connected(name("b"), 1, 0, NULL, NULL);
     char payload[32];
-    /* Paho masks what it sends over WebSocket in place, and leaves it so if the socket takes a part only (paho.mqtt.c
-       #1592): what is published is not what is compared. */
+    /* Over WebSocket, Paho loses its place in a frame that comes in several reads, and what it publishes stays masked if
+       the socket takes a part only (paho.mqtt.c #1592). There a frame fits into one read and one write. */
     static char large[300000], published[sizeof large];
+    int size = strncmp(url, "ws", 2) ? (int)sizeof large : 4000;
     memset(large, 7, sizeof large);
     subscribe(b, name("#"), 2);
     for (int qos = 0; qos <= 2; qos++) {
@@ -152,10 +153,10 @@ static void qualities(void) {
             sprintf(payload, "%d-%d", qos, n);
             take(b, name("q"), payload, qos);
         }
-        memcpy(published, large, sizeof large);
-        publish(a, name("large"), published, sizeof published, qos, 0, NULL, &token);
+        memcpy(published, large, size);
+        publish(a, name("large"), published, size, qos, 0, NULL, &token);
         MQTTClient_message *message = next(b, name("large"), NULL, qos);
-        if (message->payloadlen != sizeof large || memcmp(message->payload, large, sizeof large)) fail("300,000 bytes came otherwise");
+        if (message->payloadlen != size || memcmp(message->payload, large, size)) fail("%d bytes came otherwise", size);
         MQTTClient_freeMessage(&message);
     }
     done(a);
