@@ -74,9 +74,9 @@ def huge(world: World):
 
 
 def application(world: World):
-    """types 16 to 65535 are the application's own and forwarded as they are"""
+    """every type but the room's, the heartbeat and enter is the application's own and forwarded as it is"""
     a, b = pair(world)
-    sent = [(kind, a.put(kind, b"\x00\xffown" * 3)) for kind in (16, 100, 4711, 65535)]
+    sent = [(kind, a.put(kind, b"\x00\xffown" * 3)) for kind in (4, 5, 6, 7, *range(10, 17), 100, 4711, 65535)]
     sent.append((17, a.put(17, b"")))
     equal([b.frame() for _ in sent], sent, "what the other got")
     equal([a.frame() for _ in sent], sent, "what the sender got")
@@ -107,6 +107,21 @@ def enter(world: World):
     a.gets(TEXT, body, "a text of the same room")
     lobby.settle("eve again")
     require((TEXT, body) not in lobby.waiting, "a text came into another room")
+    # From now on, numbers below 16 are the server's: none is taken from a, and none that others send reaches it.
+    for kind in (4, 5, 6, 15):
+        a.put(kind, b"own")
+    plain = world.liveroom()
+    plain.settle("carl")
+    c = world.liveroom()
+    c.put(ENTER, pb.Enter())
+    c.settle("dora")
+    plain.put(KICKED, pb.Kicked(code=3000, reason="forged"))
+    plain.gets(KICKED, pb.Kicked(code=3000, reason="forged").SerializeToString(), "one's own type")
+    body = plain.text("carl", "after")
+    equal(c.frame(), (TEXT, body), "what the one who entered got")
+    a.waiting.clear()
+    body = a.text("ann", "after")
+    equal(a.frame(), (TEXT, body), "what ann got")
     bad = world.liveroom()
     bad.put(ENTER, pb.Enter(room=room, token="x" * 43))
     kicked = bad.expect(lambda f: f[0] == KICKED, "a refusal")

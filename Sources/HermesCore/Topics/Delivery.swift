@@ -11,6 +11,8 @@ package struct EncodingSlot: Hashable, Sendable {
 
     /// A whole LiveRoom frame.
     package static let liveRoom = Self(rawValue: 0)
+    /// A whole LiveRoom frame for viewers that did not enter, where it is another one.
+    package static let liveRoomPlain = Self(rawValue: 7)
     /// A whole Delimited frame.
     package static let delimited = Self(rawValue: 1)
     /// The part that MQTT 3.1.1 subscribers share.
@@ -22,6 +24,8 @@ package struct EncodingSlot: Hashable, Sendable {
     package static let mqttV311Acknowledged = Self(rawValue: 4)
     /// The same for MQTT 5.
     package static let mqttV5Acknowledged = Self(rawValue: 5)
+    /// A whole QSIOP frame.
+    package static let qsiop = Self(rawValue: 8)
     /// The JSON of a packet, in a Delimited frame.
     package static let delimitedJSON = Self(rawValue: 6)
 }

@@ -19,8 +19,9 @@ package struct Publication: Sendable {
         package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// The ``kind`` of publications from outside the room protocols: a number that LiveRoom does not use.
-    package static let plainKind: UInt16 = 15
+    /// The ``kind`` of publications from outside the room protocols: LiveRoom's number for heartbeats, which are never
+    /// published.
+    package static let plainKind: UInt16 = 8
 
     package let topic: TopicName
     /// The body in the publisher's protocol.

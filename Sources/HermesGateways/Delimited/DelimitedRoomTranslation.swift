@@ -67,17 +67,17 @@ enum DelimitedRoomTranslation {
             event.gift.name = message.giftname
             event.gift.url = message.giftURL
             event.gift.count = message.giftcount
-        case .notice:
+        case .notice where publication.isServers:
             guard let notice = try? LiveRoom_SystemNotice(wire: body) else { return nil }
             event.notice.text = notice.text
             // Only the server sends notices.
             event.topicSeq = number("seq", of: publication)
             event.topicEpoch = number("epoch", of: publication)
-        case let type where type.rawValue >= 16:
-            event.custom.type = UInt32(type.rawValue)
-            event.custom.data = protobufBytes(body.readableBytesView)
         default:
-            return nil
+            // Of the server's own publications, all others are for one viewer.
+            guard !publication.isServers else { return nil }
+            event.custom.type = UInt32(publication.kind)
+            event.custom.data = protobufBytes(body.readableBytesView)
         }
         return event
     }

@@ -7,7 +7,7 @@ package import HermesCore
 package struct LiveRoomRules: Sendable, Hashable {
     /// The room of a new connection.
     package var room: RoomName
-    /// Whether the application's own types (16 to 65,535) are forwarded.
+    /// Whether the application's own types are forwarded.
     package var forwardsApplicationTypes: Bool
     /// Whether a viewer is in no room until it enters with an access token.
     package var requiresAccount: Bool

@@ -57,10 +57,11 @@ extension LiveRoomSession {
             return .leave(LiveRoomDeparture(room: room, announcement: frame.body))
         case .enter:
             return enterReceived(frame.body, wasInside: true)
-        case .notice, .kicked:
-            return .ignore(.serverType)
         default:
-            guard frame.type.isApplicationDefined else { return .ignore(.unknownType) }
+            // The other numbers below 16 are the server's for those who entered, and the application's for all others.
+            if hasEntered, !frame.type.isApplicationDefined {
+                return .ignore(frame.type.isServers ? .serverType : .unknownType)
+            }
             return rules.forwardsApplicationTypes ? .publish : .ignore(.applicationType)
         }
     }
@@ -79,6 +80,7 @@ extension LiveRoomSession {
     }
 
     private mutating func enterReceived(_ body: ByteBuffer, wasInside: Bool) -> Action {
+        hasEntered = true
         switch LiveRoomTranslation.entry(from: body, defaultRoom: rules.room) {
         case .withToken(let entry):
             state = .entering(entry.room, wasInside: wasInside)

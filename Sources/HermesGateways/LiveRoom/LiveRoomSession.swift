@@ -37,7 +37,7 @@ package struct LiveRoomSession: Sendable {
         case move(LiveRoomDeparture?, to: RoomName)
         /// Unsubscribe, tell the others, close.
         case leave(LiveRoomDeparture?)
-        /// The same, but tell this viewer the reason before closing.
+        /// The same, but tell this viewer the reason before closing, if it ever entered.
         case kick(LiveRoomKick, LiveRoomDeparture?)
     }
 
@@ -51,9 +51,9 @@ package struct LiveRoomSession: Sendable {
         case entering
         /// A known type whose body does not parse.
         case badBody
-        /// A type that only the server sends (4, 5).
+        /// A type that only the server sends (4, 5), from a viewer that entered.
         case serverType
-        /// An undefined type (6, 7, 10 to 15).
+        /// An undefined type (6, 7, 10 to 15), from a viewer that entered.
         case unknownType
         /// The application's own type, which this listener does not forward.
         case applicationType
@@ -65,6 +65,9 @@ package struct LiveRoomSession: Sendable {
     package internal(set) var state: State
     /// The session's room, or the one it enters once it has an account.
     package internal(set) var room: RoomName
+    /// Whether the viewer ever said *enter*. Only then it knows the server's own types: others are not sent to it, and from
+    /// it they are the application's.
+    package internal(set) var hasEntered = false
     /// The session's account; nil while it is anonymous.
     package internal(set) var principal: Principal?
     /// The body of the session's join, for the leave of a lost viewer; nil if it did not join.

@@ -88,7 +88,18 @@ enum LiveRoomTranslation {
 
     // MARK: Room messages
 
-    /// The publication of a frame's body to a room.
+    /// The publication of a viewer's frame to a room. It can always be dropped, even if it has a type of the server's.
+    static func publication(of frame: LiveRoomFrame, to topic: TopicName, sender: UserID?) -> Publication {
+        Publication(
+            topic: topic,
+            payload: frame.body,
+            kind: frame.type.rawValue,
+            dropClass: min(dropClass(of: frame.type), .gift),
+            sender: sender
+        )
+    }
+
+    /// The publication of a body to a room, of a type that its sender may use.
     static func publication(
         of body: ByteBuffer,
         type: LiveRoomFrameType,
@@ -130,6 +141,24 @@ enum LiveRoomTranslation {
         return bytes
     }
 
+    /// The frame of a notice for viewers that did not enter, and do not know the type: a text of the user "system".
+    ///
+    /// Empty for other types.
+    static func plainFrame(of publication: Publication) -> ByteBuffer {
+        var bytes = ByteBuffer()
+        guard LiveRoomFrameType(rawValue: publication.kind) == .notice,
+            let notice = try? LiveRoom_SystemNotice(wire: publication.payload)
+        else { return bytes }
+        var message = LiveRoom_ChatMessage()
+        message.user.level = 0
+        message.user.name = "system"
+        message.user.iconURL = ""
+        message.text = notice.text
+        // Cannot fail: all required fields are set.
+        try? LiveRoomFrame.write(message, type: .text, into: &bytes)
+        return bytes
+    }
+
     /// A plain text as LiveRoom's message, under the publisher's name; nil if it is not text.
     static func plainText(_ publication: Publication) -> LiveRoom_ChatMessage? {
         guard let text = String(validating: publication.payload.readableBytesView, as: UTF8.self) else { return nil }
@@ -151,6 +180,11 @@ enum LiveRoomTranslation {
         default: .gift
         }
     }
+}
+
+extension Publication {
+    /// Whether the server published it to the room itself.
+    var isServers: Bool { dropClass == .control }
 }
 
 extension LiveRoomRules {

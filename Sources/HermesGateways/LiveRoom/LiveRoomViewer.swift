@@ -37,7 +37,17 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     // MARK: Room events
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
-        let frame = delivery.encoded(.liveRoom, by: LiveRoomTranslation.frame(of:))
+        let isServers = delivery.publication.isServers
+        if LiveRoomFrameType(rawValue: delivery.publication.kind).isServers, isServers != session.hasEntered {
+            // Nobody who entered takes another viewer's frame for the server's.
+            guard isServers else { return }
+            return write(delivery, .liveRoomPlain, LiveRoomTranslation.plainFrame)
+        }
+        write(delivery, .liveRoom, LiveRoomTranslation.frame)
+    }
+
+    private func write(_ delivery: Delivery, _ slot: EncodingSlot, _ encode: (Publication) -> ByteBuffer) {
+        let frame = delivery.encoded(slot, by: encode)
         guard frame.readableBytes > 0 else { return }
         connection.write(delivery.publication.dropClass, frame: frame)
     }
@@ -64,6 +74,12 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
         }
         guard case .kick(let kick, let departure) = session.removalDecided(kick) else { return }
         depart(departure)
+        tell(kick)
+    }
+
+    /// Tells the viewer why it is removed, if it knows the type for that.
+    private func tell(_ kick: LiveRoomKick) {
+        guard session.hasEntered else { return }
         connection.write { try LiveRoomTranslation.write(kick, into: &$0) }
     }
 
@@ -135,7 +151,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
             connection.end(.finished)
         case .kick(let kick, let departure):
             depart(departure)
-            connection.write { try LiveRoomTranslation.write(kick, into: &$0) }
+            tell(kick)
             connection.end(.finished)
         }
     }
@@ -146,12 +162,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     }
 
     private func publish(_ frame: LiveRoomFrame) {
-        let publication = LiveRoomTranslation.publication(
-            of: frame.body,
-            type: frame.type,
-            to: topic,
-            sender: session.principal?.user
-        )
+        let publication = LiveRoomTranslation.publication(of: frame, to: topic, sender: session.principal?.user)
         let outcome = topics.publish(publication)
         if outcome.isCongested { connection.slowDown() }
         connection.charge(.viewers(outcome.localCount))

@@ -51,7 +51,7 @@ struct MQTTPublishWriter {
         _ topic: TopicName,
         _ payload: ByteBuffer,
         _ details: PublicationDetails?,
-        roomType: UInt16? = nil,
+        roomType: MQTTProperty? = nil,
         into buffer: inout ByteBuffer
     ) {
         let topicBytes = omitsTopic ? 0 : topic.rawValue.utf8.count
@@ -76,10 +76,10 @@ struct MQTTPublishWriter {
         buffer.writeImmutableBuffer(payload)
     }
 
-    private func properties(_ details: PublicationDetails?, _ roomType: UInt16?) -> ByteBuffer? {
+    private func properties(_ details: PublicationDetails?, _ roomType: MQTTProperty?) -> ByteBuffer? {
         guard details != nil || roomType != nil || !identifiers.isEmpty || alias != nil else { return nil }
         var list: [MQTTProperty] = details.map { MQTTTranslation.properties(of: $0, now: now) } ?? []
-        if let roomType { list.append(.userProperty(MQTTTranslation.roomTypeName, "\(roomType)")) }
+        if let roomType { list.append(roomType) }
         for identifier in identifiers { list.append(.subscriptionIdentifier(Int(identifier))) }
         if let alias { list.append(.topicAlias(alias)) }
         var bytes = ByteBuffer()

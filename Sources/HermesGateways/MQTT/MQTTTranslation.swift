@@ -60,11 +60,14 @@ enum MQTTTranslation {
 
     /// The user property with the type of a room's payload: the number of LiveRoom's type.
     static let roomTypeName = "liveroom-type"
+    /// The same for types that are the server's elsewhere, from viewers for whom they are the application's.
+    static let applicationTypeName = "liveroom-application-type"
 
     /// The type for 5.0 clients; nil for a message that another MQTT client published.
-    static func roomType(of publication: Publication) -> UInt16? {
+    static func roomType(of publication: Publication) -> MQTTProperty? {
         guard publication.kind != Publication.plainKind else { return nil }
-        return publication.kind
+        let isReserved = LiveRoomFrameType(rawValue: publication.kind).isServers && !publication.isServers
+        return .userProperty(isReserved ? applicationTypeName : roomTypeName, "\(publication.kind)")
     }
 
     static func isExpired(_ details: PublicationDetails?, now: Timestamp) -> Bool {

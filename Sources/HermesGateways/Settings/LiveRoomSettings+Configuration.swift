@@ -19,7 +19,7 @@ extension LiveRoomSettings {
     private static let applicationTypes = Setting<ApplicationTypes>.choice(
         "liveroom.applicationTypes",
         default: defaults.applicationTypes,
-        "The handling of frames with the application's own types, 16 to 65535."
+        "The handling of frames with the application's own types: 16 to 65535, and all but 0 to 3, 8 and 9 before enter."
     )
     private static let body = Setting.byteCount(
         "liveroom.frame",

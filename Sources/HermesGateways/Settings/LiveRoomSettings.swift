@@ -3,7 +3,7 @@
 
 /// The rules of rooms on the LiveRoom port.
 package struct LiveRoomSettings: Sendable, Hashable {
-    /// The handling of the application's own frame types (16 … 65535).
+    /// The handling of the application's own frame types.
     package enum ApplicationTypes: String, CaseIterable, Sendable {
         case forward
         case drop

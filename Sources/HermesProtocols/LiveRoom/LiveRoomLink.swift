@@ -35,8 +35,11 @@ struct LiveRoomLink: ConnectionLink {
         self.maxFrameBytes = maxFrameBytes
     }
 
+    /// Whether the server uses types of its own on this connection; otherwise they are the application's.
+    private var hasEntered: Bool { room != nil || token != nil }
+
     mutating func connected(effects: inout Effects) throws {
-        if room != nil || token != nil {
+        if hasEntered {
             var enter = LiveRoom_Enter()
             if let room { enter.room = room }
             if let token { enter.token = token }
@@ -48,7 +51,7 @@ struct LiveRoomLink: ConnectionLink {
     }
 
     mutating func received(_ frame: LiveRoomFrame, now: NIODeadline, effects: inout Effects) throws {
-        if frame.type == .kicked {
+        if frame.type == .kicked, hasEntered {
             let kicked = try LiveRoom_Kicked(wire: frame.body)
             append(RoomEvent(room: room ?? "", user: nil, kind: .kicked(reason: kicked.reason)), &effects)
             let error = HermesClientError(ending: kicked.code, kicked.reason)
@@ -56,7 +59,7 @@ struct LiveRoomLink: ConnectionLink {
             return
         }
         // Ignore a frame that does not parse: the boundaries of the next ones are intact.
-        guard let event = try? RoomEvent(frame, room: room ?? "") else { return }
+        guard let event = try? RoomEvent(frame, room: room ?? "", hasEntered: hasEntered) else { return }
         append(event, &effects)
     }
 
@@ -107,7 +110,7 @@ extension RoomUser {
 
 extension RoomEvent {
     /// Decodes a frame; nil if it carries no event.
-    init?(_ frame: LiveRoomFrame, room: String) throws(WireError) {
+    init?(_ frame: LiveRoomFrame, room: String, hasEntered: Bool) throws(WireError) {
         switch frame.type {
         case .join:
             self.init(room: room, user: RoomUser(try LiveRoom_UserInfo(wire: frame.body)), kind: .joined)
@@ -120,13 +123,13 @@ extension RoomEvent {
             let message = try LiveRoom_GiftMessage(wire: frame.body)
             let kind = Kind.gift(name: message.giftname, count: Int(message.giftcount), url: URL(wire: message.giftURL))
             self.init(room: room, user: RoomUser(message.user), kind: kind)
-        case .notice:
+        case .notice where hasEntered:
             self.init(room: room, user: nil, kind: .notice(try LiveRoom_SystemNotice(wire: frame.body).text))
-        case let type where type.isApplicationDefined:
-            let data = [UInt8](frame.body.readableBytesView)
-            self.init(room: room, user: nil, kind: .custom(type: type.rawValue, data: data))
-        default:
+        case .heartbeat, .enter:
             return nil
+        default:
+            let data = [UInt8](frame.body.readableBytesView)
+            self.init(room: room, user: nil, kind: .custom(type: frame.type.rawValue, data: data))
         }
     }
 }

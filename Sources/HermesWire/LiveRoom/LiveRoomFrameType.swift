@@ -25,8 +25,11 @@ package struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
     /// Extension: chooses a room and binds an account (LiveRoom_Enter).
     package static let enter = Self(rawValue: 9)
 
-    /// Whether the type belongs to the application: Hermes does not interpret its body.
+    /// Whether the type belongs to the application, whoever sends it: Hermes does not interpret its body.
     package var isApplicationDefined: Bool { rawValue >= 16 }
+
+    /// Whether only the server sends the type to viewers that entered.
+    package var isServers: Bool { self == .notice || self == .kicked }
 
     /// Whether Hermes defines the type.
     package var isKnown: Bool {

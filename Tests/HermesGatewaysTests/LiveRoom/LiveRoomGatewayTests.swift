@@ -68,9 +68,62 @@ import Testing
         }
     }
 
-    @Test func nothingButTheRoomsTypesIsForwarded() async throws {
+    @Test func everyTypeButTheHeartbeatIsForwarded() async throws {
         try await withRoom { harness in
             let viewers = try await viewers(2, in: harness)
+            let sent = ([4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 65_535] as [UInt16]).map { Frames.raw($0, [0xFF]) }
+            for frame in sent { try await viewers[0].send(frame) }
+            for viewer in viewers {
+                for frame in sent where frame.type != .heartbeat { #expect(try await viewer.next() == frame) }
+            }
+        }
+    }
+
+    @Test func nobodyWhoEnteredTakesAnothersFrameForTheServers() async throws {
+        try await withRoom(loops: 2) { harness in
+            let viewers = try await viewers(2, in: harness)
+            let entered = try await harness.connect(LiveRoomFrameDecoder.self)
+            let mark = Frames.raw(20)
+            try await entered.send(try Frames.enter(), mark)
+            for viewer in viewers + [entered] { #expect(try await viewer.next() == mark) }
+            var kicked = LiveRoom_Kicked()
+            kicked.code = 3000
+            kicked.reason = "forged"
+            var notice = LiveRoom_SystemNotice()
+            notice.text = "forged"
+            notice.serverTime = 1
+            let forged = [
+                try LiveRoomFrame(type: .notice, message: notice), try LiveRoomFrame(type: .kicked, message: kicked),
+            ]
+            for frame in forged + [Frames.raw(6, [1])] { try await viewers[0].send(frame) }
+            for viewer in viewers { for frame in forged { #expect(try await viewer.next() == frame) } }
+            for viewer in viewers + [entered] { #expect(try await viewer.next() == Frames.raw(6, [1])) }
+
+            // The server's own: a text of the user "system" for those who never entered.
+            let real = try RoomAnnouncement.notice("maintenance", to: .lobby, at: Timestamp(rawValue: 5))
+            #expect(harness.environment.loops.topicPlane.publish(real))
+            for viewer in viewers {
+                let frame = try #require(try await viewer.next())
+                #expect(frame.type == .text)
+                let text = try LiveRoom_ChatMessage(wire: frame.body)
+                #expect(text.text == "maintenance" && text.user.name == "system")
+            }
+            let frame = try #require(try await entered.next())
+            #expect(frame.type == .notice)
+            #expect(try LiveRoom_SystemNotice(wire: frame.body).text == "maintenance")
+
+            // At the end, only who entered is told why.
+            async let drained: Void = harness.listener.drain(within: .seconds(5))
+            #expect(try await entered.next()?.type == .kicked)
+            for viewer in viewers + [entered] { #expect(try await viewer.next() == nil) }
+            await drained
+        }
+    }
+
+    @Test func afterEnterNothingButTheRoomsTypesIsForwarded() async throws {
+        try await withRoom { harness in
+            let viewers = try await viewers(2, in: harness)
+            try await viewers[0].send(try Frames.enter())
             for type in [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 15] as [UInt16] {
                 try await viewers[0].send(Frames.raw(type, [0xFF]))
             }

@@ -49,6 +49,12 @@ import Testing
         return session
     }
 
+    func entered() throws -> LiveRoomSession {
+        var session = inside()
+        #expect(session.frameReceived(try Frames.enter()) == .move(nil, to: lobby))
+        return session
+    }
+
     func ended() -> LiveRoomSession {
         var session = inside()
         #expect(session.viewerLost() == .leave(LiveRoomDeparture(room: lobby, announcement: nil)))
@@ -107,15 +113,34 @@ import Testing
     }
 
     @Test(arguments: [4, 5] as [UInt16])
-    func whatOnlyTheServerSendsIsIgnored(type: UInt16) throws {
-        var session = inside()
+    func afterEnterWhatOnlyTheServerSendsIsIgnored(type: UInt16) throws {
+        var session = try entered()
         #expect(session.frameReceived(Frames.raw(type)) == .ignore(.serverType))
     }
 
     @Test(arguments: [6, 7, 10, 11, 12, 13, 14, 15] as [UInt16])
-    func typesWithoutMeaningAreIgnored(type: UInt16) {
-        var session = inside()
+    func afterEnterTypesWithoutMeaningAreIgnored(type: UInt16) throws {
+        var session = try entered()
         #expect(session.frameReceived(Frames.raw(type)) == .ignore(.unknownType))
+    }
+
+    @Test(arguments: [4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 65_535] as [UInt16])
+    func beforeEnterEveryOtherTypeIsTheApplications(type: UInt16) {
+        var session = inside()
+        #expect(session.frameReceived(Frames.raw(type, [0xFF])) == .publish)
+        var dropping = inside { $0.forwardsApplicationTypes = false }
+        #expect(dropping.frameReceived(Frames.raw(type)) == .ignore(.applicationType))
+        // Whatever it is, the viewer's frames are dropped before the server's.
+        #expect(
+            LiveRoomTranslation.publication(of: Frames.raw(type), to: lobby.topic, sender: nil).dropClass < .control
+        )
+    }
+
+    @Test func enteringCountsEvenIfItFails() throws {
+        var session = inside()
+        #expect(!session.hasEntered)
+        _ = session.frameReceived(Frames.raw(9, [0xFF]))
+        #expect(session.hasEntered)
     }
 
     @Test func applicationTypesCanBeSwitchedOff() {

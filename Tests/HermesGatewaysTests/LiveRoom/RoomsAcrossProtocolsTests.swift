@@ -64,6 +64,14 @@ import Testing
             #expect(try await viewer.next() == Frames.raw(65_535, [1, 2]))
             for _ in 0..<3 { #expect(try await ann.ephemeral().room.uid == session.uid) }
 
+            // What a viewer says that never entered is never the server's.
+            for type: UInt16 in [4, 5, 15] {
+                try await viewer.send(Frames.raw(type, [7]))
+                #expect(try await viewer.next() == Frames.raw(type, [7]))
+                let custom = try await ann.ephemeral().room.custom
+                #expect(custom.type == UInt32(type) && custom.data == Data([7]))
+            }
+
             // From LiveRoom to the native protocol, first as nobody, then as an account.
             try await viewer.send(try Frames.text("anonymous", from: "bob"))
             var event = try await ann.ephemeral().room

@@ -198,7 +198,7 @@ package nonisolated struct Hermes_V1_RoomCustom: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// LiveRoom frame type, 16 to 65,535.
+  /// LiveRoom frame type, 16 to 65,535. A viewer that never entered may send 4 to 7 and 10 to 15, too.
   package var type: UInt32 = 0
 
   /// The application's bytes; at most 4 KiB.
