@@ -86,11 +86,23 @@ def bad(world: World):
     neighbour.ping()
 
 
+def operations(world: World):
+    """ops from 16 on: without subscribers 404, before a report an error, from 6 to 15 unknown"""
+    watch = world.watch(world.person("ann"))
+    for op in (6, 15, 16, 65535):
+        watch.put(op, t="21")
+        equal(watch.response("an answer").get("code"), "404", f"op {op}")
+    stranger = world.qsiop()
+    stranger.put(16, t="21")
+    require(stranger.response("an answer").get("code") not in ("0", "404"), "an operation before a report")
+
+
 CHECKS = [
     ("QSIOP: pings", pings),
     ("QSIOP: report binds to the account, with its token alone", report),
     ("QSIOP: pushes and confirmations", pushes),
     ("QSIOP: unknown ops", errors),
+    ("QSIOP: ops of the application", operations),
     ("QSIOP: nothing to confirm before a report", before_report),
     ("QSIOP: bad UTF-8, bad version, another protocol", bad),
 ]

@@ -14,11 +14,7 @@ package final class BoundTopicRules: Sendable {
         func bound(_ rules: [TopicRules.Rule], _ action: TopicAction) -> [BoundTopicPattern] {
             rules.compactMap { rule in
                 guard rule.actions.contains(action), rule.subject.includes(identity) else { return nil }
-                return rule.pattern.bound(
-                    userName: identity.userName,
-                    clientID: identity.clientID,
-                    isDenial: rule.isDenial
-                )
+                return rule.pattern.bound(to: identity, isDenial: rule.isDenial)
             }
         }
         func claims(_ filters: [TopicFilter]?) -> [BoundTopicPattern]? {
@@ -76,7 +72,9 @@ package final class BoundTopicRules: Sendable {
     /// Whether a topic that begins like this may be a reserved one, or a filter that begins like this may match one.
     private static func mayBeReserved(_ first: UInt8) -> Bool {
         switch first {
-        case UInt8(ascii: "$"), UInt8(ascii: "h"), UInt8(ascii: "u"), UInt8(ascii: "+"), UInt8(ascii: "#"): true
+        case UInt8(ascii: "$"), UInt8(ascii: "h"), UInt8(ascii: "q"), UInt8(ascii: "u"), UInt8(ascii: "+"),
+            UInt8(ascii: "#"):
+            true
         default: false
         }
     }

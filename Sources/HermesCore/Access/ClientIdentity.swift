@@ -5,6 +5,8 @@
 package struct ClientIdentity: Sendable, Hashable {
     /// The account and device; nil without an account, or if the client id is not a ``DeviceID``.
     package var principal: Principal?
+    /// The account, also where the client id is not a ``DeviceID``; nil without one.
+    package var account: UserID?
     /// The name of the account or the subject of the token, in its compared form (``NickName/key``); nil: anonymous.
     package var userName: String?
     /// The client id as sent by the client or assigned by the server.
@@ -19,6 +21,7 @@ package struct ClientIdentity: Sendable, Hashable {
 
     package init(
         principal: Principal? = nil,
+        account: UserID? = nil,
         userName: String? = nil,
         clientID: String,
         claims: TopicClaims? = nil,
@@ -26,6 +29,7 @@ package struct ClientIdentity: Sendable, Hashable {
         expiresAt: Timestamp? = nil
     ) {
         self.principal = principal
+        self.account = account ?? principal?.user
         self.userName = userName
         self.clientID = clientID
         self.claims = claims

@@ -158,7 +158,8 @@ package struct MQTTAuthenticator: Sendable {
     ) async throws(HermesError) -> Outcome {
         guard let device = DeviceID(clientID) else {
             let account = try await accounts.verify(credential, address: address)
-            return Outcome(identity: ClientIdentity(userName: account.nickName.key, clientID: clientID))
+            let identity = ClientIdentity(account: account.id, userName: account.nickName.key, clientID: clientID)
+            return Outcome(identity: identity)
         }
         let description = DeviceDescription(id: device, name: clientID, platform: Self.platform)
         let (admission, login) = try await accounts.admit(credential, as: description, address: address)

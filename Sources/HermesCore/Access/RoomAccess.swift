@@ -58,6 +58,16 @@ package struct ClientAccess {
         return isAllowed
     }
 
+    /// Whether the client may publish to a topic, or get what is published to it; see ``BoundTopicRules/allows(_:_:)``.
+    package mutating func allows(
+        _ action: TopicAction,
+        _ topic: TopicName,
+        _ identity: @autoclosure () -> ClientIdentity,
+        by access: TopicAccess
+    ) -> Bool {
+        rules(of: identity(), by: access).allows(action, topic.rawValue)
+    }
+
     /// - Parameters:
     ///   - identity: the client; evaluated when the rules are built.
     ///   - access: the rules in force.

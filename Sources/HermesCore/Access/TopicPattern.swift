@@ -1,11 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A topic filter of a rule, in which `%u` stands for the client's user name and `%c` for its client id.
+/// A topic filter of a rule, in which `%u` stands for the client's user name, `%i` for its account's number (uid) and
+/// `%c` for its client id.
 package struct TopicPattern: Sendable, Hashable {
     enum Piece: Sendable, Hashable {
         case text(String)
         case userName
+        case account
         case clientID
     }
 
@@ -22,7 +24,7 @@ package struct TopicPattern: Sendable, Hashable {
         package let reason: String
     }
 
-    /// Parses a pattern: a topic filter with `%u` and `%c` as levels or parts of levels; `%%` is a percent sign.
+    /// Parses a pattern: a topic filter with `%u`, `%i` and `%c` as levels or parts of levels; `%%` is a percent sign.
     package init(_ text: String) throws(Refusal) {
         guard TopicFilter(text) != nil else { throw Refusal(reason: "\"\(text)\" is not a topic filter") }
         var levels: [Level] = []
@@ -46,10 +48,13 @@ package struct TopicPattern: Sendable, Hashable {
             case "u":
                 pieces += [.text(literal), .userName]
                 literal = ""
+            case "i":
+                pieces += [.text(literal), .account]
+                literal = ""
             case "c":
                 pieces += [.text(literal), .clientID]
                 literal = ""
-            case .some, nil: throw Refusal(reason: "after % only u, c or % may follow in \"\(text)\"")
+            case .some, nil: throw Refusal(reason: "after % only u, i, c or % may follow in \"\(text)\"")
             }
         }
         literal += rest
@@ -68,14 +73,14 @@ package struct TopicPattern: Sendable, Hashable {
     /// nothing, and a denying one matches every name in its place.
     ///
     /// - Returns: nil if the pattern does not apply to this client.
-    func bound(userName: String?, clientID: String, isDenial: Bool) -> BoundTopicPattern? {
+    func bound(to identity: ClientIdentity, isDenial: Bool) -> BoundTopicPattern? {
         var result: [BoundTopicPattern.Level] = []
         result.reserveCapacity(levels.count)
         for level in levels {
             switch level {
             case .bound(let level): result.append(level)
             case .pieces(let pieces):
-                if let text = Self.text(of: pieces, userName: userName, clientID: clientID) {
+                if let text = Self.text(of: pieces, for: identity) {
                     result.append(.text(text))
                 } else if isDenial {
                     result.append(.anyOne)
@@ -87,17 +92,20 @@ package struct TopicPattern: Sendable, Hashable {
         return BoundTopicPattern(levels: result, isDenial: isDenial)
     }
 
-    private static func text(of pieces: [Piece], userName: String?, clientID: String) -> String? {
+    private static func text(of pieces: [Piece], for identity: ClientIdentity) -> String? {
         var text = ""
         for piece in pieces {
             switch piece {
             case .text(let literal): text += literal
             case .userName:
-                guard let userName, isPlain(userName) else { return nil }
+                guard let userName = identity.userName, isPlain(userName) else { return nil }
                 text += userName
+            case .account:
+                guard let account = identity.account else { return nil }
+                text += "\(account.rawValue)"
             case .clientID:
-                guard isPlain(clientID) else { return nil }
-                text += clientID
+                guard isPlain(identity.clientID) else { return nil }
+                text += identity.clientID
             }
         }
         return text

@@ -42,7 +42,7 @@ package struct TopicRules: Sendable {
     private let anonymous: BoundTopicRules?
 
     /// Only the built-in rules: everything is allowed except `$…` (`$SYS/…` is readable), `hermes/…` beyond the
-    /// client's own topics, and `user/<name>/…` of others.
+    /// client's own topics, `user/<name>/…` of others, and `qsiop/<uid>/…` of others' devices.
     package init() { self.init(rules: []) }
 
     init(rules: [Rule]) {
@@ -66,7 +66,7 @@ package struct TopicRules: Sendable {
 
     /// The built-in rules for a key: its scopes decide instead.
     private static func builtIn(forKey key: String) -> [Rule] {
-        ["user/#", "#"].compactMap { pattern in
+        ["user/#", "qsiop/#", "#"].compactMap { pattern in
             guard let pattern = try? TopicPattern(pattern) else { return nil }
             return Rule(isDenial: false, subject: .key(key), actions: [.publish, .subscribe], pattern: pattern)
         }
@@ -100,6 +100,7 @@ package struct TopicRules: Sendable {
             rule(false, [.subscribe], "hermes/v1/down"), rule(false, [.subscribe], "hermes/v1/down/json"),
             rule(true, both, "hermes/#"),
             rule(false, both, "user/%u/#"), rule(true, both, "user/#"),
+            rule(false, both, "qsiop/%i/#"), rule(true, both, "qsiop/#"),
             rule(false, [.subscribe], "$SYS/#"),
             rule(false, both, "#"),
         ]

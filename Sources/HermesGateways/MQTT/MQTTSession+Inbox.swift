@@ -128,14 +128,20 @@ extension MQTTSession {
         }
     }
 
-    /// Handles a publication for the server itself, or one that a room refuses.
+    /// Handles a publication for the server itself, or one that a device cannot get.
     ///
     /// - Returns: false if it is to be published.
     func takesSpecial(_ publication: Publication, _ head: MQTTPublishHead) -> Bool {
         switch publication.topic.rawValue {
         case MQTTInbox.Topic.up: receivedUp(publication.payload, isJSON: false, head)
         case MQTTInbox.Topic.upJSON: receivedUp(publication.payload, isJSON: true, head)
-        default: return false
+        default:
+            do throws(HermesError) {
+                try QSIOPApplication.check(publication.topic, publication.payload)
+                return false
+            } catch {
+                answer(head, .payloadFormatInvalid)
+            }
         }
         return true
     }

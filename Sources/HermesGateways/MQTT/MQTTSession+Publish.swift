@@ -92,7 +92,7 @@ extension MQTTSession {
         var publication = publication
         if target.isSpecial {
             if takesSpecial(publication, head) { return }
-            guard let kind = MQTTTranslation.roomKind(of: publication) else {
+            guard let kind = MQTTTranslation.kind(of: publication) else {
                 return answer(head, .payloadFormatInvalid)
             }
             publication = publication.ofKind(kind)
@@ -217,6 +217,7 @@ extension MQTTSession {
             isAllowed: client.access(environment.access).allows(.publish, name),
             rules: rules,
             isSpecial: name.hasPrefix("hermes/") || name.hasPrefix(TopicName.roomPrefix)
+                || name.hasPrefix(QSIOPApplication.topicPrefix)
         )
         lastTarget = target
         return target

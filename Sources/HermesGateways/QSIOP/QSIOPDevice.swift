@@ -8,7 +8,7 @@ import NIOCore
 /// One device's connection: carries out the actions of ``QSIOPSession``, and pushes its inbox entries.
 ///
 /// Owner: the connection's event loop.
-package final class QSIOPDevice: GatewaySession {
+package final class QSIOPDevice: GatewaySession, TopicSubscriber {
     package typealias Decoder = QSIOPFrameDecoder
 
     /// The number of unacknowledged pushes. Each may fill a frame, and all together must fit into a connection's
@@ -19,6 +19,9 @@ package final class QSIOPDevice: GatewaySession {
     private let gateway: QSIOPGateway
     private var session: QSIOPSession
     private var inbox: InboxLink?
+    /// Of the application's operations for this device; nil before the login and after the end.
+    private var subscription: TopicSubscription?
+    private var access = ClientAccess()
 
     init(connection: Connection, gateway: QSIOPGateway) {
         self.connection = connection
@@ -34,6 +37,7 @@ package final class QSIOPDevice: GatewaySession {
     }
 
     package func farewell(_ reason: CloseReason) {
+        unsubscribe()
         guard let answer = QSIOPTranslation.answer(for: reason) else {
             _ = session.connectionClosed()
             return
@@ -44,6 +48,7 @@ package final class QSIOPDevice: GatewaySession {
 
     package func closed() {
         _ = session.connectionClosed()
+        unsubscribe()
         inbox?.close()
         inbox = nil
     }
@@ -69,6 +74,11 @@ package final class QSIOPDevice: GatewaySession {
         case .bind(_, let answer):
             respond(answer)
         case .refuse(let answer):
+            respond(answer)
+            takeWaiting()
+        case .publish(let operation, let payload):
+            publish(operation, payload)
+        case .published(let answer):
             respond(answer)
             takeWaiting()
         case .close(let answer):
@@ -121,6 +131,96 @@ package final class QSIOPDevice: GatewaySession {
         }
     }
 
+    // MARK: The application's operations
+
+    private func publish(_ operation: QSIOPOperation, _ payload: ByteBuffer) {
+        guard case .bound(let principal) = session.state else { return }
+        guard let topics = QSIOPApplication.topics(of: principal),
+            let topic = TopicName("\(topics)/\(operation.rawValue)")
+        else {
+            return respond(
+                QSIOPAnswer(.invalidArgument, "an op from 16 on needs a device id without '/', '+' and '#'")
+            )
+        }
+        guard access.allows(.publish, topic, ClientIdentity(principal), by: gateway.environment.access) else {
+            return respond(QSIOPAnswer(.forbidden, "the rules do not let this device publish to \(topic.rawValue)"))
+        }
+        connection.charge(.bytes(payload.readableBytes))
+        let publication = Publication(
+            topic: topic,
+            payload: payload,
+            kind: Publication.plainKind,
+            sender: principal.user,
+            qos: .atLeastOnce,
+            details: PublicationDetails(payloadIsUTF8: true, contentType: "application/json")
+        )
+        let durable = gateway.environment.messenger.durable
+        let targets = durable.hasSubscriptions ? durable.targets(of: topic) : []
+        guard targets.isEmpty else { return store(publication, for: targets, by: principal) }
+        respond(deliver(publication) ? .done : .nobody)
+    }
+
+    /// - Returns: whether anybody is subscribed.
+    private func deliver(_ publication: Publication) -> Bool {
+        let outcome = connection.loop.topics.publish(publication)
+        if outcome.isCongested { connection.slowDown() }
+        connection.charge(.viewers(outcome.localCount))
+        return outcome.matchedAnywhere
+    }
+
+    /// Has an operation stored for subscribers that are away; those who are connected get it after the commit.
+    private func store(_ publication: Publication, for targets: [DurableTarget], by principal: Principal) {
+        session.storing()
+        let stored = StoredPublication(publication, publishedAt: gateway.environment.messenger.time.now())
+        let bytes = stored.weight
+        connection.requestStarted(bytes: bytes)
+        let loop = connection.loop
+        let live = publication.deciding(DecidedShares(targets))
+        let device = NIOLoopBound(self, eventLoop: loop.eventLoop)
+        let source = CommitSource(account: principal.nickName.key)
+        gateway.environment.messenger.durable.publish(stored, targets: targets, source: source) { result in
+            loop.post(.run { device.value.stored(live, bytes, result) })
+        }
+    }
+
+    private func stored(_ publication: Publication, _ bytes: Int, _ result: Result<Void, HermesError>) {
+        connection.requestAnswered(bytes: bytes)
+        let answer: QSIOPAnswer
+        switch result {
+        case .success:
+            // Also where the device has gone: it is stored, and its turn has come.
+            _ = deliver(publication)
+            answer = .done
+        case .failure(let error):
+            answer = QSIOPTranslation.answer(for: error)
+        }
+        perform(session.published(answer))
+    }
+
+    private func subscribe(as principal: Principal) {
+        guard let topics = QSIOPApplication.topics(of: principal), let filter = TopicFilter("\(topics)/down/+") else {
+            return
+        }
+        subscription = connection.loop.topics.subscribe(self, to: filter, options: SubscriptionOptions())
+    }
+
+    private func unsubscribe() {
+        guard let subscription else { return }
+        self.subscription = nil
+        connection.loop.topics.unsubscribe(subscription)
+    }
+
+    package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+        guard case .bound(let principal) = session.state else { return }
+        let topic = delivery.publication.topic
+        guard access.allows(.subscribe, topic, ClientIdentity(principal), by: gateway.environment.access) else {
+            return
+        }
+        let frame = delivery.encoded(.qsiop, by: QSIOPApplication.frame)
+        guard frame.readableBytes > 0 else { return }
+        connection.write(delivery.publication.dropClass, frame: frame)
+    }
+
     // MARK: The inbox
 
     private func openInbox(of principal: Principal, _ login: Login) {
@@ -134,6 +234,7 @@ package final class QSIOPDevice: GatewaySession {
             write: { [unowned self] entries in push(entries, to: principal) }
         )
         self.inbox = inbox
+        subscribe(as: principal)
         inbox.open(after: login.device.cursor, head: login.position.head)
     }
 

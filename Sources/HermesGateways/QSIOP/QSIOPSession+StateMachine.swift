@@ -17,16 +17,16 @@ extension QSIOPSession {
         case .pong, .response, .push: return .ignore(.serverOperation)
         default: break
         }
-        guard case .checking = state else { return requestReceived(frame) }
-        return requestHeld(frame)
+        if case .checking = state { return requestHeld(frame) }
+        return isStoring ? requestHeld(frame) : requestReceived(frame)
     }
 
-    /// Queues a request behind the report that is being checked.
+    /// Queues a request behind the one before.
     private mutating func requestHeld(_ frame: QSIOPFrame) -> Action {
         let bytes = waitingBytes + frame.encodedBytes
         guard waiting.count < rules.maxWaitingRequests, bytes <= rules.maxWaitingBytes else {
             end()
-            return .close(QSIOPAnswer(.overloaded, "too many requests wait for the answer to a report"))
+            return .close(QSIOPAnswer(.overloaded, "too many requests wait for the answer to an earlier one"))
         }
         waitingBytes = bytes
         // A copy, so that waiting reports do not keep the connection's read buffers alive.
@@ -38,8 +38,36 @@ extension QSIOPSession {
         switch frame.operation {
         case .report: return reportReceived(frame)
         case .pushAcknowledge: return acknowledgementReceived(frame)
-        default: return .respond(.unknownOperation(frame.operation))
+        default:
+            guard frame.operation.isApplicationDefined else { return .respond(.unknownOperation(frame.operation)) }
+            return applicationReceived(frame)
         }
+    }
+
+    private func applicationReceived(_ frame: QSIOPFrame) -> Action {
+        guard case .bound = state else {
+            return .respond(QSIOPAnswer(.notAuthenticated, "report a userid first (op 2)"))
+        }
+        do throws(WireError) {
+            return .publish(frame.operation, QSIOPApplication.payload(of: try frame.properties()))
+        } catch {
+            return .respond(QSIOPAnswer(.invalidArgument, error.message))
+        }
+    }
+
+    // MARK: The application's operations
+
+    /// An operation is being stored for subscribers that are away.
+    package mutating func storing() {
+        guard case .bound = state else { return }
+        isStoring = true
+    }
+
+    /// It is stored and published, or was refused.
+    package mutating func published(_ answer: QSIOPAnswer) -> Action {
+        guard isStoring else { return .ignore(.ended) }
+        isStoring = false
+        return .published(answer)
     }
 
     private mutating func reportReceived(_ frame: QSIOPFrame) -> Action {
@@ -93,12 +121,13 @@ extension QSIOPSession {
         return .refuse(answer)
     }
 
-    /// The next queued request, to be received again; nil if there is none, or another report is being checked.
+    /// The next queued request, to be received again; nil if there is none, or it has to wait again.
     package mutating func waitingTaken() -> QSIOPFrame? {
         switch state {
         case .checking, .ended:
             return nil
         case .anonymous, .bound:
+            guard !isStoring else { return nil }
             guard let frame = waiting.popFirst() else { return nil }
             waitingBytes -= frame.encodedBytes
             return frame
@@ -139,6 +168,7 @@ extension QSIOPSession {
 
     private mutating func end() {
         state = .ended
+        isStoring = false
         waiting.removeAll()
         waitingBytes = 0
         window = QSIOPWindow()

@@ -4,6 +4,7 @@
 import DequeModule
 package import HermesCore
 package import HermesWire
+package import NIOCore
 
 /// The rules of a QSIOP listener.
 package struct QSIOPRules: Sendable, Hashable {
@@ -53,13 +54,17 @@ package struct QSIOPSession: Sendable {
         case bind(Principal, QSIOPAnswer)
         /// Answer the report, then handle queued requests.
         case refuse(QSIOPAnswer)
+        /// Publish the application's operation; then report `stored` and `published`, or `published` alone, and answer.
+        case publish(QSIOPOperation, ByteBuffer)
+        /// Answer the operation that was stored, then handle queued requests.
+        case published(QSIOPAnswer)
         /// Answer, then close.
         case close(QSIOPAnswer?)
     }
 
     /// The reason why there is no action.
     package enum Ignored: Hashable, Sendable {
-        /// The request waits behind a report.
+        /// The request waits behind a report, or behind an operation that is being stored.
         case waiting
         /// A server's operation (1, 3, 4) gets no answer: answering answers could go on forever.
         case serverOperation
@@ -71,7 +76,9 @@ package struct QSIOPSession: Sendable {
     package internal(set) var state: State = .anonymous
     /// Unacknowledged pushes.
     package internal(set) var window = QSIOPWindow()
-    /// Requests that arrived while a report was being checked.
+    /// Whether an operation of the application is being stored; later requests wait for its answer.
+    var isStoring = false
+    /// Requests that arrived while a report was being checked, or an operation stored.
     var waiting = Deque<QSIOPFrame>()
     var waitingBytes = 0
 
@@ -94,7 +101,7 @@ package struct QSIOPReport: Hashable, Sendable {
 
 /// The answer to a request (op 3).
 package struct QSIOPAnswer: Hashable, Sendable {
-    /// 0: done; 404: unknown operation; otherwise a number of the error catalogue.
+    /// 0: done; 404: unknown operation, or nobody to get it; otherwise a number of the error catalogue.
     package let code: UInt32
     package let message: String
 
@@ -108,6 +115,8 @@ package struct QSIOPAnswer: Hashable, Sendable {
     }
 
     package static let done = QSIOPAnswer(code: 0, message: "ok")
+    /// Nobody gets the application's operation.
+    package static let nobody = QSIOPAnswer(code: 404, message: "nobody is subscribed to this operation")
     package static func unknownOperation(_ operation: QSIOPOperation) -> QSIOPAnswer {
         QSIOPAnswer(code: 404, message: "operation \(operation.rawValue) is not known")
     }

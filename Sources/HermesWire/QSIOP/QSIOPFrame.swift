@@ -73,4 +73,7 @@ package struct QSIOPOperation: RawRepresentable, Hashable, Sendable {
 
     /// Whether the operation is defined.
     package var isKnown: Bool { rawValue <= 5 }
+
+    /// Whether the operation is the application's own.
+    package var isApplicationDefined: Bool { rawValue >= 16 }
 }

@@ -60,7 +60,7 @@ import Testing
         try await withGateway { harness in
             let login = try await harness.register("ann")
             let device = try await harness.connect(QSIOPFrameDecoder.self)
-            let unknown = QSIOPFrame(QSIOPOperation(rawValue: 99))
+            let unknown = QSIOPFrame(QSIOPOperation(rawValue: 9))
             let badText = QSIOPFrame(.report, body: ByteBuffer(bytes: [0xFF, 0xFE, 0x3A, 0xC0]))
             let acknowledgement = QSIOPFrame(.pushAcknowledge, ["id": "none"])
             try await device.send(unknown, badText, acknowledgement, report(login), acknowledgement, unknown)

@@ -22,7 +22,7 @@ import Testing
     }
 
     static let ping = QSIOPFrame(.ping)
-    static let unknown = QSIOPFrame(QSIOPOperation(rawValue: 77))
+    static let unknown = QSIOPFrame(QSIOPOperation(rawValue: 7))
     static let reportFrame = QSIOPFrame(.report, ["userid": "7", "token": "secret"])
 
     func acknowledgement(_ id: String) -> QSIOPFrame { QSIOPFrame(.pushAcknowledge, ["id": id]) }
@@ -149,6 +149,35 @@ import Testing
         #expect(session.waitingTaken() == nil)
         _ = session.reportAccepted(principal)
         #expect(session.waitingTaken() == Self.unknown)
+    }
+
+    @Test func theApplicationsOperationsNeedAnAccount() {
+        let operation = QSIOPOperation(rawValue: 16)
+        let frame = QSIOPFrame(operation, ["t": "1"])
+        var anonymous = anonymous()
+        #expect(code(anonymous.frameReceived(frame)) == HermesError.Code.notAuthenticated.rawValue)
+        var bound = bound()
+        #expect(bound.frameReceived(frame) == .publish(operation, ByteBuffer(string: #"{"t":"1"}"#)))
+        let badText = QSIOPFrame(operation, body: ByteBuffer(bytes: [0xFF]))
+        #expect(code(bound.frameReceived(badText)) == HermesError.Code.invalidArgument.rawValue)
+        var checking = checking()
+        #expect(checking.frameReceived(frame) == .ignore(.waiting))
+        var ended = ended()
+        #expect(ended.frameReceived(frame) == .ignore(.ended))
+    }
+
+    @Test func laterRequestsWaitForAnOperationThatIsStored() {
+        var session = bound()
+        session.storing()
+        #expect(session.frameReceived(Self.unknown) == .ignore(.waiting))
+        #expect(session.frameReceived(QSIOPFrame(.ping)) == .pong)
+        #expect(session.waitingTaken() == nil)
+        #expect(session.published(.done) == .published(.done))
+        #expect(session.published(.done) == .ignore(.ended))
+        #expect(session.waitingTaken() == Self.unknown)
+        session.storing()
+        _ = session.connectionClosed()
+        #expect(session.published(.done) == .ignore(.ended))
     }
 
     @Test func whatWaitsIsBounded() {

@@ -4,6 +4,7 @@
 import Foundation
 import HTTPTypes
 import HermesCore
+import HermesGateways
 import HermesWire
 import NIOCore
 
@@ -37,11 +38,7 @@ extension APICore {
                     Field("topic", Self.topicName, required: true, "The topic."),
                     Field(
                         "payload",
-                        .oneMember([
-                            Field("text", .string(length: 0 ... .max), "As it is."),
-                            Field("base64", .string(length: 0 ... .max, Self.base64), "Any bytes."),
-                            Field("json", .any, "A JSON value."),
-                        ]),
+                        Self.payload,
                         required: true,
                         "The body; an empty text with retain removes the retained message."
                     ),
@@ -94,6 +91,19 @@ extension APICore {
             + "delivered."
     )
 
+    /// Bytes in one of three forms.
+    static let payload = APISchema.oneMember([
+        Field("text", .string(length: 0 ... .max), "As it is."),
+        Field("base64", .string(length: 0 ... .max, base64), "Any bytes."),
+        Field("json", .any, "A JSON value."),
+    ])
+
+    static func bytes(of payload: JSON) -> ByteBuffer {
+        if let text = payload["text"]?.string { return ByteBuffer(string: text) }
+        if let text = payload["base64"]?.string { return ByteBuffer(bytes: Data(base64Encoded: text) ?? Data()) }
+        return ByteBuffer(string: payload["json"]?.text ?? "")
+    }
+
     private static let base64 = APISchema.StringForm(
         pattern: "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
         meaning: "base64"
@@ -105,14 +115,12 @@ extension APICore {
             throw APIProblem(.unprocessableContent, .invalidArgument, "topic or payload is missing.")
         }
         try check(call, may: .publish, topic)
-        let bytes =
-            if let text = payload["text"]?.string {
-                ByteBuffer(string: text)
-            } else if let text = payload["base64"]?.string {
-                ByteBuffer(bytes: Data(base64Encoded: text) ?? Data())
-            } else {
-                ByteBuffer(string: payload["json"]?.text ?? "")
-            }
+        let bytes = Self.bytes(of: payload)
+        do throws(HermesError) {
+            try QSIOPApplication.check(topic, bytes)
+        } catch {
+            throw APIProblem(.unprocessableContent, error.code, "\(error.message).")
+        }
         let now = messenger.time.now()
         let contentType = call.body["content_type"]?.string ?? (payload["json"] == nil ? nil : "application/json")
         let expiresAt = call.body["ttl_seconds"]?.integer.map { now.advanced(by: .seconds($0)) }

@@ -1,0 +1,117 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import HermesWire
+package import NIOCore
+
+/// The application's own operations (16 and up) as publications of JSON objects: a device's go to
+/// `qsiop/UID/DEVICE/OP`, and what is published to `qsiop/UID/DEVICE/down/OP` is sent to the device.
+package enum QSIOPApplication {
+    /// What the topics begin with.
+    static let topicPrefix = "qsiop/"
+    /// The longest JSON for a device, in bytes; the properties must fit into a frame besides.
+    static let maxPayloadBytes = 131_072
+
+    /// The beginning of a device's topics; nil if its id has characters that a level of a topic cannot have.
+    static func topics(of principal: Principal) -> String? {
+        let device = principal.device.rawValue
+        guard device.utf8.allSatisfy({ ![UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "#")].contains($0) }) else {
+            return nil
+        }
+        return "\(topicPrefix)\(principal.user.rawValue)/\(device)"
+    }
+
+    // MARK: From devices
+
+    /// The properties as a JSON object of texts; a key that repeats has its last value.
+    static func payload(of properties: QSIOPProperties) -> ByteBuffer {
+        var places: [[UInt8]: Int] = [:]
+        var members: [JSON.Member] = []
+        for pair in properties.pairs {
+            let member = JSON.Member(name: pair.key, value: .string(pair.value))
+            let key = Array(pair.key.utf8)
+            if let place = places[key] {
+                members[place] = member
+            } else {
+                places[key] = members.count
+                members.append(member)
+            }
+        }
+        return ByteBuffer(string: JSON.object(members).text)
+    }
+
+    // MARK: To devices
+
+    /// Checks a publication before it is published. Every protocol that publishes to topics asks this.
+    ///
+    /// - Throws: `.invalidArgument`, `.tooLarge` if the topic is that of a device's operation, and the payload cannot be
+    ///   sent as one.
+    package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
+        guard let text = operationText(of: topic) else { return }
+        guard operation(text) != nil else {
+            throw HermesError(.invalidArgument, "the last level of a topic to a device is its op, 16 to 65535")
+        }
+        _ = try properties(of: payload)
+    }
+
+    /// The frame for a publication; empty for one that is none.
+    static func frame(of publication: Publication) -> ByteBuffer {
+        var bytes = ByteBuffer()
+        guard let operation = operationText(of: publication.topic).flatMap(operation),
+            let properties = try? properties(of: publication.payload)
+        else { return bytes }
+        // Cannot fail: the length was checked.
+        try? QSIOPFrame(operation, properties).write(into: &bytes)
+        return bytes
+    }
+
+    /// The last level of a topic to a device; nil for other topics.
+    private static func operationText(of topic: TopicName) -> Substring.UTF8View? {
+        guard topic.rawValue.utf8.starts(with: topicPrefix.utf8) else { return nil }
+        let levels = topic.rawValue.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        guard levels.count == 5, levels[3].elementsEqual("down".utf8) else { return nil }
+        return levels[4]
+    }
+
+    private static func operation(_ text: Substring.UTF8View) -> QSIOPOperation? {
+        guard let number = UInt16(Substring(text)), String(number).utf8.elementsEqual(text) else { return nil }
+        let operation = QSIOPOperation(rawValue: number)
+        return operation.isApplicationDefined ? operation : nil
+    }
+
+    /// The members of a JSON object as properties: texts as they are, lists and objects as JSON, null not at all.
+    private static func properties(of payload: ByteBuffer) throws(HermesError) -> QSIOPProperties {
+        guard payload.readableBytes <= maxPayloadBytes else {
+            throw HermesError(.tooLarge, "the JSON for a device has at most \(maxPayloadBytes) bytes")
+        }
+        let value: JSON
+        do throws(JSONParser.Failure) {
+            value = try JSONParser.parse(Array(payload.readableBytesView))
+        } catch {
+            throw HermesError(
+                .invalidArgument,
+                "what is published to a device is a JSON object; at byte \(error.offset): \(error.reason)"
+            )
+        }
+        guard case .object(let members) = value else {
+            throw HermesError(.invalidArgument, "what is published to a device is a JSON object, not \(value.kind)")
+        }
+        var properties = QSIOPProperties()
+        var bytes = 0
+        for member in members {
+            let value: String
+            switch member.value {
+            case .null: continue
+            case .string(let text): value = text
+            case .boolean, .number, .array, .object: value = member.value.text
+            }
+            bytes += member.name.utf8.count + value.utf8.count + 2
+            properties.append(member.name, value)
+        }
+        guard bytes <= QSIOPFrame.maxBodyBytes else {
+            throw HermesError(.tooLarge, "the properties for a device have at most \(QSIOPFrame.maxBodyBytes) bytes")
+        }
+        return properties
+    }
+}

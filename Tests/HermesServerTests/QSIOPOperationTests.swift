@@ -1,0 +1,235 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Hermes
+import HermesCore
+import HermesGateways
+import HermesServer
+import HermesTestKit
+import HermesWire
+import NIOCore
+import NIOPosix
+import Testing
+
+/// Devices with operations of their own, served by MQTT clients and by the HTTP API.
+@Suite(.timeLimit(.minutes(1))) struct QSIOPOperationTests {
+    private struct Closed: Error {}
+
+    /// A device's connection. For one task at a time.
+    private final class Device {
+        private let channel: any Channel
+        private var arrivals: AsyncStream<ByteBuffer>.AsyncIterator
+        private var bytes = ByteBuffer()
+
+        init(_ server: TestServer) async throws {
+            let (stream, continuation) = AsyncStream.makeStream(of: ByteBuffer.self)
+            channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(Arrivals(continuation))
+                    }
+                }
+                .connect(host: "127.0.0.1", port: server.port("qsiop"))
+                .get()
+            arrivals = stream.makeAsyncIterator()
+        }
+
+        func send(_ operation: UInt16, _ text: String) async throws {
+            var bytes = ByteBuffer()
+            try QSIOPFrame(QSIOPOperation(rawValue: operation), body: ByteBuffer(string: text)).write(into: &bytes)
+            try await channel.writeAndFlush(bytes)
+        }
+
+        func next() async throws -> QSIOPFrame {
+            var decoder = QSIOPFrameDecoder()
+            while true {
+                if let frame = try decoder.next(from: &bytes) { return frame }
+                guard var more = await arrivals.next(isolation: #isolation) else { throw Closed() }
+                bytes.writeBuffer(&more)
+            }
+        }
+
+        /// The code of the next answer.
+        func answer() async throws -> String? {
+            let frame = try await next()
+            #expect(frame.operation == .response)
+            return try frame.properties()["code"]
+        }
+
+        func close() async throws { try await channel.close() }
+
+        private final class Arrivals: ChannelInboundHandler {
+            typealias InboundIn = ByteBuffer
+
+            private let continuation: AsyncStream<ByteBuffer>.Continuation
+
+            init(_ continuation: AsyncStream<ByteBuffer>.Continuation) { self.continuation = continuation }
+
+            func channelRead(context: ChannelHandlerContext, data: NIOAny) { continuation.yield(unwrapInboundIn(data)) }
+            func channelInactive(context: ChannelHandlerContext) { continuation.finish() }
+        }
+    }
+
+    private static func mqtt(
+        _ server: TestServer,
+        _ name: String?,
+        id: String,
+        keeps: Bool = false
+    ) throws -> MQTTClient {
+        var configuration = MQTTClient.Configuration(
+            server: ServerAddress(port: server.port("mqtt")),
+            clientID: id
+        )
+        configuration.userName = name
+        configuration.password = name == nil ? nil : "secret1"
+        configuration.cleanStart = !keeps
+        configuration.sessionExpiry = keeps ? .seconds(600) : .zero
+        configuration.reconnect = .never
+        return try MQTTClient(configuration)
+    }
+
+    /// An account and its device's connection, which has reported.
+    private static func device(
+        _ server: TestServer,
+        _ name: String,
+        id: String = "pager"
+    ) async throws -> (HermesCore.UserID, Device) {
+        let account = try await server.messenger().accounts.createAccount(nickName: name, password: "secret1")
+        let device = try await Device(server)
+        try await device.send(2, "userid:\(account.id.rawValue)\ndevice:\(id)")
+        #expect(try await device.answer() == "0")
+        return (account.id, device)
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `a device's operation reaches subscribers as JSON; theirs and the back end's reach it as operations`(
+        store: TestStore
+    ) async throws {
+        try await withServer(store: store) { server in
+            let (user, device) = try await Self.device(server, "ann")
+            let topics = "qsiop/\(user.rawValue)/pager"
+            // Nobody is there.
+            try await device.send(16, "t:21")
+            #expect(try await device.answer() == "404")
+
+            let client = try Self.mqtt(server, "ann", id: "ann's own")
+            try await client.connect()
+            try await client.subscribe(to: "\(topics)/+", qos: .atLeastOnce)
+            try await device.send(16, "t:21\nunit:C")
+            #expect(try await device.answer() == "0")
+            for await message in client.messages {
+                #expect(message.topic == "\(topics)/16")
+                #expect(message.text == #"{"t":"21","unit":"C"}"#)
+                #expect(message.properties.contentType == "application/json")
+                break
+            }
+
+            try await client.publish(#"{"light":true,"level":3}"#, to: "\(topics)/down/17", qos: .atLeastOnce)
+            var frame = try await device.next()
+            #expect(frame.operation.rawValue == 17)
+            #expect(String(buffer: frame.body) == "light:true\nlevel:3\n")
+
+            let api = try await APIClient(server)
+            let body = #"{"topic":"\#(topics)/down/65535","payload":{"json":{"go":"on"}}}"#
+            #expect(try await api.send("POST", "/v1/topics/publish", body).status == 202)
+            frame = try await device.next()
+            #expect(frame.operation.rawValue == 65_535)
+            #expect(String(buffer: frame.body) == "go:on\n")
+
+            // What is no operation is refused, and told.
+            let refused = #"{"topic":"\#(topics)/down/17","payload":{"text":"hello"}}"#
+            #expect(try await api.send("POST", "/v1/topics/publish", refused).status == 422)
+            await #expect(throws: HermesClientError.self) {
+                try await client.publish("hello", to: "\(topics)/down/17", qos: .atLeastOnce)
+            }
+            try await device.send(0, "")
+            #expect(try await device.next().operation == .pong)
+            await client.close()
+        }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `a back end that is away gets it later; the device is answered after the commit, in order`(
+        store: TestStore
+    ) async throws {
+        try await withServer(store: store) { server in
+            let (user, device) = try await Self.device(server, "ann")
+            let first = try Self.mqtt(server, "ann", id: "backend", keeps: true)
+            try await first.connect()
+            try await first.subscribe(to: "qsiop/\(user.rawValue)/#", qos: .atLeastOnce)
+            await first.close()
+            for number in 1...20 { try await device.send(16, "n:\(number)") }
+            try await device.send(9, "")
+            for _ in 1...20 { #expect(try await device.answer() == "0") }
+            #expect(try await device.answer() == "404")
+
+            let again = try Self.mqtt(server, "ann", id: "backend", keeps: true)
+            try await again.connect()
+            var texts: [String] = []
+            for await message in again.messages {
+                texts.append(message.text ?? "")
+                if texts.count == 20 { break }
+            }
+            #expect(texts == (1...20).map { #"{"n":"\#($0)"}"# })
+            await again.close()
+        }
+    }
+
+    @Test func `other accounts neither hear a device nor talk to it, unless a rule lets them`() async throws {
+        try await withServer { server in
+            let (user, device) = try await Self.device(server, "ann")
+            _ = try await server.messenger().accounts.createAccount(nickName: "eve", password: "secret1")
+            let topics = "qsiop/\(user.rawValue)/pager"
+            for name in ["eve", nil] {
+                let stranger = try Self.mqtt(server, name, id: "stranger")
+                try await stranger.connect()
+                for topic in ["\(topics)/down/16", "\(topics)/16"] {
+                    await #expect(throws: HermesClientError.self) {
+                        try await stranger.publish("{}", to: topic, qos: .atLeastOnce)
+                    }
+                }
+                await #expect(throws: HermesClientError.self) {
+                    try await stranger.subscribe(to: "\(topics)/+", qos: .atLeastOnce)
+                }
+                await stranger.close()
+            }
+            try await device.send(0, "")
+            #expect(try await device.next().operation == .pong)
+        }
+    }
+
+    @Test func `who has not reported has no operations, and a device id that is no level has none`() async throws {
+        try await withServer { server in
+            let stranger = try await Device(server)
+            try await stranger.send(16, "t:1")
+            #expect(try await stranger.answer() == "\(HermesError.Code.notAuthenticated.rawValue)")
+            for id in ["a/b", "+", "#"] {
+                let (_, device) = try await Self.device(server, "ann\(id.utf8.first ?? 0)", id: id)
+                try await device.send(16, "t:1")
+                #expect(try await device.answer() == "\(HermesError.Code.invalidArgument.rawValue)")
+            }
+            let (_, device) = try await Self.device(server, "bob")
+            try await device.send(6, "")
+            #expect(try await device.answer() == "404")
+        }
+    }
+
+    @Test func `a device that is gone gets nothing, and leaves no subscription behind`() async throws {
+        try await withServer { server in
+            let (user, device) = try await Self.device(server, "ann")
+            let client = try Self.mqtt(server, "ann", id: "own")
+            try await client.connect()
+            #expect(
+                try await client.publish("{}", to: "qsiop/\(user.rawValue)/pager/down/16", qos: .atLeastOnce)
+                    == .success
+            )
+            try await device.close()
+            while try await client.publish("{}", to: "qsiop/\(user.rawValue)/pager/down/16", qos: .atLeastOnce)
+                != .noMatchingSubscribers
+            {
+                await Task.yield()
+            }
+            await client.close()
+        }
+    }
+}
