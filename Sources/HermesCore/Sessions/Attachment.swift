@@ -26,6 +26,8 @@ package enum EphemeralEvent: Sendable, Hashable {
     /// Set-up data for peer-to-peer links and calls; opaque to the core (`hermes.v1.Signal`, or IMPB's p2p bodies
     /// translated to it).
     case signal(from: UserID, device: DeviceID, payload: [UInt8])
+    /// A back end's command to the application, opaque to the server. Only IMPB carries it.
+    case command([UInt8])
 }
 
 /// The reason why the server ends a session.

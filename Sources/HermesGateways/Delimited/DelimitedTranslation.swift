@@ -183,6 +183,8 @@ enum DelimitedTranslation {
             answer.signal.fromUid = UInt32(user.rawValue)
             answer.signal.fromDeviceID = device.rawValue
             answer.signal.signal = signal
+        case .command:
+            return nil
         }
         return answer
     }

@@ -85,7 +85,11 @@ extension IMPBSession {
     }
 
     package func ephemeralArrived(_ event: EphemeralEvent) {
-        guard let link, case .signal(let user, _, let payload) = event else { return }
+        guard let link else { return }
+        if case .command(let payload) = event {
+            return notify(IMPBTranslation.command(payload, for: link.principal.user))
+        }
+        guard case .signal(let user, _, let payload) = event else { return }
         let own = link.attachment.directAddress ?? DirectAddress()
         guard
             let signal = try? Hermes_V1_Signal(wire: payload),

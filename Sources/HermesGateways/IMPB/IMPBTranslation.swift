@@ -209,6 +209,15 @@ enum IMPBTranslation {
         return answer
     }
 
+    /// A back end's command; the body is the application's.
+    static func command(_ payload: [UInt8], for user: UserID) -> IMPB_Notification_msg {
+        var notification = IMPB_Notification_msg()
+        notification.type = .cmd
+        notification.targetUid = UInt32(user.rawValue)
+        notification.body = protobufBytes(payload)
+        return notification
+    }
+
     static func conversation(_ conversation: ConversationID, reader: UserID) -> IMPB_Conversation_id {
         var answer = IMPB_Conversation_id()
         switch conversation {

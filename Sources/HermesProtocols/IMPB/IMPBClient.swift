@@ -5,6 +5,7 @@ public import Hermes
 import HermesWire
 public import Logging
 public import NIOCore
+import SwiftProtobuf
 
 /// A client of IMPB, the protocol of the mobile apps: logs in, sends, gets each message once, sets up direct links.
 public final class IMPBClient: Sendable {
@@ -100,15 +101,40 @@ public final class IMPBClient: Sendable {
     /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
     @discardableResult
     public func send(_ text: String, to uid: UserID, clientID: String? = nil) async throws -> Receipt {
-        var content = IMPB_msg_text_content()
-        content.text = text
+        try await send(.text(text), to: uid, clientID: clientID)
+    }
+
+    /// Sends a content of any kind that IMPB has; a custom one whose data is text.
+    ///
+    /// - Parameters:
+    ///   - content: the content; the whole frame is at most 64 KiB.
+    ///   - uid: the recipient.
+    ///   - clientID: makes sending again safe: 1 to 64 bytes; nil: a random one.
+    /// - Returns: the receipt, once the server has committed the message.
+    /// - Throws: HermesClientError if IMPB has no such content, the server refuses the message or the timeout passes;
+    ///   CancellationError.
+    @discardableResult
+    public func send(_ content: MessageContent, to uid: UserID, clientID: String? = nil) async throws -> Receipt {
         var message = IMPB_C2C_msg()
         message.to = Int32(clamping: uid.rawValue)
-        message.type = .text
-        message.content = try content.wireBytes()
+        (message.type, message.content) = try content.impb()
         message.clientID = clientID ?? HermesClient.makeClientID()
+        return try await send(.c2C, message)
+    }
+
+    /// Sends a content of any kind to a group; see ``send(_:to:clientID:)-(MessageContent,_,_)``.
+    @discardableResult
+    public func send(_ content: MessageContent, toGroup id: GroupID, clientID: String? = nil) async throws -> Receipt {
+        var message = IMPB_Group_msg()
+        message.groupID = Int32(clamping: id.rawValue)
+        (message.type, message.content) = try content.impb()
+        message.clientID = clientID ?? HermesClient.makeClientID()
+        return try await send(.group, message)
+    }
+
+    private func send(_ type: IMPB_base_msg.TypeEnum, _ message: some SwiftProtobuf.Message) async throws -> Receipt {
         var frame = IMPB_base_msg()
-        frame.type = .c2C
+        frame.type = type
         frame.body = try message.wireBytes()
         let answer = try await driver.request(.message(frame), replay: .always, timeout: configuration.sendTimeout)
         return Receipt(try IMPB_Message_receipt(wire: answer))

@@ -3,6 +3,7 @@
 
 public import Hermes
 import HermesWire
+import SwiftProtobuf
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -169,6 +170,53 @@ extension IMPBMessage {
 }
 
 extension MessageContent {
+    /// - Throws: `notEncodable` for what IMPB cannot carry: a custom content that is not text, or an unknown one.
+    func impb<Bytes: SwiftProtobufContiguousBytes>() throws -> (type: IMPB_Content_type, content: Bytes) {
+        func encoded(_ type: IMPB_Content_type, _ body: some SwiftProtobuf.Message) throws -> (IMPB_Content_type, Bytes)
+        {
+            (type, try body.wireBytes())
+        }
+        switch self {
+        case .text(let text):
+            var body = IMPB_msg_text_content()
+            body.text = text
+            return try encoded(.text, body)
+        case .image(let url, _, _):
+            var body = IMPB_msg_img_content()
+            body.imgURL = url.absoluteString
+            return try encoded(.image, body)
+        case .sound(let url, let duration, let fileName):
+            var body = IMPB_msg_sound_content()
+            body.sourceURL = url.absoluteString
+            body.soundDuration = duration / .seconds(1)
+            body.fildNme = fileName
+            return try encoded(.sound, body)
+        case .location(let latitude, let longitude, _):
+            var body = IMPB_msg_location_content()
+            body.location.lat = latitude
+            body.location.lon = longitude
+            return try encoded(.location, body)
+        case .expression(let id, let name):
+            var body = IMPB_msg_expression_content()
+            body.eid = Int32(clamping: id)
+            body.name = name
+            return try encoded(.expression, body)
+        case .custom(let type, let data):
+            guard let text = String(validating: data, as: UTF8.self) else {
+                throw HermesClientError(.notEncodable, "IMPB carries custom contents whose data is text")
+            }
+            var body = IMPB_msg_cumstom_content()
+            body.info.key = type
+            body.info.value = text
+            return try encoded(.custom, body)
+        case .video(let url, _, _):
+            // Published without a body: the bytes are the application's, here the address.
+            return (.video, Bytes(url.absoluteString.utf8))
+        case .unknown:
+            throw HermesClientError(.notEncodable, "a content of an unknown kind cannot be sent")
+        }
+    }
+
     init(_ type: IMPB_Content_type, _ bytes: [UInt8]) {
         self = .unknown
         switch type {

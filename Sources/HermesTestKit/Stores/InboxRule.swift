@@ -25,6 +25,7 @@ package enum InboxRule: String, Sendable, CaseIterable {
     case typing = "typing"
     case presence = "presence"
     case signal = "signal"
+    case command = "command"
 
     /// The row of an entry.
     package static func row(of event: InboxEvent) -> InboxRule {
@@ -62,6 +63,7 @@ package enum InboxRule: String, Sendable, CaseIterable {
         case .typing: .typing
         case .presence: .presence
         case .signal: .signal
+        case .command: .command
         }
     }
 

@@ -101,7 +101,7 @@ package enum InboxRuleConformance {
                 return { .group(.dissolve(group), by: world[0].user) }
             }
         // A back end's push, the server's own entries, and ephemeral events.
-        case .push, .expired, .typing, .presence, .signal: nil
+        case .push, .expired, .typing, .presence, .signal, .command: nil
         }
     }
 }

@@ -4,6 +4,7 @@
 import HTTPTypes
 import HermesCore
 import HermesWire
+import NIOCore
 
 /// Devices of accounts, and their login tokens.
 extension APICore {
@@ -43,6 +44,21 @@ extension APICore {
                 answer: nil,
                 failures: [.notFound],
                 handler: removeDevice
+            ),
+            APIRoute(
+                method: .post,
+                path: "/users/{user}/commands",
+                id: "sendCommand",
+                summary: "Send a command to the account's connected IMPB devices (notification 3); nothing is stored.",
+                scope: .push,
+                pathParameters: [APIRoute.user],
+                body: .object([
+                    Field("payload", Self.payload, required: true, "The application's own, at most 32 KiB.")
+                ]),
+                success: .accepted,
+                answer: nil,
+                failures: [.notFound],
+                handler: sendCommand
             ),
         ]
     }
@@ -120,6 +136,18 @@ extension APICore {
             throw APIProblem(.notFound, .notFound, "The account has no such device.")
         }
         try await messenger.accounts.removeDevice(device, of: user)
+        return .empty
+    }
+
+    private static let maxCommandBytes = 32_768
+
+    private func sendCommand(_ call: APICall) async throws -> APIAnswer {
+        let user = try await account(of: call).id
+        let bytes = Self.bytes(of: call.body["payload"] ?? .null)
+        guard bytes.readableBytes <= Self.maxCommandBytes else {
+            throw APIProblem(.unprocessableContent, .tooLarge, "A command has at most \(Self.maxCommandBytes) bytes.")
+        }
+        messenger.sessions.notify(user, .command(Array(bytes.readableBytesView)))
         return .empty
     }
 
