@@ -206,7 +206,7 @@ export class Requests extends Emitter {
 
     /**
      * @param {number} groupId
-     * @param {{ name?: string, avatarUrl?: string, muted?: boolean }} change
+     * @param {{ name?: string, avatarUrl?: string, muted?: boolean, historyOpen?: boolean }} change
      */
     async changeGroup(groupId, change) {
         return (await this.request({ group: { change: { groupId, ...change } } })).group;

@@ -57,6 +57,7 @@ const group = {
     name: "",
     avatarUrl: "",
     muted: false,
+    historyOpen: false,
     memberCount: 0,
     members: [member],
     createdAtMs: 0,

@@ -77,7 +77,8 @@ package final class Messenger: Sendable {
             committer: messages.committer,
             sessions: sessions,
             time: time,
-            requestsPerHour: messageSettings.contactRequestsPerHour
+            requestsPerHour: messageSettings.contactRequestsPerHour,
+            acceptedFrom: messageSettings.acceptedFrom
         )
         groups = GroupService(
             store: socialStore,

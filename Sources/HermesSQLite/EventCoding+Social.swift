@@ -26,7 +26,8 @@ extension EventCoding {
         append(UInt64(event.group.id.rawValue), count: 4, to: &bytes)
         append(event.group.name, to: &bytes)
         append(event.group.avatarURL, to: &bytes)
-        append(event.group.isMuted ? 1 : 0, count: 1, to: &bytes)
+        // Bit 0: muted; bit 1: open history.
+        append((event.group.isMuted ? 1 : 0) | (event.group.isHistoryOpen ? 2 : 0), count: 1, to: &bytes)
         append(UInt64(event.group.memberCount), count: 4, to: &bytes)
         append(UInt64(bitPattern: event.group.createdAt.rawValue), count: 8, to: &bytes)
         append(event.by, to: &bytes)
@@ -39,7 +40,7 @@ extension EventCoding {
             let id = take(4, from: &bytes).flatMap({ Int32(exactly: $0) }).flatMap(GroupID.init(rawValue:)),
             let name = takeText(from: &bytes),
             let avatarURL = takeText(from: &bytes),
-            let isMuted = take(1, from: &bytes),
+            let flags = take(1, from: &bytes),
             let memberCount = take(4, from: &bytes),
             let createdAt = take(8, from: &bytes),
             let by = takeUser(from: &bytes),
@@ -54,7 +55,8 @@ extension EventCoding {
             id: id,
             name: name,
             avatarURL: avatarURL,
-            isMuted: isMuted != 0,
+            isMuted: flags & 1 != 0,
+            isHistoryOpen: flags & 2 != 0,
             memberCount: Int(memberCount),
             createdAt: Timestamp(rawValue: Int64(bitPattern: createdAt))
         )

@@ -21,8 +21,8 @@ extension SQLiteStore: SocialStore {
         try await read { db in try SocialReader(db: db).groups(of: user, after: after, limit: limit) }
     }
 
-    package func isMember(_ user: UserID, of group: GroupID) async throws(HermesError) -> Bool {
-        try await read { db in try SocialReader(db: db).isMember(user, of: group) }
+    package func readableAfter(_ user: UserID, in group: GroupID) async throws(HermesError) -> UInt64? {
+        try await read { db in try SocialReader(db: db).readableAfter(user, in: group) }
     }
 
     package func names(of users: [UserID]) async throws(HermesError) -> [UserID: String] {

@@ -81,10 +81,11 @@ package final class TestServer: Sendable {
     private let time: any TimeSource
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     /// Outlives restarts.
-    private let memory = MemoryStore()
+    private let memory: MemoryStore
 
     fileprivate init(_ settings: ServerSettings, time: any TimeSource) {
         state = Mutex(State(settings: settings))
+        memory = MemoryStore(settings: StoreSettings(settings))
         self.time = time
     }
 

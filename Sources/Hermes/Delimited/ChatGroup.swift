@@ -19,6 +19,8 @@ public struct ChatGroup: Hashable, Sendable, Identifiable {
     public var avatarURL: URL?
     /// Whether only the owner and administrators may send messages.
     public var isMuted: Bool
+    /// Whether members read what was said before they joined, as far as the server keeps history.
+    public var isHistoryOpen: Bool
     /// The number of members.
     public var memberCount: Int
     /// The members; filled in by ``HermesClient/group(id:)`` alone.
@@ -93,19 +95,22 @@ extension HermesClient {
     ///   - name: 1 to 64 characters.
     ///   - avatarURL: at most 1,024 bytes; `.some(nil)` removes the picture.
     ///   - isMuted: whether only the owner and administrators may send messages.
+    ///   - isHistoryOpen: whether members read what was said before they joined.
     /// - Throws: HermesClientError `.forbidden` if the caller may not change the group.
     @discardableResult
     public func changeGroup(
         id: GroupID,
         name: String? = nil,
         avatarURL: URL?? = nil,
-        isMuted: Bool? = nil
+        isMuted: Bool? = nil,
+        isHistoryOpen: Bool? = nil
     ) async throws -> ChatGroup {
         try await group { request in
             request.change.groupID = id.rawValue
             if let name { request.change.name = name }
             if let avatarURL { request.change.avatarURL = avatarURL?.absoluteString ?? "" }
             if let isMuted { request.change.muted = isMuted }
+            if let isHistoryOpen { request.change.historyOpen = isHistoryOpen }
         }
     }
 
@@ -173,6 +178,7 @@ extension ChatGroup {
         name = group.name
         avatarURL = URL(wire: group.avatarURL)
         isMuted = group.muted
+        isHistoryOpen = group.historyOpen
         memberCount = Int(group.memberCount)
         members = group.members.map { GroupMember($0) }
         createdAt = Date(milliseconds: group.createdAtMs)

@@ -13,6 +13,7 @@ package final class ContactService: Sendable {
     private let committer: GroupCommitter
     private let sessions: SessionRegistry
     private let time: any TimeSource
+    private let acceptedFrom: MessageSettings.Senders
     private let allowance: Mutex<AccountAllowance>
 
     init(
@@ -20,12 +21,14 @@ package final class ContactService: Sendable {
         committer: GroupCommitter,
         sessions: SessionRegistry,
         time: any TimeSource,
-        requestsPerHour: Int
+        requestsPerHour: Int,
+        acceptedFrom: MessageSettings.Senders
     ) {
         self.store = store
         self.committer = committer
         self.sessions = sessions
         self.time = time
+        self.acceptedFrom = acceptedFrom
         allowance = Mutex(AccountAllowance(perHour: requestsPerHour))
     }
 
@@ -71,6 +74,17 @@ package final class ContactService: Sendable {
     /// Whether `peer` blocks `user`.
     package func isBlocked(_ user: UserID, by peer: UserID) async throws(HermesError) -> Bool {
         try await !store.blockers(of: user, among: [peer]).isEmpty
+    }
+
+    /// Whether `user` may write to `peer`. For what is not stored; the store asks the same within a message's commit.
+    package func mayWrite(_ user: UserID, to peer: UserID) async throws(HermesError) -> Bool {
+        switch acceptedFrom {
+        case .everyone:
+            return try await !isBlocked(user, by: peer)
+        case .contacts:
+            if user == peer { return true }
+            return try await areContacts(user, peer)
+        }
     }
 
     /// Whether the two are contacts: both agreed, and neither blocks the other.

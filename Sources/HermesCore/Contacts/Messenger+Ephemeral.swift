@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Messenger {
-    /// Sends an ephemeral event of `user` to the devices of `peer`, unless `peer` blocks `user`.
+    /// Sends an ephemeral event of `user` to the devices of `peer`, if `user` may write to it.
     ///
     /// - Returns: the number of devices that got it.
     /// - Throws: `.storageUnavailable`.
     package func tell(_ peer: UserID, _ event: EphemeralEvent, from user: UserID) async throws(HermesError) -> Int {
-        try await contacts.isBlocked(user, by: peer) ? 0 : sessions.notify(peer, event)
+        try await contacts.mayWrite(user, to: peer) ? sessions.notify(peer, event) : 0
     }
 
     /// Sends an ephemeral event that only contacts may send, such as a signal: signals make telephones ring and contain

@@ -157,7 +157,8 @@ package final class MessageService: Sendable {
         try await store.position(of: user)
     }
 
-    /// Reads stored messages of a conversation that `reader` takes part in.
+    /// Reads stored messages of a conversation that `reader` takes part in; of a group those since it joined, unless the group
+    /// says otherwise (``GroupSummary/isHistoryOpen``).
     package func history(
         of conversation: ConversationID,
         before seq: UInt64?,
@@ -165,11 +166,14 @@ package final class MessageService: Sendable {
         reader: Principal
     ) async throws(HermesError) -> [Message] {
         _ = try recipients(of: conversation, for: reader.user)
+        var start: UInt64 = 0
         if case .group(let group) = conversation {
-            guard try await social.isMember(reader.user, of: group) else { throw Group.notAMember }
+            guard let first = try await social.readableAfter(reader.user, in: group) else { throw Group.notAMember }
+            start = first
         }
         let limit = min(max(1, limit), Self.maxPageSize)
-        return try await store.history(of: conversation, before: seq.map(Self.storable), limit: limit)
+        let messages = try await store.history(of: conversation, before: seq.map(Self.storable), limit: limit)
+        return start == 0 ? messages : messages.filter { $0.conversationSeq > start }
     }
 
     // MARK: Rules
@@ -194,7 +198,7 @@ package final class MessageService: Sendable {
             sentAt: now,
             expiresAt: now.advanced(by: min(draft.expiresAfter ?? settings.retention, settings.retention)),
             recipients: recipients,
-            requiresContact: settings.contactsOnly
+            requiresContact: settings.acceptedFrom == .contacts
         )
     }
 

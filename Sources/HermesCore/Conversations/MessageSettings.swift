@@ -3,14 +3,22 @@
 
 /// The limits and times of messages.
 package struct MessageSettings: Sendable, Hashable {
+    /// The accounts that may write to another account, in every protocol. Groups have members instead.
+    package enum Senders: String, CaseIterable, Sendable {
+        /// All accounts.
+        case everyone
+        /// Those that both agreed to be contacts with.
+        case contacts
+    }
+
     /// The largest content of one message.
     package var maxContentBytes: Int
     /// The time that a message waits for devices that do not fetch it.
     package var retention: Duration
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
-    /// Whether only contacts may write to each other; otherwise strangers may too.
-    package var contactsOnly: Bool
+    /// Who may write to an account, apart from those that it blocks.
+    package var acceptedFrom: Senders
     /// The number of contact requests of one account in an hour.
     package var contactRequestsPerHour: Int
     /// The number of inbox entries that one account may cause in an hour by creating and changing groups.
@@ -31,7 +39,7 @@ package struct MessageSettings: Sendable, Hashable {
         maxContentBytes: Int = 64 * 1024,
         retention: Duration = .seconds(30 * 24 * 3600),
         recallWindow: Duration = .seconds(120),
-        contactsOnly: Bool = false,
+        acceptedFrom: Senders = .everyone,
         contactRequestsPerHour: Int = 200,
         groupEntriesPerHour: Int = 20_000,
         maxStoredBytes: Int = 4 << 30,
@@ -42,7 +50,7 @@ package struct MessageSettings: Sendable, Hashable {
         self.maxContentBytes = maxContentBytes
         self.retention = retention
         self.recallWindow = recallWindow
-        self.contactsOnly = contactsOnly
+        self.acceptedFrom = acceptedFrom
         self.contactRequestsPerHour = contactRequestsPerHour
         self.groupEntriesPerHour = groupEntriesPerHour
         self.maxStoredBytes = maxStoredBytes

@@ -57,16 +57,21 @@ extension Group {
 
     /// Applies a command to this group.
     ///
+    /// - Parameter lastSeq: the last conversation seq of the group's messages.
     /// - Throws: `.forbidden` (not a member, or the role does not allow it), `.notFound` (no such member), `.tooLarge`,
     ///   `.invalidArgument`. Then nothing is changed.
-    package func applying(_ command: GroupCommand, by user: UserID) throws(HermesError) -> Outcome {
+    package func applying(
+        _ command: GroupCommand,
+        by user: UserID,
+        lastSeq: UInt64
+    ) throws(HermesError) -> Outcome {
         switch command {
         case .create:
             throw HermesError(.invalidArgument, "this group is there already")
         case .change(_, let change):
             return try changed(change, by: user)
         case .changeMembers(_, let changes):
-            return try changed(changes, by: user)
+            return try changed(changes, by: user, lastSeq)
         case .leave:
             return try left(by: user)
         case .dissolve:
@@ -84,11 +89,16 @@ extension Group {
             summary.name = change.name ?? summary.name
             summary.avatarURL = change.avatarURL ?? summary.avatarURL
             summary.isMuted = change.isMuted ?? summary.isMuted
+            summary.isHistoryOpen = change.isHistoryOpen ?? summary.isHistoryOpen
         }
         return outcome(group, group == self ? [] : [(.changed, [], [])], by: user)
     }
 
-    private func changed(_ changes: MemberChanges, by user: UserID) throws(HermesError) -> Outcome {
+    private func changed(
+        _ changes: MemberChanges,
+        by user: UserID,
+        _ lastSeq: UInt64
+    ) throws(HermesError) -> Outcome {
         let actor = try check(user, is: .administrator)
         var group = self
         var events: [(GroupEvent.Kind, users: [UserID], alsoTold: [UserID])] = []
@@ -105,7 +115,7 @@ extension Group {
         guard Set(added).isDisjoint(with: removed) else {
             throw HermesError(.invalidArgument, "the same account cannot be added and removed at once")
         }
-        for user in added { group.set(GroupMember(user: user)) }
+        for user in added { group.set(GroupMember(user: user, joinedAfter: lastSeq)) }
         try Self.checkSize(group.members.count)
         if !added.isEmpty { events.append((.membersAdded, added, [])) }
 
@@ -130,7 +140,12 @@ extension Group {
         if role != member.role {
             try check(actor.user, is: .owner)
             // There is one owner: the old one steps down.
-            if role == .owner { set(GroupMember(user: actor.user, role: .administrator)) }
+            if role == .owner {
+                var former = actor
+                former.role = .administrator
+                former.mutedUntil = Timestamp(rawValue: 0)
+                set(former)
+            }
         }
         member.role = role
         member.mutedUntil = change.mutedUntil

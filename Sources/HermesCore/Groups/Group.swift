@@ -19,11 +19,19 @@ package struct GroupMember: Sendable, Hashable {
     package var role: GroupRole
     /// The member may not send messages before this time; 0: not muted.
     package var mutedUntil: Timestamp
+    /// The last message of the group before this member joined: its conversation seq, or 0.
+    package var joinedAfter: UInt64
 
-    package init(user: UserID, role: GroupRole = .member, mutedUntil: Timestamp = Timestamp(rawValue: 0)) {
+    package init(
+        user: UserID,
+        role: GroupRole = .member,
+        mutedUntil: Timestamp = Timestamp(rawValue: 0),
+        joinedAfter: UInt64 = 0
+    ) {
         self.user = user
         self.role = role
         self.mutedUntil = mutedUntil
+        self.joinedAfter = joinedAfter
     }
 }
 
@@ -36,6 +44,8 @@ package struct GroupSummary: Sendable, Hashable {
     package var avatarURL: String
     /// Whether only the owner and administrators may send messages.
     package var isMuted: Bool
+    /// Whether members read what was said before they joined.
+    package var isHistoryOpen: Bool
     package var memberCount: Int
     package let createdAt: Timestamp
 
@@ -44,6 +54,7 @@ package struct GroupSummary: Sendable, Hashable {
         name: String,
         avatarURL: String = "",
         isMuted: Bool = false,
+        isHistoryOpen: Bool = false,
         memberCount: Int,
         createdAt: Timestamp
     ) {
@@ -51,6 +62,7 @@ package struct GroupSummary: Sendable, Hashable {
         self.name = name
         self.avatarURL = avatarURL
         self.isMuted = isMuted
+        self.isHistoryOpen = isHistoryOpen
         self.memberCount = memberCount
         self.createdAt = createdAt
     }
@@ -94,6 +106,11 @@ package struct Group: Sendable, Hashable {
 
     /// The member with this id; nil if not a member.
     package func member(_ user: UserID) -> GroupMember? { index(of: user).map { members[$0] } }
+
+    /// The message behind which the user may read the group's history: its conversation seq, or 0; nil if not a member.
+    package func readableAfter(_ user: UserID) -> UInt64? {
+        member(user).map { summary.isHistoryOpen ? 0 : $0.joinedAfter }
+    }
 
     mutating func changeSummary(_ body: (inout GroupSummary) -> Void) { body(&summary) }
 

@@ -33,11 +33,18 @@ package struct GroupChange: Sendable, Hashable {
     package var name: String?
     package var avatarURL: String?
     package var isMuted: Bool?
+    package var isHistoryOpen: Bool?
 
-    package init(name: String? = nil, avatarURL: String? = nil, isMuted: Bool? = nil) {
+    package init(
+        name: String? = nil,
+        avatarURL: String? = nil,
+        isMuted: Bool? = nil,
+        isHistoryOpen: Bool? = nil
+    ) {
         self.name = name
         self.avatarURL = avatarURL
         self.isMuted = isMuted
+        self.isHistoryOpen = isHistoryOpen
     }
 }
 

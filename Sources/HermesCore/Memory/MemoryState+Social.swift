@@ -84,7 +84,7 @@ extension MemoryState {
         let outcome: Group.Outcome
         if let id = command.group {
             guard let group = groups[id] else { throw Group.notAMember }
-            outcome = try group.applying(command, by: user)
+            outcome = try group.applying(command, by: user, lastSeq: conversations[.group(id)]?.lastSeq ?? 0)
         } else {
             outcome = try create(command, by: user, now: now)
         }

@@ -127,8 +127,8 @@ extension MemoryStore: SocialStore {
         try run { (state) throws(HermesError) in state.groups(of: user, after: after, limit: limit) }
     }
 
-    package func isMember(_ user: UserID, of group: GroupID) async throws(HermesError) -> Bool {
-        try run { (state) throws(HermesError) in state.groups[group]?.member(user) != nil }
+    package func readableAfter(_ user: UserID, in group: GroupID) async throws(HermesError) -> UInt64? {
+        try run { (state) throws(HermesError) in state.groups[group]?.readableAfter(user) }
     }
 
     package func names(of users: [UserID]) async throws(HermesError) -> [UserID: String] {

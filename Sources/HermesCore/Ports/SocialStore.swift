@@ -19,8 +19,8 @@ package protocol SocialStore: Sendable {
     /// The groups that `user` is a member of, with an id above `after` (nil: from the first), ascending.
     func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary]
 
-    /// Whether `user` is a member.
-    func isMember(_ user: UserID, of group: GroupID) async throws(HermesError) -> Bool
+    /// ``Group/readableAfter(_:)``; nil also if there is no such group.
+    func readableAfter(_ user: UserID, in group: GroupID) async throws(HermesError) -> UInt64?
 
     /// The present names; accounts that do not exist are left out.
     func names(of users: [UserID]) async throws(HermesError) -> [UserID: String]

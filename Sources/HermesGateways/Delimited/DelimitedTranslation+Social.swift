@@ -51,6 +51,7 @@ extension DelimitedTranslation {
         answer.name = summary.name
         answer.avatarURL = summary.avatarURL
         answer.muted = summary.isMuted
+        answer.historyOpen = summary.isHistoryOpen
         answer.memberCount = UInt32(clamping: summary.memberCount)
         answer.createdAtMs = summary.createdAt.rawValue
         return answer
@@ -95,7 +96,8 @@ extension DelimitedTranslation {
             let changes = GroupChange(
                 name: change.hasName ? change.name : nil,
                 avatarURL: change.hasAvatarURL ? change.avatarURL : nil,
-                isMuted: change.hasMuted ? change.muted : nil
+                isMuted: change.hasMuted ? change.muted : nil,
+                isHistoryOpen: change.hasHistoryOpen ? change.historyOpen : nil
             )
             return .change(try group(change.groupID), changes)
         case .changeMembers(let change):

@@ -23,6 +23,7 @@ enum StoreSchema {
         ("011 read marks", createReadMarks),
         ("012 indexes of webhooks", indexWebhooks),
         ("013 who pays for sessions and retained publications", addPayers),
+        ("014 members and the history before them", addHistoryOfMembers),
     ]
 
     static var version: Int { migrations.count }

@@ -66,7 +66,7 @@ struct SocialReader {
         let members = try members(of: id)
         let query = try PreparedStatement(
             db,
-            "SELECT id, name, avatar_url, is_muted, created_at, 0 FROM chat_group WHERE id = ?"
+            "SELECT id, name, avatar_url, is_muted, created_at, 0, is_history_open FROM chat_group WHERE id = ?"
         )
         query.bind(Int64(id.rawValue), at: 1)
         return try query.first { Group(try summary($0), members: members) }
@@ -75,7 +75,7 @@ struct SocialReader {
     private func members(of id: GroupID) throws -> [GroupMember] {
         let query = try PreparedStatement(
             db,
-            "SELECT user, role, muted_until FROM group_member WHERE group_id = ? ORDER BY user"
+            "SELECT user, role, muted_until, joined_after FROM group_member WHERE group_id = ? ORDER BY user"
         )
         query.bind(Int64(id.rawValue), at: 1)
         var members: [GroupMember] = []
@@ -83,7 +83,14 @@ struct SocialReader {
             guard let role = UInt8(exactly: row.integer(1)).flatMap(GroupRole.init(rawValue:)) else {
                 throw StoreFailure.damagedRow
             }
-            members.append(GroupMember(user: try row.user(0), role: role, mutedUntil: row.timestamp(2)))
+            members.append(
+                GroupMember(
+                    user: try row.user(0),
+                    role: role,
+                    mutedUntil: row.timestamp(2),
+                    joinedAfter: row.unsigned(3)
+                )
+            )
             return true
         }
         return members
@@ -94,7 +101,7 @@ struct SocialReader {
             db,
             """
             SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, \
-            (SELECT count(*) FROM group_member o WHERE o.group_id = g.id) \
+            (SELECT count(*) FROM group_member o WHERE o.group_id = g.id), g.is_history_open \
             FROM group_member m JOIN chat_group g ON g.id = m.group_id \
             WHERE m.user = ? AND m.group_id > ? ORDER BY m.group_id LIMIT ?
             """
@@ -119,16 +126,28 @@ struct SocialReader {
             name: row.text(1) ?? "",
             avatarURL: row.text(2) ?? "",
             isMuted: row.integer(3) != 0,
+            isHistoryOpen: row.integer(6) != 0,
             memberCount: Int(row.integer(5)),
             createdAt: row.timestamp(4)
         )
     }
 
-    func isMember(_ user: UserID, of group: GroupID) throws -> Bool {
-        let query = try PreparedStatement(db, "SELECT 1 FROM group_member WHERE group_id = ? AND user = ?")
+    /// ``Group/readableAfter(_:)`` without the other members.
+    func readableAfter(_ user: UserID, in group: GroupID) throws -> UInt64? {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, 0, g.is_history_open, m.joined_after \
+            FROM group_member m JOIN chat_group g ON g.id = m.group_id WHERE m.group_id = ? AND m.user = ?
+            """
+        )
         query.bind(Int64(group.rawValue), at: 1)
         query.bind(user, at: 2)
-        return try query.first { _ in true } ?? false
+        return try query.first { row in
+            Group(try summary(row), members: [GroupMember(user: user, joinedAfter: row.unsigned(7))]).readableAfter(
+                user
+            )
+        } ?? nil
     }
 
     func names(of users: [UserID]) throws -> [UserID: String] {

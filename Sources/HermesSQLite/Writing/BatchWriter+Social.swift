@@ -97,7 +97,8 @@ extension BatchWriter {
         let outcome: Group.Outcome
         if let id = command.group {
             guard let group = try loadGroup(id) else { return .refused(Group.notAMember) }
-            outcome = try group.applying(command, by: user)
+            let lastSeq = try knownConversation(.group(id))?.lastSeq ?? 0
+            outcome = try group.applying(command, by: user, lastSeq: lastSeq)
             try write(outcome, before: group)
         } else {
             guard case .create(let name, let members) = command else { throw StoreFailure.damagedRow }
@@ -170,10 +171,11 @@ extension BatchWriter {
         } else if group.summary != before.summary {
             let update = try PreparedStatement(
                 db,
-                "UPDATE chat_group SET name = ?, avatar_url = ?, is_muted = ? WHERE id = ?"
+                "UPDATE chat_group SET name = ?, avatar_url = ?, is_muted = ?, is_history_open = ? WHERE id = ?"
             )
             update.bind(group.summary.isMuted ? 1 : Int64(0), at: 3)
-            update.bind(Int64(group.id.rawValue), at: 4)
+            update.bind(group.summary.isHistoryOpen ? 1 : Int64(0), at: 4)
+            update.bind(Int64(group.id.rawValue), at: 5)
             try update.bind(group.summary.name, at: 1) {
                 try update.bind(group.summary.avatarURL, at: 2) { try update.run() }
             }
@@ -183,12 +185,15 @@ extension BatchWriter {
     private func write(_ member: GroupMember, of group: GroupID) throws {
         let insert = try PreparedStatement(
             db,
-            "INSERT OR REPLACE INTO group_member (group_id, user, role, muted_until) VALUES (?, ?, ?, ?)"
+            """
+            INSERT OR REPLACE INTO group_member (group_id, user, role, muted_until, joined_after) VALUES (?, ?, ?, ?, ?)
+            """
         )
         insert.bind(Int64(group.rawValue), at: 1)
         insert.bind(member.user, at: 2)
         insert.bind(Int64(member.role.rawValue), at: 3)
         insert.bind(member.mutedUntil, at: 4)
+        insert.bind(member.joinedAfter, at: 5)
         try insert.run()
     }
 }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
+package import HermesCore
 import HermesGateways
 
 extension AccountSettings {
@@ -28,6 +28,7 @@ extension MessageSettings {
             maxContentBytes: settings.maxMessageBytes,
             retention: settings.retention,
             recallWindow: settings.recallWindow,
+            acceptedFrom: settings.acceptedFrom,
             contactRequestsPerHour: settings.contactRequestsPerHour,
             groupEntriesPerHour: settings.groupEntriesPerHour,
             maxStoredBytes: settings.maxStoredBytes
@@ -37,7 +38,7 @@ extension MessageSettings {
 
 extension StoreSettings {
     /// The store settings of the configuration.
-    init(_ settings: ServerSettings) {
+    package init(_ settings: ServerSettings) {
         self.init(
             historyPeriod: .seconds(settings.historyDays * 86_400),
             maxQueuedMessages: settings.gateways.broker.maxQueuedMessages,

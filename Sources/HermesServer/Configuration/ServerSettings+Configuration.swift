@@ -71,6 +71,12 @@ extension ServerSettings {
         in: .seconds(0) ... .seconds(365 * 86_400),
         "The time after sending within which a message can be recalled."
     )
+    private static let acceptedFrom = Setting<MessageSettings.Senders>.choice(
+        "messages.from",
+        default: .everyone,
+        "Who may write to an account, apart from those that it blocks: every account, or its contacts alone. Groups have "
+            + "members instead."
+    )
     private static let contactRequests = Setting.number(
         "limits.contactRequestsPerHour",
         default: 200,
@@ -202,7 +208,7 @@ extension ServerSettings {
             storedBytes.descriptor,
             loginFailures.descriptor, registrationsPerAddress.descriptor,
             registrationsPerHour.descriptor, contactRequests.descriptor, groupEntries.descriptor,
-            recallWindow.descriptor,
+            recallWindow.descriptor, acceptedFrom.descriptor,
         ]
         + GatewaySettings.settings.filter { setting in
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
@@ -228,6 +234,7 @@ extension ServerSettings {
             maxUnreadBytes: try values.value(of: Self.unreadBytes),
             maxStoredBytes: try values.value(of: Self.storedBytes),
             recallWindow: try values.value(of: Self.recallWindow),
+            acceptedFrom: try values.value(of: Self.acceptedFrom),
             registration: try values.value(of: Self.registration),
             registrationsPerAddress: try values.value(of: Self.registrationsPerAddress),
             registrationsPerHour: try values.value(of: Self.registrationsPerHour),

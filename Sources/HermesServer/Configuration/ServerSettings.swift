@@ -51,6 +51,8 @@ package struct ServerSettings: Sendable {
     package var maxStoredBytes: Int
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
+    /// Who may write to an account, apart from those that it blocks.
+    package var acceptedFrom: MessageSettings.Senders
     package var registration: RegistrationRule
     /// The accounts that one address may register in an hour; 0: no limit.
     package var registrationsPerAddress: Int

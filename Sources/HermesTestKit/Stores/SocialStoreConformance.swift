@@ -165,7 +165,12 @@ package enum SocialStoreConformance {
             let world = try await StoreWorld(makeStore, people: 4)
             let group = try world.create([1, 2])
             try expectEqual(try await world.store.group(group), try world.group(.change(group, GroupChange())))
-            let changed = GroupChange(name: "new", avatarURL: "https://example.org/g", isMuted: true)
+            let changed = GroupChange(
+                name: "new",
+                avatarURL: "https://example.org/g",
+                isMuted: true,
+                isHistoryOpen: true
+            )
             let after = try world.group(.change(group, changed))
             try expectEqual(after.summary.name, "new")
             try expectEqual(try await world.store.group(group), after)
@@ -174,8 +179,8 @@ package enum SocialStoreConformance {
             let event = GroupEvent(kind: .changed, group: after.summary, by: world[0].user)
             try expectEqual(entries.map(\.event), [.group(event)])
             _ = try world.group(.changeMembers(group, MemberChanges(added: [world[3].user], removed: [world[1].user])))
-            try expectEqual(try await world.store.isMember(world[1].user, of: group), false)
-            try expectEqual(try await world.store.isMember(world[3].user, of: group), true)
+            try expectEqual(try await world.store.readableAfter(world[1].user, in: group), nil)
+            try expectEqual(try await world.store.readableAfter(world[3].user, in: group), 0)
             _ = try world.group(.dissolve(group))
             try expect(try await world.store.group(group) == nil)
             try expectEqual(
@@ -276,6 +281,46 @@ package enum SocialStoreConformance {
             )
             _ = try world.group(.dissolve(group))
             try expectEqual(try world.refusal(world.talk("d", 0, group)), .forbidden)
+        },
+        ConformanceCase("A member reads what was said since it joined, unless the group says otherwise") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 4)
+            let group = try world.create([1])
+            func readable(_ person: Int) async throws -> UInt64? {
+                try await world.store.readableAfter(world[person].user, in: group)
+            }
+            let add = GroupCommand.changeMembers(group, MemberChanges(added: [world[2].user]))
+            // In one batch, too.
+            _ = try world.store.commit(
+                [
+                    world.talk("a", 0, group), world.talk("b", 1, group), .group(add, by: world[0].user),
+                    world.talk("c", 0, group),
+                ],
+                now: StoreWorld.now
+            )
+            try expectEqual(try await readable(0), 0)
+            try expectEqual(try await readable(1), 0)
+            try expectEqual(try await readable(2), 2)
+            try expectEqual(try await readable(3), nil)
+            // A new role, a transfer and being added again change nothing.
+            let promotion = MemberChanges.Role(user: world[2].user, role: .administrator)
+            _ = try world.group(.changeMembers(group, MemberChanges(added: [world[2].user], roles: [promotion])))
+            let transfer = MemberChanges.Role(user: world[2].user, role: .owner)
+            _ = try world.group(.changeMembers(group, MemberChanges(roles: [transfer])))
+            let back = MemberChanges.Role(user: world[0].user, role: .owner)
+            _ = try world.group(.changeMembers(group, MemberChanges(roles: [back])), by: 2)
+            try expectEqual(try await readable(2), 2)
+            try expectEqual(try await world.store.group(group)?.readableAfter(world[2].user), 2)
+            // Who comes back reads on from there.
+            _ = try world.group(.leave(group), by: 1)
+            try expectEqual(try await readable(1), nil)
+            _ = try world.group(.changeMembers(group, MemberChanges(added: [world[1].user])))
+            try expectEqual(try await readable(1), 3)
+            _ = try world.group(.change(group, GroupChange(isHistoryOpen: true)))
+            for person in 0...2 { try expectEqual(try await readable(person), 0) }
+            _ = try world.group(.change(group, GroupChange(isHistoryOpen: false)))
+            try expectEqual(try await readable(1), 3)
+            _ = try world.group(.dissolve(group))
+            try expectEqual(try await readable(0), nil)
         },
         ConformanceCase("Muting holds until its end") { makeStore in
             let world = try await StoreWorld(makeStore)

@@ -22,7 +22,7 @@ import Testing
     ) throws -> (roles: [GroupRole], told: [GroupEvent.Kind], refusal: HermesError.Code?) {
         let group = try group()
         do {
-            let outcome = try group.applying(try command(group.id), by: try user(number))
+            let outcome = try group.applying(try command(group.id), by: try user(number), lastSeq: 0)
             return (outcome.group.members.map(\.role), outcome.notices.map(\.event.kind), nil)
         } catch let error as HermesError {
             return ([], [], error.code)
@@ -69,9 +69,9 @@ import Testing
             try Group.created(id, name: "g", members: others + [try user(501)], by: try user(1), now: Self.now)
         }
         let swap = MemberChanges(added: [try user(501)], removed: [try user(500)])
-        #expect(try full.applying(.changeMembers(id, swap), by: try user(1)).group.members.count == 500)
+        #expect(try full.applying(.changeMembers(id, swap), by: try user(1), lastSeq: 0).group.members.count == 500)
         #expect(throws: HermesError.self) {
-            try full.applying(.changeMembers(id, MemberChanges(added: [try user(501)])), by: try user(1))
+            try full.applying(.changeMembers(id, MemberChanges(added: [try user(501)])), by: try user(1), lastSeq: 0)
         }
     }
 
@@ -136,7 +136,7 @@ import Testing
         }
         let id = try #require(GroupID(rawValue: 1))
         let alone = try Group.created(id, name: "g", members: [], by: try user(1), now: Self.now).group
-        let outcome = try alone.applying(.leave(id), by: try user(1))
+        let outcome = try alone.applying(.leave(id), by: try user(1), lastSeq: 0)
         #expect(outcome.isDissolved)
         #expect(outcome.notices.map(\.event.kind) == [.dissolved])
     }
@@ -148,16 +148,20 @@ import Testing
             removed: [try user(4), try user(8)],
             roles: [MemberChanges.Role(user: try user(5), role: nil, mutedUntil: Timestamp(rawValue: 5_000))]
         )
-        let notices = try group.applying(.changeMembers(group.id, all), by: try user(1)).notices
+        let notices = try group.applying(.changeMembers(group.id, all), by: try user(1), lastSeq: 0).notices
         #expect(notices.map(\.event.kind) == [.membersRemoved, .membersAdded, .changed])
         #expect(notices.map { $0.event.users.map(\.rawValue) } == [[4], [6], []])
         #expect(
             notices.map { $0.recipients.map(\.rawValue) } == [[1, 2, 3, 5, 6, 4], [1, 2, 3, 5, 6], [1, 2, 3, 5, 6]]
         )
         #expect(notices.allSatisfy { $0.event.group.memberCount == 5 })
-        #expect(try group.applying(.change(group.id, GroupChange(name: "g")), by: try user(1)).notices == [])
+        #expect(
+            try group.applying(.change(group.id, GroupChange(name: "g")), by: try user(1), lastSeq: 0).notices == []
+        )
         let both = MemberChanges(added: [try user(4)], removed: [try user(4)])
-        #expect(throws: HermesError.self) { try group.applying(.changeMembers(group.id, both), by: try user(1)) }
+        #expect(throws: HermesError.self) {
+            try group.applying(.changeMembers(group.id, both), by: try user(1), lastSeq: 0)
+        }
     }
 
     @Test func whoMayTalk() throws {
@@ -167,13 +171,13 @@ import Testing
         let open = try group()
         #expect(try talks(open, 4) == [4, 1, 2, 3, 5])
         #expect(try talks(open, 9) == nil)
-        let closed = try open.applying(.change(open.id, GroupChange(isMuted: true)), by: try user(1)).group
+        let closed = try open.applying(.change(open.id, GroupChange(isMuted: true)), by: try user(1), lastSeq: 0).group
         #expect(try talks(closed, 4) == nil)
         #expect(try talks(closed, 2) == [2, 1, 3, 4, 5])
         let until = MemberChanges(roles: [
             MemberChanges.Role(user: try user(4), role: nil, mutedUntil: Timestamp(rawValue: 1_001))
         ])
-        let muted = try open.applying(.changeMembers(open.id, until), by: try user(2)).group
+        let muted = try open.applying(.changeMembers(open.id, until), by: try user(2), lastSeq: 0).group
         #expect(try talks(muted, 4) == nil)
         #expect(try talks(muted, 4, at: 1_001) == [4, 1, 2, 3, 5])
     }

@@ -11,55 +11,6 @@ import Testing
 
 /// The native protocol as JSON in text messages at `/ws`, as a web page sees it: no protobuf on its side.
 @Suite(.timeLimit(.minutes(1))) struct WebSocketJSONTests {
-    /// A web page's connection.
-    private struct Page {
-        let client: WebSocketClient
-
-        /// - Parameter subprotocols: as the page asks for them.
-        static func open(_ server: TestServer, _ subprotocols: String = "hermes.v1.json") async throws -> Page {
-            let client = try await WebSocketClient.connect(port: server.port("http"))
-            try await client.send(WebSocketClient.request("/ws", ["Sec-WebSocket-Protocol": subprotocols]))
-            let head = try await client.head()
-            #expect(head.status == 101, "\(head.text)")
-            return Page(client: client)
-        }
-
-        func send(_ text: String) async throws {
-            try await client.send(WebSocketClient.frame(0x81, Array(text.utf8)))
-        }
-
-        /// The next message, which is a text.
-        func next() async throws -> [String: Any] {
-            let (first, payload) = try await client.next()
-            #expect(first == 0x81)
-            return try #require(JSONSerialization.jsonObject(with: Data(payload)) as? [String: Any])
-        }
-
-        /// The next packet with this body.
-        func next(_ body: String) async throws -> [String: Any] {
-            while true {
-                let packet = try await next()
-                if let found = packet[body] as? [String: Any] { return found }
-            }
-        }
-
-        func result(_ id: String) async throws -> [String: Any] {
-            while true {
-                let packet = try await next()
-                if packet["id"] as? String == id { return try #require(packet["result"] as? [String: Any]) }
-            }
-        }
-
-        /// - Returns: the uid.
-        func register(_ name: String) async throws -> Int {
-            try await send(
-                #"{"id":"1","register":{"nickName":"\#(name)","password":"secret12","device":{"id":"page"}}}"#
-            )
-            let session = try #require(try await result("1")["session"] as? [String: Any])
-            return try #require(session["uid"] as? Int)
-        }
-    }
-
     private static func binary(_ packet: Hermes_V1_Packet) throws -> [UInt8] {
         var buffer = ByteBuffer()
         try DelimitedFrame.write(packet, into: &buffer)
@@ -76,7 +27,7 @@ import Testing
     @Test(arguments: TestStore.allCases)
     func `a page logs in, sends, gets, acknowledges and comes back`(store: TestStore) async throws {
         try await withServer(store: store) { server in
-            let (ann, bob) = (try await Page.open(server), try await Page.open(server))
+            let (ann, bob) = (try await WebPage.open(server), try await WebPage.open(server))
             let annID = try await ann.register("ann")
             let bobID = try await bob.register("bob")
             // Bytes are base64, a newer version's field is ignored, blanks and escapes are as JSON allows.
@@ -97,7 +48,7 @@ import Testing
             try await bob.send(#"{"id":"2","acknowledge":{"upToSeq":"\#(seq)"}}"#)
             _ = try await bob.result("2")
 
-            let again = try await Page.open(server)
+            let again = try await WebPage.open(server)
             try await again.send(
                 #"{"id":"1","authenticate":{"password":{"nickName":"bob","password":"secret12"},"device":{"id":"page"}}}"#
             )
@@ -129,7 +80,7 @@ import Testing
                 #expect(try await client.next() == (0x88, [0x03, 0xF1]))
             }
             for subprotocol in ["hermes.v1", "hermes.v1.json"] {
-                let page = try await Page.open(server, subprotocol)
+                let page = try await WebPage.open(server, subprotocol)
                 let texts = #"{"id":"1","ping":{}}"#
                 try await page.send(texts)
                 #expect(try await page.client.next().first == 0x81)
@@ -153,7 +104,7 @@ import Testing
 
     @Test func `rooms: pages and apps share them, each in its form`() async throws {
         try await withServer { server in
-            let (page, other) = (try await Page.open(server), try await Page.open(server))
+            let (page, other) = (try await WebPage.open(server), try await WebPage.open(server))
             for (page, name) in [(page, "ann"), (other, "bob")] {
                 _ = try await page.register(name)
                 try await page.send(#"{"id":"2","room":{"room":"hall","enter":{"user":{"name":"\#(name)"}}}}"#)
@@ -187,9 +138,9 @@ import Testing
             settings.gateways.limits.maxFrameBytes = 2_000_000
         }
         try await withServer(configure: limit) { server in
-            let other = try await Page.open(server)
+            let other = try await WebPage.open(server)
             func refuses(_ payload: [UInt8], _ code: Int, closing: UInt16, first: UInt8 = 0x81) async throws {
-                let page = try await Page.open(server)
+                let page = try await WebPage.open(server)
                 try await page.client.send(WebSocketClient.frame(first, payload))
                 let kicked = try await page.next("kicked")
                 #expect(kicked["code"] as? Int == code, "\(kicked)")
@@ -202,11 +153,11 @@ import Testing
             try await refuses(Array(#"{"send":{"clientId":""#.utf8) + [0xFF, 0x22, 0x7D, 0x7D], 4007, closing: 1007)
             // Before the login, a text is as short as a frame, and refused by its header.
             try await refuses([UInt8](repeating: 0x20, count: 2_001), 4003, closing: 1009)
-            let page = try await Page.open(server)
+            let page = try await WebPage.open(server)
             try await page.client.send([0x81, 0xFF, 0x7F, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4])
             #expect(try await page.next("kicked")["code"] as? Int == 4003)
             // After it, nesting without end is refused.
-            let deep = try await Page.open(server)
+            let deep = try await WebPage.open(server)
             _ = try await deep.register("ann")
             let nested = String(repeating: #"{"a":"#, count: 300_000)
             try await deep.send(#"{"new":"# + nested)
@@ -222,7 +173,7 @@ import Testing
             settings.gateways.limits.throttled = .seconds(1)
         }
         try await withServer(configure: limit) { server in
-            let page = try await Page.open(server)
+            let page = try await WebPage.open(server)
             _ = try await page.register("ann")
             // Half a megabyte a time, each worth 500 units of the 100 a second: soon it is closed for it.
             let blanks = String(repeating: " ", count: 500_000)

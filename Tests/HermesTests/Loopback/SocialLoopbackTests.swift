@@ -92,7 +92,8 @@ struct SocialLoopbackTests {
             var member = try #require(try await ann.group(id: group.id).members.first { $0.uid == bobUID })
             member.role = .administrator
             try await ann.changeRole(inGroup: group.id, of: member)
-            #expect(try await bob.changeGroup(id: group.id, name: "bob's", isMuted: true).name == "bob's")
+            let changed = try await bob.changeGroup(id: group.id, name: "bob's", isMuted: true, isHistoryOpen: true)
+            #expect(changed.name == "bob's" && changed.isMuted && changed.isHistoryOpen)
             #expect(try await ann.group(id: group.id).isMuted)
 
             try await carl.leaveGroup(id: group.id)

@@ -204,6 +204,16 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   /// Clears the value of `muted`. Subsequent reads from it will return its default value.
   package mutating func clearMuted() {self._muted = nil}
 
+  /// Members read what was said before they joined, as far as the server keeps history.
+  package var historyOpen: Bool {
+    get {_historyOpen ?? false}
+    set {_historyOpen = newValue}
+  }
+  /// Returns true if `historyOpen` has been explicitly set.
+  package var hasHistoryOpen: Bool {self._historyOpen != nil}
+  /// Clears the value of `historyOpen`. Subsequent reads from it will return its default value.
+  package mutating func clearHistoryOpen() {self._historyOpen = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -211,6 +221,7 @@ package nonisolated struct Hermes_V1_ChangeGroup: Sendable {
   fileprivate var _name: String? = nil
   fileprivate var _avatarURL: String? = nil
   fileprivate var _muted: Bool? = nil
+  fileprivate var _historyOpen: Bool? = nil
 }
 
 /// Adds and removes members and changes roles.
@@ -336,6 +347,9 @@ package nonisolated struct Hermes_V1_Group: Sendable {
 
   /// In milliseconds since 1970.
   package var createdAtMs: Int64 = 0
+
+  /// Members read what was said before they joined, as far as the server keeps history.
+  package var historyOpen: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -712,7 +726,7 @@ nonisolated extension Hermes_V1_ListGroups: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension Hermes_V1_ChangeGroup: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".ChangeGroup"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}group_id\0\u{1}name\0\u{3}avatar_url\0\u{1}muted\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}group_id\0\u{1}name\0\u{3}avatar_url\0\u{1}muted\0\u{3}history_open\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -724,6 +738,7 @@ nonisolated extension Hermes_V1_ChangeGroup: SwiftProtobuf.Message, SwiftProtobu
       case 2: try { try decoder.decodeSingularStringField(value: &self._name) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self._avatarURL) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self._muted) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self._historyOpen) }()
       default: break
       }
     }
@@ -746,6 +761,9 @@ nonisolated extension Hermes_V1_ChangeGroup: SwiftProtobuf.Message, SwiftProtobu
     try { if let v = self._muted {
       try visitor.visitSingularBoolField(value: v, fieldNumber: 4)
     } }()
+    try { if let v = self._historyOpen {
+      try visitor.visitSingularBoolField(value: v, fieldNumber: 5)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -754,6 +772,7 @@ nonisolated extension Hermes_V1_ChangeGroup: SwiftProtobuf.Message, SwiftProtobu
     if lhs._name != rhs._name {return false}
     if lhs._avatarURL != rhs._avatarURL {return false}
     if lhs._muted != rhs._muted {return false}
+    if lhs._historyOpen != rhs._historyOpen {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -855,7 +874,7 @@ nonisolated extension Hermes_V1_GroupMember.Role: SwiftProtobuf._ProtoNameProvid
 
 nonisolated extension Hermes_V1_Group: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Group"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{3}avatar_url\0\u{1}muted\0\u{3}member_count\0\u{1}members\0\u{3}created_at_ms\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}name\0\u{3}avatar_url\0\u{1}muted\0\u{3}member_count\0\u{1}members\0\u{3}created_at_ms\0\u{3}history_open\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -870,6 +889,7 @@ nonisolated extension Hermes_V1_Group: SwiftProtobuf.Message, SwiftProtobuf._Mes
       case 5: try { try decoder.decodeSingularUInt32Field(value: &self.memberCount) }()
       case 6: try { try decoder.decodeRepeatedMessageField(value: &self.members) }()
       case 7: try { try decoder.decodeSingularInt64Field(value: &self.createdAtMs) }()
+      case 8: try { try decoder.decodeSingularBoolField(value: &self.historyOpen) }()
       default: break
       }
     }
@@ -897,6 +917,9 @@ nonisolated extension Hermes_V1_Group: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if self.createdAtMs != 0 {
       try visitor.visitSingularInt64Field(value: self.createdAtMs, fieldNumber: 7)
     }
+    if self.historyOpen != false {
+      try visitor.visitSingularBoolField(value: self.historyOpen, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -908,6 +931,7 @@ nonisolated extension Hermes_V1_Group: SwiftProtobuf.Message, SwiftProtobuf._Mes
     if lhs.memberCount != rhs.memberCount {return false}
     if lhs.members != rhs.members {return false}
     if lhs.createdAtMs != rhs.createdAtMs {return false}
+    if lhs.historyOpen != rhs.historyOpen {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
