@@ -436,11 +436,16 @@ export class Session {
         const room = this.#returning.get(id);
         if (room !== undefined) {
             this.#returning.delete(id);
-            if (!result.error || !this.#rooms.delete(room)) return;
-            // A refusal to enter again reaches the app as a kick.
-            this.#topics.forget(room);
-            const kicked = { reason: HermesError.of(result.error).message };
-            effects.push({ do: "live", type: "room", event: { room, user: null, uid: 0, kicked } });
+            if (!this.#rooms.has(room)) return;
+            /** @type {any} */
+            let news = { entered: { memberCount: result.room?.memberCount ?? 0 } };
+            if (result.error) {
+                // A refusal to enter again reaches the app as a kick.
+                this.#rooms.delete(room);
+                this.#topics.forget(room);
+                news = { kicked: { reason: HermesError.of(result.error).message } };
+            }
+            effects.push({ do: "live", type: "room", event: { room, user: null, uid: 0, ...news } });
             return;
         }
         this.#sending.delete(id);

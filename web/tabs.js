@@ -53,7 +53,11 @@ export class SharedClient extends Requests {
     #page = null;
     /** @type {Map<string, any>} The tabs' pages, as the leader knows them. */
     #pages = new Map();
-    /** @type {Map<string, Set<string>>} The tabs in each room, as the leader knows them. */
+    /**
+     * The tabs in each room, as the leader knows them, and the number of members.
+     *
+     * @type {Map<string, { tabs: Set<string>, count: number, entering: Promise<any> }>}
+     */
     #members = new Map();
     /** @type {(() => void)[]} Called when this tab has a handler of entries. */
     #handlerWaiters = [];
@@ -230,6 +234,7 @@ export class SharedClient extends Requests {
             await this.#handled;
             await this.#entry(event);
         });
+        client.on("room", (event) => this.#countMembers(event));
         for (const event of liveEvents) client.on(event, (value) => this.#share(event, plain(value)));
         client.on("outbox", (entry) => this.#share("outbox", entry));
         client.on("state", () => this.#share("state", plain(client.state)));
@@ -309,7 +314,9 @@ export class SharedClient extends Requests {
         const client = /** @type {any} */ (this.#client);
         try {
             if (!methods.includes(method)) throw new HermesError(ErrorCode.unsupported, `no method ${method}`);
-            if (method === "request" && this.#staysInRoom(tab, args[0].room)) return { value: {} };
+            const { enter, leave } = (method === "request" && args[0].room) || {};
+            if (enter) return { value: plain(await this.#enterRoom(tab, args)) };
+            if (leave && this.#staysInRoom(tab, args[0].room.room)) return { value: {} };
             const target = ["send", "retry", "discard"].includes(method) ? client.outbox : client;
             const value = await target[method](...args);
             if (["logIn", "register", "resume", "logOut"].includes(method)) this.#announce();
@@ -320,18 +327,52 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Notes which tabs are in a room.
+     * Enters a room for a tab; asks the server for the first one only.
      *
      * @param {string} tab
-     * @param {any} request
-     * @returns {boolean} Whether the tab leaves a room in which others stay.
+     * @param {any[]} args
      */
-    #staysInRoom(tab, request) {
-        if (!request?.enter && !request?.leave) return false;
-        const tabs = this.#members.get(request.room) ?? new Set();
-        if (request.enter) this.#members.set(request.room, tabs.add(tab));
-        else if (tabs.delete(tab) && tabs.size) return true;
-        if (!tabs.size) this.#members.delete(request.room);
+    async #enterRoom(tab, args) {
+        const { room } = args[0].room;
+        const known = this.#members.get(room);
+        if (known) {
+            known.tabs.add(tab);
+            await known.entering;
+            return { room: { room, memberCount: known.count } };
+        }
+        const entering = /** @type {HermesClient} */ (this.#client).request(args[0], args[1], args[2]);
+        const members = { tabs: new Set([tab]), count: 0, entering };
+        this.#members.set(room, members);
+        try {
+            const result = await entering;
+            members.count += result.room?.memberCount ?? 0;
+            return result;
+        } catch (error) {
+            if (this.#members.get(room) === members) this.#members.delete(room);
+            throw error;
+        }
+    }
+
+    /** @param {any} event A `hermes.v1.RoomEvent`. */
+    #countMembers({ room, uid, joined, left, entered, kicked }) {
+        const members = this.#members.get(room);
+        if (!members) return;
+        if (kicked) this.#members.delete(room);
+        else if (entered) members.count = entered.memberCount;
+        else if (uid !== this.session?.uid) members.count += (joined ? 1 : 0) - (left ? 1 : 0);
+    }
+
+    /**
+     * A tab leaves a room.
+     *
+     * @param {string} tab
+     * @param {string} room
+     * @returns {boolean} Whether others stay in it.
+     */
+    #staysInRoom(tab, room) {
+        const members = this.#members.get(room);
+        if (members?.tabs.delete(tab) && members.tabs.size) return true;
+        this.#members.delete(room);
         return false;
     }
 
@@ -473,7 +514,7 @@ export class SharedClient extends Requests {
         if (this.#pages.has(tab) || !this.#locks) return;
         this.#locks.request(`${this.#name}/${tab}`, () => {
             this.#pages.delete(tab);
-            for (const [room, tabs] of this.#members) {
+            for (const [room, { tabs }] of this.#members) {
                 if (tabs.has(tab)) this.#perform(tab, "request", [{ room: { room, leave: {} } }]);
             }
             this.#conditions();

@@ -45,7 +45,7 @@ function showLogin(error = "") {
     const form = h(
         "form",
         {},
-        field(t("name"), { name: "name", required: true, maxlength: 64, autocomplete: "username", autofocus: true }),
+        field(t("name"), { name: "name", required: true, maxlength: 64, autocomplete: "username", dir: "auto" }),
         field(t("password"), { name: "password", type: "password", required: true, autocomplete: "current-password" }),
         invitation,
         place,
@@ -159,7 +159,7 @@ function build() {
         account?.client.setTyping(chat.to);
     };
     const hint = { "aria-label": t("newChatHint"), placeholder: t("newChatHint") };
-    const name = h("input", { name: "name", ...hint, required: true, autocomplete: "off" });
+    const name = h("input", { name: "name", ...hint, required: true, autocomplete: "off", dir: "auto" });
     const error = h("p", { class: "error bar-error", role: "alert" });
     const ask = h("button", {}, t("open"));
     const search = h("form", { class: "inline" }, name, ask);
@@ -186,26 +186,28 @@ function build() {
         ask,
         error,
         connection: h("span", { class: "connection" }),
-        me: h("h1"),
+        me: h("h2", { dir: "auto" }),
         chatsTab: button(t("chats"), pick("chats")),
         contactsTab: button(t("contacts"), pick("contacts")),
         list: h("ul", { class: "list", onkeydown: moveInList }),
-        title: h("h2", { class: "grow" }),
+        title: h("h2", { class: "grow", dir: "auto" }),
         presence: h("span", { class: "faint" }),
         details: button(t("details"), () => {
             const chat = account?.chats.get(chosen);
             if (account && chat && "groupId" in chat.to) showGroup(account, chat.to.groupId);
         }),
         typing: h("div", { class: "typing faint", role: "status" }),
-        earlier: h("li", { class: "earlier" }, button(t("earlier"), loadEarlier)),
+        earlier: h("div", { class: "earlier" }, button(t("earlier"), loadEarlier)),
         empty: h("p", { class: "empty" }, t("choose")),
     };
     const back = button(t("back"), () => choose(""), { class: "back" });
     view.bar = h("header", { class: "bar" }, back, view.title, view.presence, view.details);
     const menu = button(t("menu"), showMenu, { "aria-haspopup": "dialog" });
     view.main = h(
-        "div",
+        "main",
         { class: "main-view" },
+        // The headings below are in parts of which narrow windows show one.
+        h("h1", { class: "hidden-text" }, t("title")),
         h(
             "nav",
             { class: "side", "aria-label": t("chats") },
@@ -215,7 +217,7 @@ function build() {
             error,
             view.list,
         ),
-        h("main", { class: "pane" }, view.bar, view.empty, lines.element, view.typing, composer),
+        h("div", { class: "pane" }, view.bar, view.empty, lines.element, view.typing, composer),
     );
     root.replaceChildren(view.main);
 }

@@ -47,7 +47,7 @@ export function showDevices(account) {
                         await load();
                     });
                 };
-                const title = h("span", { class: "grow" }, `${words} (${seen})`);
+                const title = h("span", { class: "grow", dir: "auto" }, `${words} (${seen})`);
                 return h("li", {}, title, !isCurrent && button(t("remove"), remove));
             }),
         );
@@ -120,7 +120,7 @@ export function showGroup(account, groupId) {
         return h(
             "li",
             {},
-            h("span", { class: "grow" }, title),
+            h("span", { class: "grow", dir: "auto" }, title),
             isOwner && !isMe && button(t(isAdministrator ? "makeMember" : "makeAdministrator"), promote),
             mayRemove && button(t("remove"), remove),
         );

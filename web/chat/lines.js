@@ -50,16 +50,16 @@ function body(content) {
  * @param {import("./model.js").Chat} chat
  */
 function row(line, account, chat) {
-    if (line.note) return h("li", { class: "line note" }, `${t(line.note)} · ${timeText(line.time)}`);
+    if (line.note) return h("div", { class: "line note" }, `${t(line.note)} · ${timeText(line.time)}`);
     const isRead = line.own && "uid" in chat.to && line.seq > 0 && line.seq <= chat.readUpTo;
     const status = isRead ? "read" : line.status;
     const isYoung = line.own && line.seq > 0 && !line.recalled && Date.now() - line.time < recallTime;
     const { client } = account;
     const author = line.own ? account.nickName : line.name || account.nameOf(line.from);
     return h(
-        "li",
+        "div",
         { class: `line${line.own ? " own" : ""}${line.recalled ? " recalled" : ""}` },
-        h("div", { class: "groupId" in chat.to && !line.own ? "author" : "hidden-text" }, author),
+        h("div", { class: "groupId" in chat.to && !line.own ? "author" : "hidden-text", dir: "auto" }, author),
         h("p", { class: "text", dir: "auto" }, line.recalled ? t("recalled") : body(line.content)),
         h(
             "div",
@@ -75,7 +75,7 @@ function row(line, account, chat) {
 
 /** The messages of a conversation. */
 export class Lines {
-    element = h("ol", { class: "lines", role: "log", tabindex: "0" });
+    element = h("div", { class: "lines", role: "log", tabindex: "0" });
     #key = "";
 
     /**

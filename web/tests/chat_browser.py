@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 
+import axe
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
@@ -60,24 +61,43 @@ if (!document.documentElement.lang || !document.title) problems.push("language a
 return problems;
 """
 
+AXE = """
+const done = arguments[0];
+// Animations that run would be judged half-way.
+document.getAnimations().forEach((animation) => animation.finish());
+axe.run(document, { resultTypes: ["violations"] }).then(
+    ({ violations }) => done(violations.flatMap(({ id, help, nodes }) => nodes.map(
+        ({ html, failureSummary }) => `${id} (${help}): ${html}\\n${failureSummary}`
+    ))),
+    (error) => done([String(error)]),
+);
+"""
+
 
 class Server:
     """A real server, which keeps its port over a restart."""
 
-    def __init__(self, folder: str):
+    def __init__(self, folder: str, protocols: tuple[str, ...] = ()):
         self.folder = folder
+        self.protocols = protocols
         self.port = 0
+        self.liveroom = 0
         self.start()
 
     def start(self) -> None:
         arguments = [PROGRAM, "serve", "--data.directory", self.folder, "--listeners.http.port", str(self.port)]
         arguments += ["--store.historyDays", "7"]
         for name in PROTOCOLS:
-            arguments += [f"--listeners.{name}.enabled", "false"]
+            if name in self.protocols:
+                arguments += [f"--listeners.{name}.port", str(getattr(self, name))]
+            else:
+                arguments += [f"--listeners.{name}.enabled", "false"]
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for line in self.process.stdout:
             if found := re.search(r"ready:.* http \S*:(\d+)", line):
                 self.port = int(found.group(1))
+                if found := re.search(r" liveroom \S*:(\d+)", line):
+                    self.liveroom = int(found.group(1))
                 return
         raise SystemExit("the server did not start")
 
@@ -165,6 +185,11 @@ class Browser:
         """Checks what a program can check of WCAG 2.2 AA: contrast, names of landmarks, ids, sizes of targets."""
         problems = self.driver.execute_script(ACCESS)
         assert problems == [], problems
+        if source := axe.source():
+            # As the debugger, which the page's policy does not bind.
+            self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": source})
+            violations = self.driver.execute_async_script(AXE)
+            assert violations == [], "\n".join(violations)
 
     def log(self) -> list[str]:
         """What the browser complains about, besides connections that fail while the server is away."""
@@ -198,6 +223,8 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     ann.sees("I am here", ".line")
     ann.until(lambda: "typing" not in ann.text(".typing"), "the end of typing")
     ann.sees("online", ".pane .bar")
+    ann.shot("chat-dark")
+    bob.shot("chat")
     step("typing and presence")
 
     bob.press("Recall")
@@ -285,13 +312,33 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     ann.shot("chinese")
     ann.driver.set_window_size(400, 700)
     ann.shot("narrow-chat")
+    ann.check_access()
     overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert ann.driver.execute_script(overflow) <= 0
     ann.press("返回")
     ann.find("nav button.row").send_keys(Keys.ARROW_DOWN)
     assert ann.driver.execute_script("return document.activeElement.className") == "row"
     ann.shot("narrow-list")
+    ann.check_access()
     step("Chinese, a narrow window, the arrow keys")
+
+    bob.press("Chats")
+    bob.find("button.row").click()
+    bob.say("שלום, hello!")
+    bob.sees("שלום", ".line .text")
+    words = "return [...document.querySelectorAll('.line .text')].find((e) => e.textContent.includes(arguments[0]))"
+    direction = f"return getComputedStyle((() => {{ {words} }})()).direction"
+    assert bob.driver.execute_script(direction, "שלום") == "rtl"
+    assert bob.driver.execute_script(direction, "hi all") == "ltr"
+    bob.driver.execute_script("document.documentElement.dir = 'rtl'")
+    for width in (400, 1100):
+        bob.driver.set_window_size(width, 800)
+        assert bob.driver.execute_script(overflow) <= 0, width
+    side, pane = (bob.find(part).rect["x"] for part in (".side", ".pane"))
+    assert side > pane, "the list is not at the start"
+    bob.shot("right-to-left")
+    bob.driver.execute_script("document.documentElement.dir = ''")
+    step("a text from right to left has its own direction, and a page from right to left is mirrored")
 
     odd = "<img src=x onerror=alert(1)>"
     bob.press("Menu")
@@ -315,14 +362,14 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     bob.join("zoe")
     bob.press("Menu")
     bob.press("bob")
-    bob.sees("bob", "h1")
+    bob.sees("bob", "nav h2")
     bob.sees("connected", ".connection")
     bob.press("Menu")
     bob.press("zoe")
-    bob.sees("zoe", "h1")
+    bob.sees("zoe", "nav h2")
     bob.press("Menu")
     bob.press("Log out")
-    bob.sees("bob", "h1")
+    bob.sees("bob", "nav h2")
     bob.press("Chats")
     bob.sees(odd, ".row .name")
     step("two accounts in one browser; one logs out")
@@ -394,7 +441,7 @@ def check_own_pages(eve: Browser) -> None:
     eve.find("a[href='/api']").click()
     eve.sees("HTTP API", "h1")
     eve.find("details:nth-of-type(2) summary").click()
-    eve.sees("Answer", "details[open] h3")
+    eve.sees("Answer", "details[open] h2")
     eve.check_access()
     eve.shot("api")
     eve.driver.get(eve.url + "chat")
@@ -416,17 +463,24 @@ def main() -> None:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         server = Server(folder)
         stack.callback(lambda: server.kill())
-        pages = subprocess.Popen([ROOT / "scripts/web-serve"], stdout=subprocess.PIPE, text=True)
-        stack.callback(lambda: (pages.kill(), pages.wait()))
-        url = f"{pages.stdout.readline().strip()}chat/?server=ws://127.0.0.1:{server.port}"
+
+        def pages(*arguments) -> tuple[subprocess.Popen, str]:
+            process = subprocess.Popen([ROOT / "scripts/web-serve", *arguments], stdout=subprocess.PIPE, text=True)
+            stack.callback(lambda: (process.kill(), process.wait()))
+            return process, f"{process.stdout.readline().strip()}chat/?server=ws://127.0.0.1:{server.port}"
+
+        # Ann has the chat as it is served, Bob its modules.
+        served = stack.enter_context(tempfile.TemporaryDirectory())
+        subprocess.run([ROOT / "scripts/embed-web", "--to", served], check=True)
+        process, url = pages("0", served)
         ann = Browser(url, is_dark=True)
         stack.callback(ann.driver.quit)
-        bob = Browser(url)
+        bob = Browser(pages()[1])
         stack.callback(bob.driver.quit)
         check(ann, bob, server)
         check_outbox(ann, bob, server)
         ann.driver.switch_to.window(ann.driver.window_handles[0])
-        pages.kill()
+        process.kill()
         ann.driver.refresh()
         ann.sees("已连接", ".connection")
         step("the page opens without its web server")

@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import { HermesClient, MemoryStore, standardPolicy } from "../hermes.js";
+import { HermesClient, MemoryStore, standardPolicy } from "./sdk.js";
 import { FileStore } from "../node-store.js";
 import { encodeFrame, WebSocket } from "../node-websocket.js";
 import { FakeServer } from "./fake-server.js";
@@ -276,7 +276,9 @@ describe("requests", () => {
         await client.logIn({ nickName: "ann", password: "secret" });
         assert.equal(await client.enterRoom("lobby", { name: "Ann" }), 3);
         await client.watchPresence([7]);
+        const again = new Promise((resolve) => client.on("room", resolve));
         server.connections[0].socket.destroy();
+        assert.deepEqual((await again).entered, { memberCount: 3 });
         assert.equal((await server.packet("room", 1)).room.enter.user.name, "Ann");
         assert.deepEqual((await server.packet("presence", 1)).presence.watchUids, [7]);
     });

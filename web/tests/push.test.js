@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
-import { disablePush, enablePush } from "../hermes.js";
+import { disablePush, enablePush } from "./sdk.js";
 import { notificationOf, showNotifications } from "../notifications.js";
 
 /** A service worker's global object, with what it showed and opened. */

@@ -4,7 +4,7 @@
 // Clients against a real server: HERMES_BIN names its program.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { HermesClient, MemoryStore, standardPolicy } from "../hermes.js";
+import { HermesClient, MemoryStore, standardPolicy } from "./sdk.js";
 import { WebSocket } from "../node-websocket.js";
 import { program, RealServer } from "./real-server.js";
 

@@ -37,17 +37,17 @@ enum APIPage {
             let parameters =
                 route.pathParameters.map { ($0.name, "path", $0) } + route.query.map { ($0.name, "query", $0) }
             if !parameters.isEmpty {
-                html.element("h3", "Parameters")
+                html.element("h2", "Parameters")
                 let rows = parameters.map { name, place, parameter in
                     (name, "\(words(parameter.schema)), in the \(place)", parameter.isRequired, parameter.summary)
                 }
                 table(rows, &html)
             }
             if let body = route.body {
-                html.element("h3", "Body")
+                html.element("h2", "Body")
                 fields(body, &html)
             }
-            html.element("h3", "Answer \(route.success.code)")
+            html.element("h2", "Answer \(route.success.code)")
             if let answer = route.answer { fields(answer, &html) } else { html.element("p", "Without a body.") }
             let failures = route.allFailures.map { String($0.code) }.joined(separator: ", ")
             html.element(

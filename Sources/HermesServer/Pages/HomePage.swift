@@ -59,6 +59,7 @@ final class HomePage: Sendable {
             }
             if pages.contains(.chat) {
                 link("/chat/", "Chat", "Create an account and write to others, in this browser.")
+                link("/room/lobby", "Live room", "Watch a room and talk in it, in this browser.")
             }
             if pages.contains(.api), hasAPI { link("/api", "HTTP API", "Every call that a back end can make.") }
             if hasAPI { link("/v1/openapi.json", "OpenAPI document", "The same, for client generators.") }

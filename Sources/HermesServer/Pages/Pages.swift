@@ -1,7 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -38,9 +37,9 @@ struct Pages: Sendable {
     }
 
     private func register(_ file: WebFile, on router: Router<BasicRequestContext>) {
-        let plain = ByteBuffer(string: file.text)
-        let packed = Data(base64Encoded: file.gzipBase64).map { ByteBuffer(bytes: $0) }
-        let tag = "\"\(file.tag)\""
+        let packed = ByteBuffer(bytes: file.packed)
+        // Weak: the same content is sent in two encodings (RFC 9110, section 8.8.3.3).
+        let tag = "W/\"\(file.tag)\""
         let answer: @Sendable (Request, BasicRequestContext) -> Response = { request, _ in
             let caching: HTTPFields = [.eTag: tag, .cacheControl: "no-cache", .vary: "Accept-Encoding"]
             var headers = Self.headers(file.contentType, caching)
@@ -52,7 +51,7 @@ struct Pages: Sendable {
                 headers[.contentType] = nil
                 return Response(status: .notModified, headers: headers)
             }
-            guard let packed, Self.takesGzip(request.headers[values: .acceptEncoding]) else {
+            if !Self.takesGzip(request.headers[values: .acceptEncoding]), let plain = WebFile.unpacked[file.path] {
                 return Self.response(headers, plain, to: request)
             }
             headers[.contentEncoding] = "gzip"
@@ -65,7 +64,16 @@ struct Pages: Sendable {
             // The router takes both forms of a folder; the page's relative links need the one that ends with a slash.
             router.on(RouterPath(String(folder)), method: method) { request, context in
                 guard !request.uri.path.hasSuffix("/") else { return answer(request, context) }
-                return Response(status: .permanentRedirect, headers: Self.headers(.html, [.location: "\(folder)/"]))
+                return Self.redirect(to: "\(folder)/")
+            }
+            guard folder == "/room" else { continue }
+            // Each room has a page of its own, which takes the room's name from its address.
+            router.on("/room/{name}", method: method) { request, context in
+                let path = request.uri.path
+                guard path.hasSuffix("/") else { return answer(request, context) }
+                var end = path.endIndex
+                while end > path.startIndex, path[path.index(before: end)] == "/" { end = path.index(before: end) }
+                return Self.redirect(to: String(path[..<end]))
             }
         }
     }
@@ -74,6 +82,10 @@ struct Pages: Sendable {
 
     private static func html(_ text: String, to request: Request) -> Response {
         response(headers(.html, [.cacheControl: "no-store"]), ByteBuffer(string: text), to: request)
+    }
+
+    private static func redirect(to path: String) -> Response {
+        Response(status: .permanentRedirect, headers: headers(.html, [.location: path]))
     }
 
     private static func response(_ headers: HTTPFields, _ body: ByteBuffer, to request: Request) -> Response {
@@ -99,11 +111,11 @@ struct Pages: Sendable {
         return headers
     }
 
-    /// Whether an `If-None-Match` field names the tag (RFC 9110, section 13.1.2).
+    /// Whether an `If-None-Match` field names the weak tag (RFC 9110, section 13.1.2).
     static func matches(_ field: String, _ tag: String) -> Bool {
         field.split(separator: ",").contains { candidate in
             let candidate = candidate.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }
-            return candidate == "*" || candidate == tag || candidate == "W/" + tag
+            return candidate == "*" || candidate == tag || "W/" + candidate == tag
         }
     }
 

@@ -1,7 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A file of the web pages. `scripts/embed-web` puts the files into this binary.
+import Foundation
+import NIOCore
+
+/// A file of the web pages. `scripts/embed-web` puts the files into this binary, compressed.
 struct WebFile: Sendable {
     /// The path of its address, such as "/chat/index.html".
     let path: String
@@ -10,13 +13,24 @@ struct WebFile: Sendable {
     let tag: String
     /// The content, compressed.
     let gzipBase64: String
-    let text: String
+
+    /// The content as most clients take it.
+    var packed: [UInt8] { Data(base64Encoded: gzipBase64).map { Array($0) } ?? [] }
+
+    /// The contents of all files for clients that take no gzip, by their paths. Unpacked when the first of them asks.
+    static let unpacked: [String: ByteBuffer] = {
+        let contents = all.compactMap { file in
+            // `PagesTests` unpacks each file; one that cannot be unpacked is missing here.
+            (try? Gunzip.bytes(of: file.packed)).map { (file.path, ByteBuffer(bytes: $0)) }
+        }
+        return Dictionary(contents) { first, _ in first }
+    }()
 
     /// The pages that need it.
     var pages: WebPages {
         // The look of the home page is that of the API's.
         if path.hasPrefix("/home/") { return [.home, .api] }
-        // The SDK is for the pages that run scripts.
+        // The SDK is for the pages that run scripts: the chat and the live room, which are switched together.
         return .chat
     }
 
@@ -34,6 +48,6 @@ package struct WebPages: OptionSet, Sendable, Hashable {
     package static let home = Self(rawValue: 1)
     /// `/api`: the HTTP API, for people.
     package static let api = Self(rawValue: 2)
-    /// `/chat/`: a chat.
+    /// `/chat/`: a chat, and `/room/NAME`: live rooms.
     package static let chat = Self(rawValue: 4)
 }

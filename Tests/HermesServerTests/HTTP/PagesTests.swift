@@ -1,8 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Crypto
 import Foundation
 import HermesTestKit
+import NIOCore
 import Testing
 
 @testable import HermesServer
@@ -40,7 +42,7 @@ import Testing
 
     @Test func `every answer forbids scripts from elsewhere, frames and guesses about its type`() async throws {
         try await withServer { server in
-            for path in ["/", "/api", "/chat"] + WebFile.all.map(\.path) {
+            for path in ["/", "/api", "/chat", "/room/lobby", "/room/lobby/"] + WebFile.all.map(\.path) {
                 let answer = try await HTTPProbe.send("GET", path, port: server.port("http"))
                 let policy = answer.headers["content-security-policy"] ?? ""
                 #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; style-src 'self';"), "\(path)")
@@ -55,11 +57,9 @@ import Testing
     /// The policy forbids both, so a page that has one does not work.
     @Test func `no page has scripts or styles of its own`() async throws {
         try await withServer { server in
-            var pages = WebFile.all.filter { $0.path.hasSuffix(".html") }.map { ($0.path, $0.text) }
-            for path in ["/", "/api"] {
-                pages.append((path, try await HTTPProbe.get(path, port: server.port("http")).text))
-            }
-            for (path, text) in pages {
+            for path in ["/", "/api"] + WebFile.all.map(\.path).filter({ $0.hasSuffix(".html") }) {
+                let text = try await HTTPProbe.get(path, port: server.port("http")).text
+                #expect(text.hasPrefix("<!doctype html>"), "\(path)")
                 #expect(text.firstMatch(of: /<script(?![^>]*\ssrc=)/.ignoresCase()) == nil, "\(path)")
                 #expect(text.firstMatch(of: /<style|\sstyle=|\son[a-z]+=|javascript:/.ignoresCase()) == nil, "\(path)")
                 #expect(text.firstMatch(of: /(src|href)="(https?:)?\/\//.ignoresCase()) == nil, "\(path)")
@@ -74,18 +74,34 @@ import Testing
                 try await HTTPProbe.send(method, file.path, headers: fields, port: server.port("http"))
             }
             let plain = try await get([])
-            #expect(plain.text == file.text)
+            #expect(plain.text.hasPrefix("// Hermes") && plain.text.contains("class HermesClient"))
             #expect(plain.headers["content-encoding"] == nil)
             #expect(plain.headers["access-control-allow-origin"] == "*")
             let tag = try #require(plain.headers["etag"])
             let packed = try await get([("Accept-Encoding", "br, gzip")], "HEAD")
             #expect(packed.headers["content-encoding"] == "gzip")
-            #expect(packed.headers["content-length"] == Data(base64Encoded: file.gzipBase64).map { String($0.count) })
+            #expect(packed.headers["content-length"] == String(file.packed.count))
+            #expect(packed.headers["etag"] == tag && tag.hasPrefix("W/"))
             #expect(try await get([("Accept-Encoding", "gzip;q=0")], "HEAD").headers["content-encoding"] == nil)
-            let again = try await get([("If-None-Match", "\"other\", W/\(tag)")])
+            let again = try await get([("If-None-Match", "\"other\", \(tag)")])
             #expect(again.status == 304 && again.text.isEmpty)
+            #expect(try await get([("If-None-Match", String(tag.dropFirst(2)))]).status == 304)
             #expect(try await get([("If-None-Match", "\"other\"")]).status == 200)
         }
+    }
+
+    /// The tag is the beginning of the content's hash.
+    @Test(arguments: WebFile.all.map(\.path)) func `what is unpacked is what was packed`(path: String) throws {
+        let file = try #require(WebFile.all.first { $0.path == path })
+        let content = try #require(WebFile.unpacked[path])
+        let hash = SHA256.hash(data: Data(content.readableBytesView)).map { String(format: "%02x", $0) }.joined()
+        #expect(hash.hasPrefix(file.tag) && file.tag.count == 32)
+    }
+
+    @Test func `the SDK takes at most 25 KiB as it is sent`() throws {
+        let sdk = try #require(WebFile.all.first { $0.path == "/hermes.js" })
+        #expect(sdk.packed.count <= 25 * 1024)
+        #expect(WebFile.all.filter(\.isPublic).count == 3)
     }
 
     @Test func `the chat is a folder, for the sake of its links`() async throws {
@@ -98,15 +114,34 @@ import Testing
         }
     }
 
+    @Test func `every room has the page of rooms`() async throws {
+        try await withServer { server in
+            let page = try await HTTPProbe.send("GET", "/room/", port: server.port("http"))
+            for path in ["/room/lobby", "/room/stage-2.main", "/room/a%20b"] {
+                let other = try await HTTPProbe.send("GET", path, port: server.port("http"))
+                #expect(other.status == 200 && other.text == page.text, "\(path)")
+                #expect(other.headers["content-type"] == "text/html; charset=utf-8", "\(path)")
+            }
+            // Relative links start from the folder, so the name is the last part.
+            for path in ["/room/lobby/", "/room/lobby//"] {
+                let other = try await HTTPProbe.send("GET", path, port: server.port("http"))
+                #expect(other.status == 308 && other.headers["location"] == "/room/lobby", "\(path)")
+            }
+            let script = try await HTTPProbe.send("GET", "/room/room.js", port: server.port("http"))
+            #expect(script.headers["content-type"] == "text/javascript; charset=utf-8")
+            #expect(try await HTTPProbe.get("/", port: server.port("http")).text.contains("href=\"/room/lobby\""))
+        }
+    }
+
     @Test func `a page that is switched off is not there, and nothing points to it`() async throws {
         func homeOnly(_ settings: inout ServerSettings) { settings.pages = [.home] }
         func nothing(_ settings: inout ServerSettings) { settings.pages = [] }
         try await withServer(configure: homeOnly) { server in
-            for path in ["/api", "/chat", "/hermes.js"] {
+            for path in ["/api", "/chat", "/room/lobby", "/hermes.js"] {
                 #expect(try await HTTPProbe.get(path, port: server.port("http")).status == 404, "\(path)")
             }
             let home = try await HTTPProbe.get("/", port: server.port("http")).text
-            #expect(!home.contains("/chat/") && !home.contains("\"/api\""))
+            #expect(!home.contains("/chat/") && !home.contains("/room/") && !home.contains("\"/api\""))
         }
         try await withServer(configure: nothing) { server in
             for path in ["/", "/home/home.css"] {

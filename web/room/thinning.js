@@ -1,0 +1,94 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/** Lets through as much as people can read, and counts the rest. */
+export class Thinner {
+    #perSecond;
+    #burst;
+    #allowance;
+    #at = -Infinity;
+    /** How many were left out since `takeLeftOut`. */
+    #leftOut = 0;
+
+    /**
+     * @param {number} perSecond
+     * @param {number} burst How many may come at once after a pause.
+     */
+    constructor(perSecond, burst) {
+        this.#perSecond = perSecond;
+        this.#burst = burst;
+        this.#allowance = burst;
+    }
+
+    /**
+     * @param {number} now In milliseconds; never earlier than the last.
+     * @returns {boolean} Whether to show one more.
+     */
+    offer(now) {
+        const earned = ((now - this.#at) / 1000) * this.#perSecond;
+        this.#allowance = Math.min(this.#burst, this.#allowance + earned);
+        this.#at = now;
+        if (this.#allowance < 1) {
+            this.leaveOut();
+            return false;
+        }
+        this.#allowance -= 1;
+        return true;
+    }
+
+    /** Counts one that is not shown for another reason. */
+    leaveOut() {
+        this.#leftOut += 1;
+    }
+
+    /** How many were left out since the last call. */
+    takeLeftOut() {
+        const count = this.#leftOut;
+        this.#leftOut = 0;
+        return count;
+    }
+}
+
+/** The lanes of the stage: a text takes one until its end is in view. */
+export class Lanes {
+    /** @type {number[]} When each lane is free. */
+    #freeAt = [];
+
+    /** @param {number} count */
+    resize(count) {
+        this.#freeAt.length = Math.min(this.#freeAt.length, count);
+        while (this.#freeAt.length < count) this.#freeAt.push(-Infinity);
+    }
+
+    /**
+     * @param {number} now
+     * @returns {number} The lane that is free for the longest time; -1: all are taken.
+     */
+    find(now) {
+        let best = -1;
+        this.#freeAt.forEach((time, lane) => {
+            if (time <= now && (best < 0 || time < this.#freeAt[best])) best = lane;
+        });
+        return best;
+    }
+
+    /**
+     * @param {number} lane
+     * @param {number} until
+     */
+    take(lane, until) {
+        this.#freeAt[lane] = until;
+    }
+}
+
+/** The name of the room in the page's address: `/room/NAME`, or `?room=NAME` on servers that serve files only. */
+export function roomOf(/** @type {{ pathname: string, search: string }} */ { pathname, search }) {
+    const asked = new URLSearchParams(search).get("room");
+    if (asked) return asked;
+    const last = pathname.slice(pathname.lastIndexOf("/") + 1);
+    try {
+        return last === "index.html" ? "lobby" : decodeURIComponent(last) || "lobby";
+    } catch {
+        return "lobby";
+    }
+}

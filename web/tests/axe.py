@@ -1,0 +1,55 @@
+# Hermes
+# SPDX-License-Identifier: Apache-2.0
+"""Finds axe-core, the accessibility checker, which runs in the page: HERMES_AXE, or from the package index.
+
+It is no part of Hermes: a test fetches it once, checks that it is the known one, and keeps it in the user's cache.
+"""
+
+import functools
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import zipfile
+
+PACKAGE = "axe-playwright-python==0.1.8"
+# axe-core 4.12.1.
+HASH = "84494fec757e4710dc751c8d7a636e457f4532f08f85c86dc9070133fbff53bc"
+
+
+@functools.cache
+def source() -> str | None:
+    """The script; None and a line about it if it cannot be had."""
+    given = os.environ.get("HERMES_AXE")
+    if given:
+        return pathlib.Path(given).read_text()
+    place = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache", "hermes-web/axe.min.js")
+    text = read(place) or fetched(place)
+    if not text:
+        print(f"axe-core SKIPPED: needs pip and {PACKAGE}, or HERMES_AXE=FILE", flush=True)
+    return text
+
+
+def read(place: pathlib.Path) -> str | None:
+    try:
+        data = place.read_bytes()
+    except OSError:
+        return None
+    return data.decode() if hashlib.sha256(data).hexdigest() == HASH else None
+
+
+def fetched(place: pathlib.Path) -> str | None:
+    pip = shutil.which("pip3") or shutil.which("pip")
+    if not pip:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        command = [pip, "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest", folder, PACKAGE]
+        if subprocess.run(command, stderr=subprocess.DEVNULL).returncode != 0:
+            return None
+        for wheel in pathlib.Path(folder).glob("*.whl"):
+            with zipfile.ZipFile(wheel) as archive:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(archive.read("axe_playwright_python/axe.min.js"))
+    return read(place)
