@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Finds axe-core, the accessibility checker, which runs in the page: HERMES_AXE, or from the package index.
+"""Finds axe-core, the accessibility checker, which runs in the page: WEB_AXE, or from the package index.
 
 It is no part of Hermes: a test fetches it once, checks that it is the known one, and keeps it in the user's cache.
 """
@@ -22,13 +22,13 @@ HASH = "84494fec757e4710dc751c8d7a636e457f4532f08f85c86dc9070133fbff53bc"
 @functools.cache
 def source() -> str | None:
     """The script; None and a line about it if it cannot be had."""
-    given = os.environ.get("HERMES_AXE")
+    given = os.environ.get("WEB_AXE")
     if given:
         return pathlib.Path(given).read_text()
     place = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache", "hermes-web/axe.min.js")
     text = read(place) or fetched(place)
     if not text:
-        print(f"axe-core SKIPPED: needs pip and {PACKAGE}, or HERMES_AXE=FILE", flush=True)
+        print(f"axe-core SKIPPED: needs pip and {PACKAGE}, or WEB_AXE=FILE", flush=True)
     return text
 
 
