@@ -185,8 +185,11 @@ def offline(world: World):
         world.phone(bob, device).close()
     a = world.phone(ann)
     ids = [a.send_text(bob.uid, f"waiting {n}").message_id for n in range(50)]
-    for device in ("one", "two"):
+    for device, entries in (("one", 50), ("two", 51)):  # the fence for the first waits for the second, too
         phone = world.phone(bob, device)
+        notification = phone.notification(pb.Notification_msg.offline_msg, "that messages wait")
+        equal(pb.offline_msg_notification.FromString(notification.body).count, entries, f"what waits for {device}")
+        phone.write(impb.encode(9, impb.NOTIFICATION, notification.SerializeToString()))  # its receipt
         equal([phone.chat_message().message_id for _ in ids], ids, f"what waited for device {device}")
         phone.ping()  # the first frame after the deliveries: all of them count as delivered
         phone.close()

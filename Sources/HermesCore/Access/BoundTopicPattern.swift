@@ -42,7 +42,7 @@ struct BoundTopicPattern: Sendable, Hashable {
     /// Whether an allowing pattern must spell out this first level to match.
     static func isReserved(_ firstLevel: some StringProtocol) -> Bool {
         firstLevel.utf8.first == UInt8(ascii: "$") || firstLevel == "hermes" || firstLevel == "user"
-            || firstLevel == "qsiop"
+            || firstLevel == "impb" || firstLevel == "qsiop"
     }
 
     /// Whether it begins with a wildcard that does not match the reserved topics.

@@ -72,8 +72,8 @@ package final class BoundTopicRules: Sendable {
     /// Whether a topic that begins like this may be a reserved one, or a filter that begins like this may match one.
     private static func mayBeReserved(_ first: UInt8) -> Bool {
         switch first {
-        case UInt8(ascii: "$"), UInt8(ascii: "h"), UInt8(ascii: "q"), UInt8(ascii: "u"), UInt8(ascii: "+"),
-            UInt8(ascii: "#"):
+        case UInt8(ascii: "$"), UInt8(ascii: "h"), UInt8(ascii: "i"), UInt8(ascii: "q"), UInt8(ascii: "u"),
+            UInt8(ascii: "+"), UInt8(ascii: "#"):
             true
         default: false
         }

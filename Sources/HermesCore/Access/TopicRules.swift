@@ -42,7 +42,8 @@ package struct TopicRules: Sendable {
     private let anonymous: BoundTopicRules?
 
     /// Only the built-in rules: everything is allowed except `$…` (`$SYS/…` is readable), `hermes/…` beyond the
-    /// client's own topics, `user/<name>/…` of others, and `qsiop/<uid>/…` of others' devices.
+    /// client's own topics, `user/<name>/…` of others, `qsiop/<uid>/…` and `impb/<uid>/…` of others' devices, and
+    /// publishing to `impb/broadcast`.
     package init() { self.init(rules: []) }
 
     init(rules: [Rule]) {
@@ -66,7 +67,7 @@ package struct TopicRules: Sendable {
 
     /// The built-in rules for a key: its scopes decide instead.
     private static func builtIn(forKey key: String) -> [Rule] {
-        ["user/#", "qsiop/#", "#"].compactMap { pattern in
+        ["user/#", "qsiop/#", "impb/#", "#"].compactMap { pattern in
             guard let pattern = try? TopicPattern(pattern) else { return nil }
             return Rule(isDenial: false, subject: .key(key), actions: [.publish, .subscribe], pattern: pattern)
         }
@@ -101,6 +102,7 @@ package struct TopicRules: Sendable {
             rule(true, both, "hermes/#"),
             rule(false, both, "user/%u/#"), rule(true, both, "user/#"),
             rule(false, both, "qsiop/%i/#"), rule(true, both, "qsiop/#"),
+            rule(false, [.subscribe], "impb/broadcast"), rule(false, both, "impb/%i/#"), rule(true, both, "impb/#"),
             rule(false, [.subscribe], "$SYS/#"),
             rule(false, both, "#"),
         ]

@@ -11,8 +11,6 @@ package struct EncodingSlot: Hashable, Sendable {
 
     /// A whole LiveRoom frame.
     package static let liveRoom = Self(rawValue: 0)
-    /// A whole LiveRoom frame for viewers that did not enter, where it is another one.
-    package static let liveRoomPlain = Self(rawValue: 7)
     /// A whole Delimited frame.
     package static let delimited = Self(rawValue: 1)
     /// The part that MQTT 3.1.1 subscribers share.
@@ -24,10 +22,14 @@ package struct EncodingSlot: Hashable, Sendable {
     package static let mqttV311Acknowledged = Self(rawValue: 4)
     /// The same for MQTT 5.
     package static let mqttV5Acknowledged = Self(rawValue: 5)
-    /// A whole QSIOP frame.
-    package static let qsiop = Self(rawValue: 8)
     /// The JSON of a packet, in a Delimited frame.
     package static let delimitedJSON = Self(rawValue: 6)
+    /// A whole LiveRoom frame for viewers that did not enter, where it is another one.
+    package static let liveRoomPlain = Self(rawValue: 7)
+    /// A whole QSIOP frame.
+    package static let qsiop = Self(rawValue: 8)
+    /// A whole IMPB frame.
+    package static let impb = Self(rawValue: 9)
 }
 
 /// A publication for the subscribers of one loop, with its encodings: each protocol encodes once per loop.

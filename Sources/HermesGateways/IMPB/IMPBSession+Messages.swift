@@ -26,8 +26,10 @@ extension IMPBSession {
             }
             send(message, to: .group(group), seq: seq, from: sender)
         case .broadcast:
-            fail(seq, HermesError(.forbidden, "only the server sends to everyone"))
-        case .custom, .unused, .UNRECOGNIZED:
+            broadcast(base, seq: seq, from: sender)
+        case .custom:
+            custom(base, seq: seq, from: sender)
+        case .unused, .UNRECOGNIZED:
             fail(seq, HermesError(.unsupported, "messages of type \(base.type.rawValue) are not forwarded"))
         }
     }

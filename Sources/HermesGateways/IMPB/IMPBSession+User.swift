@@ -102,6 +102,7 @@ extension IMPBSession {
         answer.headSeq = login.position.head
         answer.acknowledgedSeq = login.device.cursor
         succeed(seq, answer)
+        if let waiting = IMPBTranslation.waiting(login) { notify(waiting) }
         var address = DirectAddress()
         address.localHost = String(request.ip.prefix(64))
         address.localPort = UInt16(exactly: request.port) ?? 0

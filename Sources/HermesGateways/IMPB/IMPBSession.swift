@@ -19,6 +19,9 @@ package final class IMPBSession: GatewaySession {
     /// Whether the client has acknowledged or pulled by itself: frames then acknowledge nothing.
     private var isAcknowledgingItself = false
     private var nextSeq: UInt32 = 1
+    /// To what is sent to everyone; nil before the login and after the end.
+    var broadcasts: TopicSubscription?
+    var access = ClientAccess()
 
     init(connection: Connection, environment: GatewayEnvironment) {
         self.connection = connection
@@ -53,8 +56,9 @@ package final class IMPBSession: GatewaySession {
             guard let sender else { return refuseStranger(frame.seq) }
             message(frame, from: sender)
         case .notification:
-            // A receipt: the client got a message.
-            acknowledgeImplicitly()
+            // A receipt: the client got a message. That of "messages wait" comes before it has these.
+            let notification = try? IMPB_Notification_msg(wire: frame.body)
+            if notification?.type != .offlineMsg { acknowledgeImplicitly() }
             if link == nil { refuseStranger(frame.seq) }
         default:
             acknowledgeImplicitly()
@@ -179,6 +183,7 @@ package final class IMPBSession: GatewaySession {
             write: { [unowned self] entries in write(entries) }
         )
         self.link = link
+        subscribeToBroadcasts()
         link.open(after: login.device.cursor, head: login.position.head)
     }
 
@@ -194,6 +199,7 @@ package final class IMPBSession: GatewaySession {
     package func closed() { letGo() }
 
     private func letGo() {
+        unsubscribeFromBroadcasts()
         link?.close()
         link = nil
     }

@@ -57,6 +57,17 @@ enum IMPBTranslation {
 
     // MARK: Accounts
 
+    /// The number of entries that wait for a device that logs in; nil if none do.
+    static func waiting(_ login: Login) -> IMPB_Notification_msg? {
+        let (head, oldest) = (login.position.head, login.position.oldest)
+        let first = max(login.device.cursor, oldest - min(oldest, 1))
+        guard head > first else { return nil }
+        var body = IMPB_offline_msg_notification()
+        body.count = UInt32(clamping: head - first)
+        body.headSeq = head
+        return notification(.offlineMsg, for: login.principal.user, body)
+    }
+
     static func userInfo(_ account: Account, isOnline: Bool) -> IMPB_User_info {
         var info = IMPB_User_info()
         info.uid = UInt32(account.id.rawValue)

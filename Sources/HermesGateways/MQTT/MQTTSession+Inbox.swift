@@ -128,7 +128,7 @@ extension MQTTSession {
         }
     }
 
-    /// Handles a publication for the server itself, or one that a device cannot get.
+    /// Handles a publication for the server itself, or one that other protocols' clients cannot be given.
     ///
     /// - Returns: false if it is to be published.
     func takesSpecial(_ publication: Publication, _ head: MQTTPublishHead) -> Bool {
@@ -137,7 +137,7 @@ extension MQTTSession {
         case MQTTInbox.Topic.upJSON: receivedUp(publication.payload, isJSON: true, head)
         default:
             do throws(HermesError) {
-                try QSIOPApplication.check(publication.topic, publication.payload)
+                try ApplicationTopics.check(publication.topic, publication.payload)
                 return false
             } catch {
                 answer(head, .payloadFormatInvalid)

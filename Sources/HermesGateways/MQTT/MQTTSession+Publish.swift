@@ -217,7 +217,7 @@ extension MQTTSession {
             isAllowed: client.access(environment.access).allows(.publish, name),
             rules: rules,
             isSpecial: name.hasPrefix("hermes/") || name.hasPrefix(TopicName.roomPrefix)
-                || name.hasPrefix(QSIOPApplication.topicPrefix)
+                || ApplicationTopics.contains(name)
         )
         lastTarget = target
         return target

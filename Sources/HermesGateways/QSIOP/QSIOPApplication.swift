@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-package import HermesCore
+import HermesCore
 import HermesWire
-package import NIOCore
+import NIOCore
 
 /// The application's own operations (16 and up) as publications of JSON objects: a device's go to
 /// `qsiop/UID/DEVICE/OP`, and what is published to `qsiop/UID/DEVICE/down/OP` is sent to the device.
-package enum QSIOPApplication {
+enum QSIOPApplication {
     /// What the topics begin with.
     static let topicPrefix = "qsiop/"
     /// The longest JSON for a device, in bytes; the properties must fit into a frame besides.
@@ -43,11 +43,11 @@ package enum QSIOPApplication {
 
     // MARK: To devices
 
-    /// Checks a publication before it is published. Every protocol that publishes to topics asks this.
+    /// Checks a publication before it is published; see ``ApplicationTopics/check(_:_:)``.
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge` if the topic is that of a device's operation, and the payload cannot be
     ///   sent as one.
-    package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
+    static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         guard let text = operationText(of: topic) else { return }
         guard operation(text) != nil else {
             throw HermesError(.invalidArgument, "the last level of a topic to a device is its op, 16 to 65535")

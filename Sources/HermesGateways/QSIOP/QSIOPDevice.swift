@@ -145,7 +145,6 @@ package final class QSIOPDevice: GatewaySession, TopicSubscriber {
         guard access.allows(.publish, topic, ClientIdentity(principal), by: gateway.environment.access) else {
             return respond(QSIOPAnswer(.forbidden, "the rules do not let this device publish to \(topic.rawValue)"))
         }
-        connection.charge(.bytes(payload.readableBytes))
         let publication = Publication(
             topic: topic,
             payload: payload,
@@ -154,47 +153,18 @@ package final class QSIOPDevice: GatewaySession, TopicSubscriber {
             qos: .atLeastOnce,
             details: PublicationDetails(payloadIsUTF8: true, contentType: "application/json")
         )
-        let durable = gateway.environment.messenger.durable
-        let targets = durable.hasSubscriptions ? durable.targets(of: topic) : []
-        guard targets.isEmpty else { return store(publication, for: targets, by: principal) }
-        respond(deliver(publication) ? .done : .nobody)
-    }
-
-    /// - Returns: whether anybody is subscribed.
-    private func deliver(_ publication: Publication) -> Bool {
-        let outcome = connection.loop.topics.publish(publication)
-        if outcome.isCongested { connection.slowDown() }
-        connection.charge(.viewers(outcome.localCount))
-        return outcome.matchedAnywhere
-    }
-
-    /// Has an operation stored for subscribers that are away; those who are connected get it after the commit.
-    private func store(_ publication: Publication, for targets: [DurableTarget], by principal: Principal) {
-        session.storing()
-        let stored = StoredPublication(publication, publishedAt: gateway.environment.messenger.time.now())
-        let bytes = stored.weight
-        connection.requestStarted(bytes: bytes)
-        let loop = connection.loop
-        let live = publication.deciding(DecidedShares(targets))
-        let device = NIOLoopBound(self, eventLoop: loop.eventLoop)
-        let source = CommitSource(account: principal.nickName.key)
-        gateway.environment.messenger.durable.publish(stored, targets: targets, source: source) { result in
-            loop.post(.run { device.value.stored(live, bytes, result) })
+        let messenger = gateway.environment.messenger
+        let isHeard = connection.publish(publication, by: principal, through: messenger) { [self] result in
+            switch result {
+            case .success: perform(session.published(.done))
+            case .failure(let error): perform(session.published(QSIOPTranslation.answer(for: error)))
+            }
         }
-    }
-
-    private func stored(_ publication: Publication, _ bytes: Int, _ result: Result<Void, HermesError>) {
-        connection.requestAnswered(bytes: bytes)
-        let answer: QSIOPAnswer
-        switch result {
-        case .success:
-            // Also where the device has gone: it is stored, and its turn has come.
-            _ = deliver(publication)
-            answer = .done
-        case .failure(let error):
-            answer = QSIOPTranslation.answer(for: error)
+        switch isHeard {
+        case true?: respond(.done)
+        case false?: respond(.nobody)
+        case nil: session.storing()
         }
-        perform(session.published(answer))
     }
 
     private func subscribe(as principal: Principal) {

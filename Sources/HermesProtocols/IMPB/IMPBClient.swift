@@ -132,6 +132,32 @@ public final class IMPBClient: Sendable {
         return try await send(.group, message)
     }
 
+    /// Sends a content to everyone who is connected over IMPB, this device included. It is not stored, and not sent again
+    /// after a lost connection.
+    ///
+    /// - Throws: HermesClientError `.forbidden` if the server's rules do not let this account publish to `impb/broadcast`.
+    public func broadcast(_ content: MessageContent) async throws {
+        var message = IMPB_C2C_msg()
+        (message.type, message.content) = try content.impb()
+        try await sendOnce(.broadcast, try message.wireBytes())
+    }
+
+    /// Sends bytes of the application's own to its back end, which subscribes to the topic `impb/UID/DEVICE/custom`. They
+    /// are not sent again after a lost connection.
+    ///
+    /// - Parameter bytes: at most 32 KiB.
+    /// - Throws: HermesClientError `.notFound` if nobody is subscribed.
+    public func sendCustom(_ bytes: [UInt8]) async throws { try await sendOnce(.custom, bytes) }
+
+    private func sendOnce(_ type: IMPB_base_msg.TypeEnum, _ body: [UInt8]) async throws {
+        var frame = IMPB_base_msg()
+        frame.type = type
+        frame.body = Self.contiguous(body)
+        _ = try await driver.request(.message(frame), replay: .never, timeout: configuration.requestTimeout)
+    }
+
+    private static func contiguous<Bytes: SwiftProtobufContiguousBytes>(_ bytes: [UInt8]) -> Bytes { Bytes(bytes) }
+
     private func send(_ type: IMPB_base_msg.TypeEnum, _ message: some SwiftProtobuf.Message) async throws -> Receipt {
         var frame = IMPB_base_msg()
         frame.type = type

@@ -23,6 +23,10 @@ public struct IMPBLogin: Hashable, Sendable {
 public enum IMPBEvent: Hashable, Sendable {
     /// A message from another account, or from another device of this account.
     case message(IMPBMessage)
+    /// What was sent to everyone. Its author is nobody (0) if a back end sent it.
+    case broadcast(content: MessageContent, fromUID: UserID)
+    /// The number of entries that were committed while this device was away; they follow.
+    case waiting(count: Int)
     /// An account asks for a direct link: answer with `postAddress`.
     case linkRequested(byUID: UserID, peer: IMPBAddress, own: IMPBAddress)
     /// The other side of a direct link is ready at this address.
@@ -126,7 +130,10 @@ extension IMPBEvent {
         case .expired:
             guard let told = try? IMPB_expired_notification(wire: body) else { return }
             self = .missed(count: told.toSeq >= notification.seq ? told.toSeq - notification.seq &+ 1 : 1)
-        case .addfriendReq, .unused, .offlineMsg, .cmd, .receiveFriend, .friendRemoved, .readMark, .recalled,
+        case .offlineMsg:
+            guard let told = try? IMPB_offline_msg_notification(wire: body) else { return }
+            self = .waiting(count: Int(told.count))
+        case .addfriendReq, .unused, .cmd, .receiveFriend, .friendRemoved, .readMark, .recalled,
             .groupChanged, .kicked, .UNRECOGNIZED:
             return
         }
@@ -244,7 +251,10 @@ extension MessageContent {
         case .custom:
             guard let content = try? IMPB_msg_cumstom_content(wire: bytes) else { return }
             self = .custom(type: content.info.key, data: Array(content.info.value.utf8))
-        case .video, .UNRECOGNIZED:
+        case .video:
+            guard let text = String(validating: bytes, as: UTF8.self), let url = URL(wire: text) else { return }
+            self = .video(url: url, duration: .zero, thumbnailURL: nil)
+        case .UNRECOGNIZED:
             return
         }
     }

@@ -194,6 +194,12 @@ struct IMPBLink: ConnectionLink {
     }
 
     private mutating func messaged(_ message: IMPB_base_msg, now: NIODeadline, effects: inout Effects) {
+        if message.type == .broadcast {
+            guard let told = try? IMPB_C2C_msg(wire: [UInt8](message.body)) else { return }
+            let content = MessageContent(told.type, [UInt8](told.content))
+            let author = UserID(rawValue: UInt32(clamping: told.from))
+            return arrived(.broadcast(content: content, fromUID: author), seq: 0, now: now, effects: &effects)
+        }
         guard let received = IMPBMessage(message, ownUID: uid) else { return }
         arrived(.message(received), seq: received.inboxSeq, now: now, effects: &effects)
     }

@@ -7,8 +7,72 @@ import Testing
 
 @testable import HermesGateways
 
-/// Notification 3, which the published app knows as a command.
+/// The notifications that the published app knows: 2, messages wait; 3, a command.
 @Suite(.timeLimit(.minutes(1))) struct IMPBNotificationTests {
+    /// Ann, logged in, and three messages that wait for bob.
+    private static func backlog(_ server: GatewayTestServer) async throws -> (ann: IMPBTestClient, uids: [UInt32]) {
+        let ann = try await server.impb()
+        let annUID = try await ann.register("ann").uid
+        _ = try await ann.logIn("ann")
+        let bob = try await server.impb()
+        let bobUID = try await bob.register("bob").uid
+        _ = try await bob.logIn("bob")
+        try await bob.wire.close()
+        for seq in 3...5 as ClosedRange<UInt32> {
+            try await ann.send("\(seq)", to: bobUID, seq: seq)
+            #expect(try await ann.reply(seq).isSuc)
+        }
+        return (ann, [annUID, bobUID])
+    }
+
+    @Test func `a login with a backlog is told how much waits, before it comes`() async throws {
+        try await GatewayTestServer.with { server in
+            let (ann, uids) = try await Self.backlog(server)
+            let again = try await server.impb()
+            let login = try await again.logIn("bob")
+            let frame = try await again.next()
+            #expect(frame.type == .notification)
+            let notification = try IMPB_Notification_msg(wire: frame.body)
+            #expect(notification.type == .offlineMsg)
+            #expect(notification.targetUid == uids[1])
+            #expect(notification.seq == 0)
+            let waiting = try IMPB_offline_msg_notification(wire: notification.body)
+            #expect(waiting.count == 3)
+            #expect(waiting.headSeq == login.headSeq)
+            for seq in 3...5 { #expect(try await again.message().text == "\(seq)") }
+            // It has them; that is committed with whatever is committed next. Then nothing waits any more.
+            try await again.ping()
+            try await ann.send("note", to: uids[0], seq: 6)
+            #expect(try await ann.reply(6).isSuc)
+            try await again.wire.close()
+            let third = try await server.impb()
+            let position = try await third.logIn("bob")
+            #expect(position.acknowledgedSeq == position.headSeq)
+            try await third.wire.write(IMPBFrame(seq: 9, type: .ping))
+            #expect(try await third.next().type == .ping)
+        }
+    }
+
+    @Test func `its receipt acknowledges nothing`() async throws {
+        try await GatewayTestServer.with { server in
+            let (ann, uids) = try await Self.backlog(server)
+            let again = try await server.impb()
+            _ = try await again.logIn("bob")
+            let notification = try await again.notification()
+            #expect(notification.type == .offlineMsg)
+            for _ in 3...5 { _ = try await again.message() }
+            try await again.write(.notification, 1, notification)
+            // A pull acknowledges nothing either: its answer comes after the receipt was handled.
+            #expect(try await again.ask(7, .pull, IMPB_pull_request()).isSuc)
+            try await ann.send("note", to: uids[0], seq: 6)
+            #expect(try await ann.reply(6).isSuc)
+            try await again.wire.close()
+            let third = try await server.impb()
+            #expect(try await third.logIn("bob").acknowledgedSeq == 0)
+            #expect(try await third.message().text == "3")
+        }
+    }
+
     @Test func `a back end's command is notification 3, with its own bytes`() async throws {
         try await GatewayTestServer.with { server in
             let ann = try await server.impb()

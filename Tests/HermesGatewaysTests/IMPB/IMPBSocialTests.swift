@@ -150,6 +150,7 @@ struct IMPBSocialTests {
             #expect(atDesk.content.text == "hello")
             #expect(atDesk.conversation.groupID == UInt32(id))
             let again = try await Peer("bob", uid: bob.uid, at: server)
+            #expect(try await again.notification().type == .offlineMsg)
             #expect(try await again.notification().type == .groupChanged)
             #expect(try await again.message().messageID == atDesk.id)
         }

@@ -117,7 +117,7 @@ extension APICore {
         try check(call, may: .publish, topic)
         let bytes = Self.bytes(of: payload)
         do throws(HermesError) {
-            try QSIOPApplication.check(topic, bytes)
+            try ApplicationTopics.check(topic, bytes)
         } catch {
             throw APIProblem(.unprocessableContent, error.code, "\(error.message).")
         }

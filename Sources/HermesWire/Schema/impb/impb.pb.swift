@@ -604,10 +604,10 @@ package nonisolated struct IMPB_base_msg: Sendable {
     /// `body` is a Group_msg.
     case group // = 2
 
-    /// From the server to everyone; refused from a client.
+    /// To everyone who is connected; `body` is a C2C_msg. Refused unless the server's rules allow it.
     case broadcast // = 3
 
-    /// Content that the application defines.
+    /// From a client to the application's back end; `body` is its own.
     case custom // = 4
     case UNRECOGNIZED(Int)
 
@@ -2003,7 +2003,7 @@ package nonisolated struct IMPB_Notification_msg: Sendable {
     /// Published without a meaning; not sent.
     case unused // = 1
 
-    /// Messages are waiting: `body` is offline_msg_notification (extension).
+    /// Entries wait: `body` is offline_msg_notification (extension).
     case offlineMsg // = 2
 
     /// The application's own command: `body` is its own.
@@ -2201,13 +2201,13 @@ package nonisolated struct IMPB_receive_friend_noti: Sendable {
   package init() {}
 }
 
-/// Extension: messages are waiting. They follow, or can be pulled.
+/// Extension: inbox entries wait. They follow, or can be pulled.
 package nonisolated struct IMPB_offline_msg_notification: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The number of messages.
+  /// The number of entries: messages and notifications.
   package var count: UInt32 = 0
 
   /// The newest seq.

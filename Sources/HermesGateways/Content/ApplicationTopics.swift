@@ -1,0 +1,22 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import NIOCore
+
+/// The topics through which other protocols' clients are reached. A publication there must have a form that these can be
+/// given.
+package enum ApplicationTopics {
+    /// Whether publications to this topic are checked.
+    static func contains(_ topic: String) -> Bool {
+        topic.hasPrefix(QSIOPApplication.topicPrefix) || topic.hasPrefix(IMPBApplication.topicPrefix)
+    }
+
+    /// Checks a publication before it is published. Every protocol that publishes to topics asks this.
+    ///
+    /// - Throws: `.invalidArgument`, `.tooLarge` if the clients behind the topic cannot be given this payload.
+    package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
+        try QSIOPApplication.check(topic, payload)
+        try IMPBApplication.check(topic, payload)
+    }
+}

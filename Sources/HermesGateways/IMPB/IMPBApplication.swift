@@ -1,0 +1,76 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// IMPB's broadcasts and custom messages as publications.
+///
+/// What is published to `impb/broadcast` reaches every connected IMPB device; the rules say who may. A device's custom
+/// messages go to `impb/UID/DEVICE/custom`.
+enum IMPBApplication {
+    /// The beginning of the topics.
+    static let topicPrefix = "impb/"
+    static let broadcast = "impb/broadcast"
+    /// The longest JSON of a broadcast, and the longest custom message, in bytes.
+    static let maxBytes = 32_768
+
+    /// The topic of a device's custom messages; nil if its id has characters that a level of a topic cannot have.
+    static func customTopic(of principal: Principal) -> TopicName? {
+        let device = principal.device.rawValue
+        guard device.utf8.allSatisfy({ ![UInt8(ascii: "/"), UInt8(ascii: "+"), UInt8(ascii: "#")].contains($0) }) else {
+            return nil
+        }
+        return TopicName("\(topicPrefix)\(principal.user.rawValue)/\(device)/custom")
+    }
+
+    /// Checks a publication before it is published.
+    ///
+    /// - Throws: `.invalidArgument`, `.tooLarge` if it is a broadcast that cannot be sent.
+    static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
+        guard topic.rawValue == broadcast else { return }
+        _ = try CanonicalContent.validated(try content(of: payload)).get()
+    }
+
+    /// The payload of a client's broadcast.
+    ///
+    /// - Throws: `.tooLarge`.
+    static func payload(of content: MessageContent) throws(HermesError) -> ByteBuffer {
+        let payload = ByteBuffer(string: MessageText.json(of: content))
+        guard payload.readableBytes <= maxBytes else { throw tooLarge }
+        return payload
+    }
+
+    /// The frame of a broadcast; empty for a publication that is none. Its author is the account that published it.
+    static func frame(of publication: Publication) -> ByteBuffer {
+        var bytes = ByteBuffer()
+        guard let content = try? content(of: publication.payload) else { return bytes }
+        var message = IMPB_C2C_msg()
+        message.from = publication.sender?.rawValue ?? 0
+        IMPBContent.fill(&message, with: content)
+        var base = IMPB_base_msg()
+        base.type = .broadcast
+        // Cannot fail: the message has no required fields.
+        if let body: [UInt8] = try? message.wireBytes() { base.body = protobufBytes(body) }
+        // Frames of all connections share the bytes, so that none has a number of its own.
+        guard base.body.count <= IMPBFrame.maxBodyBytes - 16,
+            (try? IMPBFrame.write(base, seq: 0, type: .message, into: &bytes)) != nil
+        else { return ByteBuffer() }
+        return bytes
+    }
+
+    private static let tooLarge = HermesError(.tooLarge, "a broadcast has at most 32 KiB as JSON")
+
+    private static func content(of payload: ByteBuffer) throws(HermesError) -> Hermes_V1_Content {
+        guard payload.readableBytes <= maxBytes else { throw tooLarge }
+        do throws(WireError) {
+            return try Hermes_V1_Content(wireJSON: payload)
+        } catch {
+            throw HermesError(
+                .invalidArgument,
+                "what is published to \(broadcast) is a content as JSON, such as {\"text\": \"hello\"}: \(error.message)"
+            )
+        }
+    }
+}

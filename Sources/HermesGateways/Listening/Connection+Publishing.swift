@@ -1,0 +1,51 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+import NIOCore
+
+/// Publications of accounts over protocols without topics of their own.
+extension Connection {
+    /// Publishes for an account: has the publication stored for subscribers that are away, and delivers it to those who
+    /// are connected, after the commit. The account pays for both.
+    ///
+    /// - Parameter later: called on the loop if the publication had to be stored, with the result of that. The answer
+    ///   does not wait for anything else.
+    /// - Returns: whether anybody is subscribed; nil if `later` is called.
+    package func publish(
+        _ publication: Publication,
+        by principal: Principal,
+        through messenger: Messenger,
+        later: @escaping (Result<Void, HermesError>) -> Void
+    ) -> Bool? {
+        charge(.bytes(publication.payload.readableBytes))
+        let durable = messenger.durable
+        let targets = durable.hasSubscriptions ? durable.targets(of: publication.topic) : []
+        guard !targets.isEmpty else { return deliver(publication) }
+        let stored = StoredPublication(publication, publishedAt: messenger.time.now())
+        let bytes = stored.weight
+        requestStarted(bytes: bytes)
+        let loop = loop
+        let live = publication.deciding(DecidedShares(targets))
+        let waiting = NIOLoopBound((connection: self, later: later), eventLoop: loop.eventLoop)
+        durable.publish(stored, targets: targets, source: CommitSource(account: principal.nickName.key)) { result in
+            loop.post(
+                .run {
+                    waiting.value.connection.requestAnswered(bytes: bytes)
+                    // Also where the publisher has gone: it is stored, and its turn has come.
+                    if case .success = result { _ = waiting.value.connection.deliver(live) }
+                    waiting.value.later(result)
+                }
+            )
+        }
+        return nil
+    }
+
+    /// - Returns: whether anybody is subscribed.
+    private func deliver(_ publication: Publication) -> Bool {
+        let outcome = loop.topics.publish(publication)
+        if outcome.isCongested { slowDown() }
+        charge(.viewers(outcome.localCount))
+        return outcome.matchedAnywhere
+    }
+}
