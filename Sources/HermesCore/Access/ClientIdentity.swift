@@ -11,6 +11,8 @@ package struct ClientIdentity: Sendable, Hashable {
     package var userName: String?
     /// The client id as sent by the client or assigned by the server.
     package var clientID: String
+    /// The device whose token the client showed; nil without one. The client ends with that device.
+    package var tokenOwner: DeviceID?
     /// The token's own restrictions; nil: only the rules decide.
     package var claims: TopicClaims?
     /// The name of the key, for a request of the HTTP API; otherwise nil. Only ``TopicRules`` that name a key apply to
@@ -24,6 +26,7 @@ package struct ClientIdentity: Sendable, Hashable {
         account: UserID? = nil,
         userName: String? = nil,
         clientID: String,
+        tokenOwner: DeviceID? = nil,
         claims: TopicClaims? = nil,
         apiKey: String? = nil,
         expiresAt: Timestamp? = nil
@@ -32,6 +35,7 @@ package struct ClientIdentity: Sendable, Hashable {
         self.account = account ?? principal?.user
         self.userName = userName
         self.clientID = clientID
+        self.tokenOwner = tokenOwner ?? principal?.tokenOwner
         self.claims = claims
         self.apiKey = apiKey
         self.expiresAt = expiresAt

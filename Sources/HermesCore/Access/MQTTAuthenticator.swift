@@ -157,8 +157,13 @@ package struct MQTTAuthenticator: Sendable {
         address: String?
     ) async throws(HermesError) -> Outcome {
         guard let device = DeviceID(clientID) else {
-            let account = try await accounts.verify(credential, address: address)
-            let identity = ClientIdentity(account: account.id, userName: account.nickName.key, clientID: clientID)
+            let admission = try await accounts.admit(credential, device: nil, address: address)
+            let identity = ClientIdentity(
+                account: admission.account.id,
+                userName: admission.account.nickName.key,
+                clientID: clientID,
+                tokenOwner: admission.tokenOwner
+            )
             return Outcome(identity: identity)
         }
         let description = DeviceDescription(id: device, name: clientID, platform: Self.platform)

@@ -8,16 +8,19 @@ package struct Principal: Sendable, Hashable {
     package let device: DeviceID
     /// When the login began, in the count of the ``SessionRegistry``'s ends; not part of the identity.
     let loginStamp: UInt64?
+    /// The device whose token was shown, if it was one; not part of the identity.
+    let tokenOwner: DeviceID?
 
     package init(user: UserID, nickName: NickName, device: DeviceID) {
-        self.init(user: user, nickName: nickName, device: device, loginStamp: nil)
+        self.init(user: user, nickName: nickName, device: device, loginStamp: nil, tokenOwner: nil)
     }
 
-    init(user: UserID, nickName: NickName, device: DeviceID, loginStamp: UInt64?) {
+    init(user: UserID, nickName: NickName, device: DeviceID, loginStamp: UInt64?, tokenOwner: DeviceID?) {
         self.user = user
         self.nickName = nickName
         self.device = device
         self.loginStamp = loginStamp
+        self.tokenOwner = tokenOwner
     }
 
     package static func == (left: Self, right: Self) -> Bool {

@@ -50,13 +50,6 @@ extension AccountService {
         }
     }
 
-    /// Checks a credential without a device.
-    ///
-    /// - Throws: as ``admit(_:device:address:)``.
-    package func verify(_ credential: Credential, address: String?) async throws(HermesError) -> Account {
-        try await admit(credential, device: nil, address: address).account
-    }
-
     /// Runs an external check whose failures count against the address, like failed logins.
     ///
     /// A check that succeeds is never delayed, because the address may be shared. The credential must therefore be
@@ -88,7 +81,13 @@ extension AccountService {
             }
             if isFresh != true { note(network: address, of: standing.stored.account.id) }
         }
-        return Admission(tokenHash: tokenHash, proof: proof, standing: standing, stamp: stamp)
+        return Admission(
+            tokenHash: tokenHash,
+            tokenOwner: tokenHash == nil ? nil : standing.owner?.device,
+            proof: proof,
+            standing: standing,
+            stamp: stamp
+        )
     }
 
     /// Records that the account is known at this address; written later.

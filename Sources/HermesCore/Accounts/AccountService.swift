@@ -130,6 +130,7 @@ package final class AccountService: Sendable {
         try check(isEnabled: standing.stored.account)
         let renewed = Admission(
             tokenHash: admission.tokenHash,
+            tokenOwner: admission.tokenOwner,
             proof: admission.proof,
             standing: standing,
             stamp: admission.stamp
@@ -176,7 +177,7 @@ package final class AccountService: Sendable {
         }
         device.cursor = max(device.cursor, min(acknowledged, position.head))
         return Login(
-            principal: admission.principal(on: description.id),
+            principal: admission.principal(on: description.id, hasNewToken: token != nil),
             token: token?.text,
             tokenHash: token?.hash ?? admission.tokenHash,
             device: device,
@@ -209,6 +210,9 @@ package final class AccountService: Sendable {
     package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
         if let token { try await store.revoke(.token(token), now: time.now()) }
         if removeDevice { try await store.revoke(.device(principal.device, of: principal.user), now: time.now()) }
+        guard token != nil || removeDevice else { return }
+        sessions.endOthers(withTokenOf: principal)
+        endTopicClients(principal.nickName.key, .revoked, .only(principal.device))
     }
 
     /// Writes the traces of logins; called periodically, by one caller at a time. Traces that cannot be written wait.

@@ -7,15 +7,37 @@ package struct Admission: Sendable {
     package var account: Account { standing.stored.account }
     /// The hash of the token that was shown; nil without one.
     package let tokenHash: TokenHash?
-    /// The device that owns the token.
-    package var tokenOwner: DeviceID? { standing.owner?.device }
+    /// The device that owns the token; nil without a token.
+    package let tokenOwner: DeviceID?
     let proof: DeviceProof
     let standing: LoginStanding
     /// When the login began, in the count of the ``SessionRegistry``'s ends.
     let stamp: UInt64
 
+    init(
+        tokenHash: TokenHash?,
+        tokenOwner: DeviceID? = nil,
+        proof: DeviceProof,
+        standing: LoginStanding,
+        stamp: UInt64
+    ) {
+        self.tokenHash = tokenHash
+        self.tokenOwner = tokenOwner
+        self.proof = proof
+        self.standing = standing
+        self.stamp = stamp
+    }
+
     /// The principal for a device.
-    package func principal(on device: DeviceID) -> Principal {
-        Principal(user: account.id, nickName: account.nickName, device: device, loginStamp: stamp)
+    ///
+    /// - Parameter hasNewToken: whether the device got a token of its own and no longer depends on the shown one.
+    package func principal(on device: DeviceID, hasNewToken: Bool = false) -> Principal {
+        Principal(
+            user: account.id,
+            nickName: account.nickName,
+            device: device,
+            loginStamp: stamp,
+            tokenOwner: hasNewToken ? nil : tokenOwner
+        )
     }
 }

@@ -9,19 +9,18 @@ package enum EndedDevices: Sendable, Hashable {
     case only(DeviceID)
     case allBut(DeviceID)
 
-    func contains(_ device: DeviceID) -> Bool {
-        switch self {
-        case .all: true
-        case .only(let one): device == one
-        case .allBut(let one): device != one
-        }
+    func contains(_ principal: Principal) -> Bool {
+        contains(clientID: principal.device.rawValue, tokenOwner: principal.tokenOwner)
     }
 
-    /// As ``contains(_:)``, for a client id that need not be a device's.
-    func contains(clientID: String) -> Bool {
+    /// - Parameters:
+    ///   - clientID: need not be a device's.
+    ///   - tokenOwner: the device whose token the client showed. The end of a device is that of its token, whatever the
+    ///     client calls itself.
+    func contains(clientID: String, tokenOwner: DeviceID?) -> Bool {
         switch self {
         case .all: true
-        case .only(let one): clientID == one.rawValue
+        case .only(let one): clientID == one.rawValue || tokenOwner == one
         case .allBut(let one): clientID != one.rawValue
         }
     }

@@ -101,7 +101,14 @@ package final class SessionRegistry: Sendable {
     /// Ends sessions of a user, including logins under way.
     func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) {
         ends.record(user, reason, devices)
-        end(user, reason) { devices.contains($0.device) }
+        end(user, reason) { devices.contains($0) }
+    }
+
+    /// Ends what else the token of a device has opened, logins under way included, but not the device's own session.
+    func endOthers(withTokenOf principal: Principal) {
+        let devices = EndedDevices.only(principal.device)
+        ends.record(principal.user, .revoked, devices)
+        end(principal.user, .revoked) { $0.device != principal.device && devices.contains($0) }
     }
 
     /// Ends all sessions.
@@ -113,7 +120,7 @@ package final class SessionRegistry: Sendable {
 
     private func reason(toEnd principal: Principal) -> SessionEnd? {
         guard let stamp = principal.loginStamp else { return nil }
-        return ends.reason(toEnd: principal.user, since: stamp) { $0.contains(principal.device) }
+        return ends.reason(toEnd: principal.user, since: stamp) { $0.contains(principal) }
     }
 
     /// A stamp for a login that begins now: ``Principal/loginStamp``.

@@ -51,7 +51,7 @@ extension MQTTSession {
         case .success(let opening):
             link.id = opening.id
             // Its account was disabled, renamed or deleted, or its device removed, since it began to log in.
-            if let stamp, let end = environment.messenger.durable.reason(toEnd: client.key, since: stamp) {
+            if let stamp, let end = environment.messenger.durable.reason(toEnd: client.key, of: link, since: stamp) {
                 link.endsSession = end.endsKeptSessions
                 return refuse(MQTTPacketError(.notAuthorized, "the account's connections were ended; log in again"))
             }
@@ -311,8 +311,10 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
     /// Nil for a clean session, which checks by itself.
     let reader: (any TopicReader)?
     let source: CommitSource
+    let tokenOwner: DeviceID?
 
     init(session: MQTTSession, connection: Connection, _ client: MQTTClientState) {
+        tokenOwner = client.identity.tokenOwner
         reader = client.sessionExpiry == .zero ? nil : client.reader
         source = session.source(of: client)
         self.session = NIOLoopBound(session, eventLoop: connection.loop.eventLoop)

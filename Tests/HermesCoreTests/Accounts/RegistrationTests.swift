@@ -86,7 +86,7 @@ import Testing
         }
         #expect(delayed?.message.contains("register") == true && delayed?.retryAfter != nil)
         let login = await #expect(throws: HermesError.self) {
-            try await accounts.verify(.password(nickName: "b", password: "secret"), address: "1.2.3.4")
+            _ = try await accounts.admit(.password(nickName: "b", password: "secret"), device: nil, address: "1.2.3.4")
         }
         #expect(login?.code == .loginDelayed && login?.message.contains("register") == false)
     }

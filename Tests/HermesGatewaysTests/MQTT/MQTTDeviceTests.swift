@@ -13,11 +13,12 @@ import Testing
         _ harness: GatewayHarness,
         _ clientID: String,
         _ version: MQTTVersion = .v5,
-        durable: Bool = false
+        durable: Bool = false,
+        secret: String = "correct horse"
     ) async throws -> MQTTTestClient {
         var connect = MQTTConnect(version: version, clientID: clientID, cleanStart: !durable, keepAlive: 60)
         connect.userName = "ann"
-        connect.password = ByteBuffer(string: "correct horse")
+        connect.password = ByteBuffer(string: secret)
         if durable, version == .v5 { connect.properties = [.sessionExpiryInterval(600)] }
         let (client, connack) = try await harness.apply(connect)
         guard connack.reason == .success else { throw Unexpected("CONNACK with \(connack.reason)") }
@@ -66,6 +67,27 @@ import Testing
             #expect(suback.reasons == [.grantedQoS2, version == .v5 ? .notAuthorized : .unspecifiedError])
             #expect(try await client.untilPong().isEmpty, "the rest goes on")
             #expect(try await devices(harness, ann) == ["phone"])
+        }
+    }
+
+    /// A thief calls itself what it likes: the token that it shows is the phone's.
+    @Test(arguments: ["phone", "other", String(repeating: "c", count: 70), "with space"], [true, false])
+    func theEndOfATokenEndsAllThatItOpened(_ clientID: String, isRemoved: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            let accounts = harness.messenger.accounts
+            let thief = try await connect(harness, clientID, durable: true, secret: try #require(ann.token))
+            let own = try await connect(harness, "tablet")
+            if isRemoved {
+                try await accounts.removeDevice(ann.principal.device, of: ann.principal.user)
+            } else {
+                try await accounts.logOut(ann.principal, token: ann.tokenHash, removeDevice: false)
+            }
+            guard case .disconnect(let disconnect)? = try await thief.untilEnd().last else {
+                throw Unexpected("no DISCONNECT")
+            }
+            #expect(disconnect.reason == .notAuthorized)
+            #expect(try await own.untilPong().isEmpty, "who showed the password stays")
         }
     }
 

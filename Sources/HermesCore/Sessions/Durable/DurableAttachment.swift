@@ -12,6 +12,9 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// The client, as the source of its operations.
     var source: CommitSource { get }
 
+    /// The device whose token the client showed; nil without one.
+    var tokenOwner: DeviceID? { get }
+
     /// Another connection takes the session. Tell the client why, close, and detach: the other connection waits for
     /// that.
     func replaced()
@@ -63,6 +66,10 @@ package struct DurableOpening: Sendable {
     init(transient id: DurableSessionID) {
         self.init(StoredSession(id: id, key: SessionKey(owner: "", clientID: "")))
     }
+}
+
+extension DurableAttachment {
+    package var tokenOwner: DeviceID? { nil }
 }
 
 extension DurableSessionID {

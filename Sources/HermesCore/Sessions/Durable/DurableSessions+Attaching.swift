@@ -74,15 +74,23 @@ extension DurableSessions {
 
     /// The reason why a newly attached connection must end: its owner's connections were ended after its login began;
     /// nil: it may stay.
-    package func reason(toEnd key: SessionKey, since stamp: UInt64) -> SessionEnd? {
-        ends.reason(toEnd: key.owner, since: stamp) { $0.contains(clientID: key.clientID) }
+    package func reason(
+        toEnd key: SessionKey,
+        of attachment: (any DurableAttachment)? = nil,
+        since stamp: UInt64
+    ) -> SessionEnd? {
+        ends.reason(toEnd: key.owner, since: stamp) {
+            $0.contains(clientID: key.clientID, tokenOwner: attachment?.tokenOwner)
+        }
     }
 
     /// Ends connections of an owner (``SessionKey/owner``), including logins under way.
     package func end(_ owner: String, _ reason: SessionEnd, _ devices: EndedDevices) {
         // Recorded first, so that later attachments find it.
         ends.record(owner, reason, devices)
-        let attachments = shared.state.withLock { $0.attachments(of: owner) { devices.contains(clientID: $0) } }
+        let attachments = shared.state.withLock {
+            $0.attachments(of: owner) { devices.contains(clientID: $0, tokenOwner: $1.tokenOwner) }
+        }
         for attachment in attachments { attachment.ended(reason) }
     }
 

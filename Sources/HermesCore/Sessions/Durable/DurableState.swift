@@ -285,17 +285,22 @@ struct DurableState {
 
     // MARK: Owners
 
-    /// The connections of an owner that have a session or wait for one; `matches` filters by client id.
-    func attachments(of owner: String, where matches: (String) -> Bool) -> [any DurableAttachment] {
+    /// The connections of an owner that have a session or wait for one; `matches` filters by client id and connection.
+    func attachments(
+        of owner: String,
+        where matches: (String, any DurableAttachment) -> Bool
+    ) -> [any DurableAttachment] {
         var found: [any DurableAttachment] = []
-        for key in seats.keys(of: owner) where matches(key.clientID) {
+        for key in seats.keys(of: owner) {
             guard let seat = seats[key] else { continue }
+            var present: [any DurableAttachment] = []
             switch seat.phase {
             case .vacant, .closing: break
-            case .opening(let applicant): found.append(applicant.attachment)
-            case .occupied(let attachment): found.append(attachment)
+            case .opening(let applicant): present.append(applicant.attachment)
+            case .occupied(let attachment): present.append(attachment)
             }
-            if let waiting = seat.waiting { found.append(waiting.attachment) }
+            if let waiting = seat.waiting { present.append(waiting.attachment) }
+            found += present.filter { matches(key.clientID, $0) }
         }
         return found
     }
