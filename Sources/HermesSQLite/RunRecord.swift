@@ -26,7 +26,7 @@ struct RunRecord {
         ///
         /// - Parameter bootID: the boot id when the run began; nil if unknown, because there was no record.
         case unclosed(bootID: String?)
-        /// The database was closed, but the present one is another: perhaps an earlier copy.
+        /// The present database is another file, or was changed by something else: perhaps an earlier copy.
         case replaced
 
         /// Whether commits that clients have seen may be missing.
@@ -81,6 +81,8 @@ struct RunRecord {
         let boot = lines[1].hasPrefix("boot ") ? String(lines[1].dropFirst(5)) : ""
         if let fingerprint = fingerprint(), lines[2] == "closed \(fingerprint)" { return .closed }
         if lines[2].hasPrefix("closed ") { return .replaced }
+        // A copy of the files of a running server looks like a killed one, but for this.
+        if lines[2].hasPrefix("open "), lines[2] != "open \(databaseIdentity())" { return .replaced }
         return .unclosed(bootID: boot.isEmpty ? nil : boot)
     }
 
@@ -88,7 +90,7 @@ struct RunRecord {
     ///
     /// - Parameter bootID: the boot whose end may lose commits.
     func markOpen(bootID: String?) throws(StoreOpenError) {
-        let failure = write("boot \(bootID ?? "")\nopen")
+        let failure = write("boot \(bootID ?? "")\nopen \(databaseIdentity())")
         guard failure == 0 else {
             let isFull = failure == ENOSPC || failure == EDQUOT
             let why = String(cString: strerror(failure))
@@ -107,6 +109,12 @@ struct RunRecord {
     func markClosed() {
         guard let fingerprint = fingerprint() else { return }
         _ = write("boot \(bootID ?? "")\nclosed \(fingerprint)")
+    }
+
+    /// The number of the database's file in its file system, which a copy does not have; 0 if it cannot be read.
+    private func databaseIdentity() -> UInt64 {
+        var file = stat()
+        return stat(database, &file) == 0 ? UInt64(file.st_ino) : 0
     }
 
     /// A value that changes when anything writes to the database or replaces it; nil if its log is not empty.

@@ -48,6 +48,7 @@ extension SQLiteStore {
         damaged: @escaping @Sendable () -> Void = {}
     ) throws(StoreOpenError) -> SQLiteStore {
         try createDirectory(directory)
+        warnOfOthers(directory, logger)
         let lock = try DirectoryLock(directory: directory)
         let path = directory + "/" + fileName
         let record = RunRecord(directory: directory, database: path, bootID: bootID)
@@ -171,6 +172,16 @@ extension SQLiteStore {
                 message: "Cannot be created. Check the permissions, or set data.directory to another place."
             )
         }
+    }
+
+    /// A directory that was there before keeps its mode, which may be meant; but who may write to it may replace the store.
+    private static func warnOfOthers(_ directory: String, _ logger: Logger) {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: directory)
+        guard let mode = attributes?[.posixPermissions] as? NSNumber, mode.intValue & 0o022 != 0 else { return }
+        logger.warning(
+            "others may write to the data directory and replace the store",
+            metadata: ["path": "\(directory)", "remedy": "chmod go-w"]
+        )
     }
 
     /// Creates the file with a narrow mode from the start; SQLite gives the log's files the same mode.

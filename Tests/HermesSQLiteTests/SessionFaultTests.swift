@@ -37,10 +37,7 @@ struct SessionFaultTests {
                 try data.dropLast(min(cut, data.count)).write(to: URL(fileURLWithPath: copy.database + suffix))
             }
             // A killed process on a machine that runs on loses nothing.
-            try FileManager.default.copyItem(
-                atPath: directory.path + "/" + RunRecord.fileName,
-                toPath: copy.path + "/" + RunRecord.fileName
-            )
+            try RunRecord(directory: copy.path, database: copy.database).markOpen(bootID: RunRecord.bootID)
             let restarted = SessionWorld(try copy.openStore())
             let opened = try restarted.open("a")
             let head = Int(opened.head)

@@ -21,7 +21,7 @@ struct StoreMarkTests {
         )
     }
 
-    /// The files as they are now: what an end without a close leaves.
+    /// The files as they are now.
     private func copy(_ directory: TemporaryDirectory) throws -> TemporaryDirectory {
         let copy = try TemporaryDirectory()
         for file in ["hermes.db", "hermes.db-wal", "hermes.run"] {
@@ -29,6 +29,13 @@ struct StoreMarkTests {
             try data.write(to: URL(fileURLWithPath: copy.path + "/" + file))
         }
         return copy
+    }
+
+    /// What a run of boot "a" leaves without a close.
+    private func killed(_ directory: TemporaryDirectory) throws -> TemporaryDirectory {
+        let left = try copy(directory)
+        try RunRecord(directory: left.path, database: left.database).markOpen(bootID: "a")
+        return left
     }
 
     @Test("A store that was closed keeps its epoch, whatever happened to the machine since")
@@ -47,14 +54,25 @@ struct StoreMarkTests {
     func killed() throws {
         let directory = try TemporaryDirectory()
         let first = try open(directory, boot: "a")
-        #expect(try open(copy(directory), boot: "a").epoch == first.epoch)
+        #expect(try open(killed(directory), boot: "a").epoch == first.epoch)
+    }
+
+    @Test("A copy of the files of a running server has a new epoch, also in the same boot")
+    func copied() throws {
+        let directory = try TemporaryDirectory()
+        let first = try open(directory, boot: "a")
+        let restored = try copy(directory)
+        let second = try open(restored, boot: "a")
+        #expect(second.epoch != first.epoch)
+        try second.close()
+        #expect(try open(restored, boot: "a").epoch == second.epoch, "told once")
     }
 
     @Test("After a power cut the epoch is a new one", arguments: ["b", nil])
     func cut(boot: String?) throws {
         let directory = try TemporaryDirectory()
         let first = try open(directory, boot: "a")
-        let left = try copy(directory)
+        let left = try killed(directory)
         let second = try open(left, boot: boot)
         #expect(second.epoch != first.epoch)
         try second.close()
@@ -87,7 +105,7 @@ struct StoreMarkTests {
         let world = SessionWorld(store)
         let id = try world.open("c").id
         #expect(try world.publish("1", to: [id], received: ReceivedPacket(session: id, packetID: 7)) == [1])
-        let after = SessionWorld(try open(copy(directory), boot: "b"))
+        let after = SessionWorld(try open(killed(directory), boot: "b"))
         let session = try after.open("c")
         // What the client published with identifier 7 then is another message.
         #expect(session.received == [])

@@ -30,8 +30,9 @@ package enum EntrySource: Hashable, Sendable {
 
 /// The limits of one inbox, and of one sender's share of it. The same for every store.
 ///
-/// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. Entries other than
-/// messages have a reserve of a further quarter. A group message, or the sender's own copy, that finds no room leaves
+/// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. Once an inbox is half
+/// full, only its owner's contacts, groups and own devices have room: accounts are free, so that strangers could fill all
+/// of it together. Entries other than messages have a reserve of a further quarter. A group message, or the sender's own copy, that finds no room leaves
 /// its place in the inbox empty; devices are told as for an expired entry.
 package struct InboxBudget: Hashable, Sendable {
     /// The approximate size of an entry without its content.
@@ -59,6 +60,11 @@ package struct InboxBudget: Hashable, Sendable {
         guard needsShare(inbox, adding: bytes) else { return true }
         return inbox.entries < maxEntries && inbox.bytes + bytes <= maxBytes
             && share.entries < maxEntries / 4 && share.bytes + bytes <= maxBytes / 4
+    }
+
+    /// Whether a message of a stranger, to whom the inbox's owner has no contact, has no room any more.
+    package func isClosedToStrangers(_ inbox: Holding, adding bytes: Int) -> Bool {
+        inbox.entries >= maxEntries / 2 || inbox.bytes + bytes > maxBytes / 2
     }
 
     /// Whether an entry other than a message has room.

@@ -104,6 +104,11 @@ extension MemoryState {
         return .appended(receipt(for: stored, isDuplicate: false, senderSeq: senderSeq), deliveries: deliveries)
     }
 
+    private func isStranger(_ source: EntrySource, to owner: UserID) -> Bool {
+        guard case .user(let sender) = source, sender != owner else { return false }
+        return contacts[owner]?[sender]?.wants != true
+    }
+
     /// The recipients that have room for a message.
     ///
     /// - Throws: `.inboxFull` if the direct recipient has none, `.tooMuchUnread`.
@@ -117,6 +122,9 @@ extension MemoryState {
         let taking = Set(
             recipients.filter { user in
                 let inbox = records[user]?.inbox ?? Inbox()
+                if settings.inbox.isClosedToStrangers(inbox.use, adding: weight), isStranger(source, to: user) {
+                    return false
+                }
                 let share = inbox.shares[source] ?? Holding()
                 return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)
             }

@@ -165,6 +165,13 @@ struct BatchWriter {
         return try statements.selectBlock.first { _ in true } ?? false
     }
 
+    private func isStranger(_ source: EntrySource, to owner: UserID) throws -> Bool {
+        guard case .user(let sender) = source, sender != owner else { return false }
+        statements.selectContact.bind(owner, at: 1)
+        statements.selectContact.bind(sender, at: 2)
+        return try statements.selectContact.first { _ in true } == nil
+    }
+
     private static func use(_ query: PreparedStatement) throws -> Holding {
         try query.first { Holding(entries: Int($0.integer(0)), bytes: Int($0.integer(1))) } ?? Holding()
     }
@@ -173,6 +180,9 @@ struct BatchWriter {
     mutating func hasRoom(in user: UserID, from source: EntrySource, _ weight: Int) throws -> Bool {
         guard let inbox = cache.inboxes[user] else { return false }
         guard settings.inbox.needsShare(inbox.use, adding: weight) else { return true }
+        if settings.inbox.isClosedToStrangers(inbox.use, adding: weight), try isStranger(source, to: user) {
+            return false
+        }
         if inbox.shares[source] == nil {
             statements.selectShare.bind(user, at: 1)
             statements.selectShare.bind(source.number, at: 2)

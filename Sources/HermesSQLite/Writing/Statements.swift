@@ -7,6 +7,7 @@ internal import GRDB
 struct Statements {
     let selectInbox: PreparedStatement
     let selectBlock: PreparedStatement
+    let selectContact: PreparedStatement
     let selectUse: PreparedStatement
     let selectShare: PreparedStatement
     let updateInbox: PreparedStatement
@@ -25,6 +26,7 @@ struct Statements {
     init(_ db: Database) throws {
         selectInbox = try PreparedStatement(db, SQL.selectInbox)
         selectBlock = try PreparedStatement(db, SQL.selectBlock)
+        selectContact = try PreparedStatement(db, SQL.selectContact)
         selectUse = try PreparedStatement(db, SQL.selectUse)
         selectShare = try PreparedStatement(db, SQL.selectShare)
         updateInbox = try PreparedStatement(db, SQL.updateInbox)
@@ -47,6 +49,7 @@ struct Statements {
             SELECT head, oldest, acknowledged, EXISTS (SELECT 1 FROM contact WHERE owner = inbox_head.user AND blocks = 1) \
             FROM inbox_head WHERE user = ?
             """
+        static let selectContact = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND wants = 1"
         static let selectBlock = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND blocks = 1"
         static let selectUse = """
             SELECT sum(entries), sum(bytes) FROM ( \

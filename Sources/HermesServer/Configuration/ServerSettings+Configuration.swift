@@ -43,13 +43,15 @@ extension ServerSettings {
         "limits.inboxEntries",
         default: 100_000,
         in: 1000...100_000_000,
-        "Entries that wait in one account's inbox; one sender, and one group, may use a quarter."
+        "Entries that wait in one account's inbox; one sender, and one group, may use a quarter, "
+            + "and all who are no contacts half."
     )
     private static let inboxBytes = Setting.byteCount(
         "limits.inbox",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
-        "The total size of the entries in one account's inbox; one sender, and one group, may use a quarter."
+        "The total size of the entries in one account's inbox; one sender, and one group, may use a quarter, "
+            + "and all who are no contacts half."
     )
     private static let unreadBytes = Setting.byteCount(
         "limits.unreadPerAccount",

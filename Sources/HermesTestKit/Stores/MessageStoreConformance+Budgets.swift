@@ -14,7 +14,7 @@ extension MessageStoreConformance {
     }
 
     static let budgets = [
-        ConformanceCase("One sender fills a quarter of an inbox, and is refused then; others are not") { makeStore in
+        ConformanceCase("One sender fills a quarter of an inbox, strangers half, contacts all of it") { makeStore in
             let world = try await StoreWorld(makeStore, people: 6, settings: settings())
             for number in 1...10 { try world.send("a\(number)", from: 0, to: 5, clientID: "c\(number)") }
             try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 5))), .inboxFull)
@@ -24,11 +24,16 @@ extension MessageStoreConformance {
             guard case .duplicate = try world.commit(.append(again)) else {
                 throw ConformanceFailure(description: "not a duplicate")
             }
-            for sender in 1...3 {
+            for number in 1...10 { try world.send("\(number)", from: 1, to: 5) }
+            // Strangers have filled half. The other half is for contacts.
+            try expectEqual(try world.refusal(.append(world.message("x", from: 4, to: 5))), .inboxFull)
+            for sender in 2...3 {
+                try expectEqual(try world.refusal(.append(world.message("x", from: sender, to: 5))), .inboxFull)
+                _ = try world.commit(.contact(.request, by: world[5], peer: world[sender].user, message: ""))
                 for number in 1...10 { try world.send("\(number)", from: sender, to: 5) }
             }
             // Now the inbox is full for messages of all senders, but not for other entries.
-            try expectEqual(try world.refusal(.append(world.message("x", from: 4, to: 5))), .inboxFull)
+            try expectEqual(try world.refusal(.append(world.message("x", from: 3, to: 5))), .inboxFull)
             let request = WriteOperation.contact(.request, by: world[4], peer: world[5].user, message: "")
             guard case .eventAppended(let told) = try world.commit(request) else {
                 throw ConformanceFailure(description: "refused")
