@@ -94,11 +94,19 @@ package final class GroupService: Sendable {
         throw HermesError(.tooLarge, "name at most \(Group.maxMembers - 1) accounts at once")
     }
 
+    /// Controls, line ends, and what changes the direction of the text beside it. Joiners stay: emoji need them.
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: true
+        default: scalar.properties.isBidiControl
+        }
+    }
+
     private static func check(name: String) throws(HermesError) {
         guard name.utf8.count <= Group.maxNameBytes, (1...Group.maxNameCharacters).contains(name.count) else {
             throw HermesError(.invalidArgument, "a group's name has 1 to \(Group.maxNameCharacters) characters")
         }
-        guard !name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+        guard !name.unicodeScalars.contains(where: isControl) else {
             throw HermesError(.invalidArgument, "a group's name holds no control characters")
         }
     }

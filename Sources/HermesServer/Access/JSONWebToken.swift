@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesWire
 
 /// A parsed JSON Web Token (RFC 7515, compact serialization); nothing in it is verified yet.
 struct JSONWebToken: Sendable {
@@ -33,6 +34,7 @@ struct JSONWebToken: Sendable {
         guard parts.count == 3,
             let head = Self.decode(parts[0]), let payload = Self.decode(parts[1]),
             let signature = Self.decode(parts[2]),
+            (try? JSONParser.parse([UInt8](head))) != nil,
             let header = try? JSONDecoder().decode(Header.self, from: head)
         else { return nil }
         self.header = header

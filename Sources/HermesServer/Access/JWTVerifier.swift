@@ -37,7 +37,7 @@ final class JWTVerifier: TokenVerifier {
         guard candidates.contains(where: { Self.isSigned(token, by: $0) }) else {
             throw Self.invalid("its signature is wrong")
         }
-        guard let payload = try? JSONDecoder().decode(TokenPayload.self, from: token.payload) else {
+        guard let payload = TokenPayload(json: token.payload) else {
             throw Self.invalid("it has no valid payload")
         }
         if let problem = payload.problem(audience: settings.audience, issuer: settings.issuer, now: now) {

@@ -3,6 +3,7 @@
 
 import Foundation
 import HermesCore
+import HermesWire
 
 /// The contents of a JSON Web Token; `docs/access.md` lists the claims. Decoded only after its signature was verified.
 struct TokenPayload: Decodable, Sendable {
@@ -33,16 +34,28 @@ struct TokenPayload: Decodable, Sendable {
     init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         subject = try values.decode(String.self, forKey: .subject)
-        expiresAt = try values.decodeIfPresent(Double.self, forKey: .expiresAt)
-        notBefore = try values.decodeIfPresent(Double.self, forKey: .notBefore)
-        if let one = try? values.decodeIfPresent(String.self, forKey: .audience) {
+        // A claim that is there has a value: an issuer that writes `null` for a limit did not mean that there is none.
+        func claim<Value: Decodable>(_ key: CodingKeys) throws -> Value? {
+            values.contains(key) ? try values.decode(Value.self, forKey: key) : nil
+        }
+        expiresAt = try claim(.expiresAt)
+        notBefore = try claim(.notBefore)
+        if let one = try? claim(.audience) as String? {
             audience = [one]
         } else {
-            audience = try values.decodeIfPresent([String].self, forKey: .audience) ?? []
+            audience = try claim(.audience) ?? []
         }
-        issuer = try values.decodeIfPresent(String.self, forKey: .issuer)
-        publish = try values.decodeIfPresent([String].self, forKey: .publish)
-        subscribe = try values.decodeIfPresent([String].self, forKey: .subscribe)
+        issuer = try claim(.issuer)
+        publish = try claim(.publish)
+        subscribe = try claim(.subscribe)
+    }
+
+    /// Reads the payload of a token; nil if it is none, or names a claim twice.
+    init?(json: Data) {
+        guard (try? JSONParser.parse([UInt8](json))) != nil,
+            let payload = try? JSONDecoder().decode(TokenPayload.self, from: json)
+        else { return nil }
+        self = payload
     }
 
     /// The error in the token; nil: none.

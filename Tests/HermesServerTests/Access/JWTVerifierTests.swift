@@ -193,6 +193,19 @@ import Testing
         #expect(await isRefused(issuer.hs256("{\"sub\":\"a\",\"hermes.publish\":[\(many)]}"), by: keys))
     }
 
+    @Test(arguments: ["exp", "nbf", "aud", "iss", "hermes.publish", "hermes.subscribe"])
+    func `a claim without a value, or named twice, allows nothing`(claim: String) async throws {
+        defer { files.remove() }
+        let keys = try await verifier(issuer.secret)
+        let value = claim.hasPrefix("hermes") ? "[\"a\"]" : ["exp": "9e9", "nbf": "1"][claim] ?? "\"x\""
+        let once = issuer.hs256("{\"sub\":\"anna\",\"\(claim)\":\(value)}")
+        #expect(!(await isRefused(once, by: keys)), "the value itself is good")
+        #expect(await isRefused(issuer.hs256("{\"sub\":\"anna\",\"\(claim)\":null}"), by: keys))
+        #expect(
+            await isRefused(issuer.hs256("{\"sub\":\"anna\",\"\(claim)\":\(value),\"\(claim)\":\(value)}"), by: keys)
+        )
+    }
+
     @Test func `what is no token is refused whatever it holds`() async throws {
         defer { files.remove() }
         let keys = try await verifier(issuer.secret)
