@@ -246,7 +246,7 @@ struct DelimitedLink: ConnectionLink {
     }
 
     mutating func received(_ frame: DelimitedFrame, now: NIODeadline, effects: inout Effects) throws {
-        let packet = try frame.packet()
+        let packet = try frame.packet(maxParts: nil)
         frameBytes = frame.body.readableBytes
         switch packet.body {
         case .result(let result):

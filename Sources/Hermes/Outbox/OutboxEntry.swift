@@ -121,7 +121,7 @@ struct OutboxItem: Hashable, Sendable {
         guard buffer.readInteger(as: UInt8.self) == Self.version, let uid = buffer.readInteger(as: UInt32.self),
             let time = buffer.readInteger(as: Int64.self), let code = buffer.readInteger(as: UInt32.self),
             let length = buffer.readInteger(as: UInt16.self), let text = buffer.readBytes(length: Int(length)),
-            let send = try? Hermes_V1_Send(wire: buffer)
+            let send = try? Hermes_V1_Send(wire: buffer, maxParts: nil)
         else { return nil }
         let message = String(decoding: text, as: UTF8.self)
         self.init(

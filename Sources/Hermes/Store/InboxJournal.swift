@@ -87,7 +87,7 @@ final class InboxJournal: Sendable {
             } else if record.key == Key.cursor {
                 state.cursor = Cursor(value)
             } else if record.key == Key.statistics {
-                state.statistics = try? Hermes_V1_Statistics(wire: value)
+                state.statistics = try? Hermes_V1_Statistics(wire: value, maxParts: nil)
             } else if record.key == Key.logins {
                 var value = value
                 while let login = value.readInteger(as: Int64.self) { state.logins.append(login) }
@@ -335,7 +335,7 @@ extension Cursor {
 extension InboxJournal.Kept {
     fileprivate init?(_ buffer: ByteBuffer) {
         var buffer = buffer
-        guard let ordinal = buffer.readInteger(as: UInt64.self), let event = try? Hermes_V1_Event(wire: buffer)
+        guard let ordinal = buffer.readInteger(as: UInt64.self), let event = try? Hermes_V1_Event(wire: buffer, maxParts: nil)
         else { return nil }
         self.init(ordinal: ordinal, event: event)
     }

@@ -20,7 +20,7 @@ final class WebSocketBytes: ChannelDuplexHandler {
 
     /// A message has begun that is not at its end.
     private var isInMessage = false
-    private var emptyFrames = 0
+    private var furtherFrames = 0
     private var isOver = false
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -46,11 +46,11 @@ final class WebSocketBytes: ChannelDuplexHandler {
             }
             isInMessage = !frame.fin
             guard frame.data.readableBytes > 0 else {
-                emptyFrames += 1
-                guard emptyFrames <= Self.maxEmptyFrames else { throw Self.violation("sends frames without content") }
+                furtherFrames += 1
+                guard furtherFrames <= Self.maxEmptyFrames else { throw Self.violation("sends frames without content") }
                 return
             }
-            emptyFrames = 0
+            furtherFrames = 0
             context.fireChannelRead(wrapInboundOut(frame.data))
         case .ping:
             // If the server does not read, skip the pong: a later one also answers this ping (RFC 6455, 5.5.3).

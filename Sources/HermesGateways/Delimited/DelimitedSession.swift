@@ -59,6 +59,7 @@ package final class DelimitedSession: GatewaySession {
 
     package func received(_ frame: DelimitedFrame) {
         isJSON = frame.isJSON
+        connection.charge(.parts(frame.partCount))
         if isJSON { connection.charge(.json(frame.body.readableBytes)) }
         let packet: Hermes_V1_Packet
         do {

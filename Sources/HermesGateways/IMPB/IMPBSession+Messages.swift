@@ -41,6 +41,7 @@ extension IMPBSession {
         from sender: Sender
     ) {
         let content: MessageContent
+        connection.charge(.parts(MessageParts.count(IMPB_msg_text_content.self, wire: [UInt8](message.content))))
         switch IMPBContent.canonical(message) {
         case .failure(let error): return fail(seq, error)
         case .success(let canonical): content = canonical

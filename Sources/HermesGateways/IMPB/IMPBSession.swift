@@ -111,6 +111,7 @@ package final class IMPBSession: GatewaySession {
 
     /// Parses a frame's body; nil after an error was written.
     func parse<Body: WireMessage>(_ body: ByteBuffer, _ seq: UInt32) -> Body? {
+        connection.charge(.parts(MessageParts.count(Body.self, wire: body)))
         do {
             return try Body(wire: body)
         } catch {
@@ -121,6 +122,7 @@ package final class IMPBSession: GatewaySession {
 
     /// Parses a nested message; nil after an error was written.
     func parse<Body: WireMessage>(_ body: some SwiftProtobufContiguousBytes, _ seq: UInt32) -> Body? {
+        connection.charge(.parts(MessageParts.count(Body.self, wire: body)))
         do {
             return try Body(wire: body)
         } catch {

@@ -23,6 +23,7 @@ extension Connection {
         let units = cost.units
         guard units > 0, phase == .open else { return }
         guard cost.isOfConnection else {
+            spent &+= units
             unsettled &+= units
             return settleIfDue()
         }
@@ -34,6 +35,7 @@ extension Connection {
     /// Charges units; for a frame, before it is examined.
     func pay(_ units: Int) {
         bucket.take(units, debt: Self.maxDebt &* listener.limits.requestsPerSecond)
+        spent &+= units
         unsettled &+= units
         settleIfDue()
     }

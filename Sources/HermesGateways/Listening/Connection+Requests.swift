@@ -74,12 +74,18 @@ extension Connection {
             finish()
             return release()
         }
-        loop.eventLoop.assumeIsolated().scheduleTask(in: SlicedWork.pause) { self.slice(work, of: size, then: finish) }
+        loop.inTurn { self.slice(work, of: size, then: finish) }
     }
 
     private func answered<Value>(_ then: (Result<Value, HermesError>) -> Void, _ result: Result<Value, HermesError>) {
         if isOpen { then(result) }
         release()
+    }
+
+    /// Pauses reading until the connection has its turn: it has much to do, and others wait.
+    func waitForTurn() {
+        pause(.turn)
+        loop.inTurn { self.resume(.turn) }
     }
 
     /// Pauses reading for a moment, so that TCP slows the peer down: another loop is far behind with this connection's

@@ -54,6 +54,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var bucket: TokenBucket
     /// Charged units that are not settled with account and address yet.
     var unsettled = 0
+    /// All charged units; only their differences have a meaning.
+    @exclusivity(unchecked)
+    var spent = 0
     /// The beginning of the present series of throttling, and the last time of it.
     var throttledSince: Duration?
     var lastThrottledAt: Duration?
@@ -99,6 +102,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         static let unanswered = Pause(rawValue: 2)
         static let held = Pause(rawValue: 4)
         static let throttled = Pause(rawValue: 8)
+        static let turn = Pause(rawValue: 16)
     }
 
     enum Phase {
@@ -245,7 +249,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             events?.woken()
         case .open where lifeDue > loop.coarseNow:
             end(.slowReader)
-        case .open where pauses.contains(.held) || isAuthenticated && (isInputBacklogged || isThrottled):
+        case .open where !pauses.isDisjoint(with: [.held, .turn]),
+            .open where isAuthenticated && (isInputBacklogged || isThrottled):
             // The server's own delay is not the peer's fault.
             loop.schedule(self, due: loop.coarseNow &+ 2)
         case .open: end(isAuthenticated ? .idle : .notAuthenticated)
@@ -414,6 +419,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     }
 
     var isThrottled: Bool { pauses.contains(.throttled) }
+
+    /// Whether frames would be taken, were it the connection's turn.
+    var waitsOnlyForTurn: Bool { pauses == .turn && phase == .open }
 }
 
 /// The part of the handler that a connection calls.

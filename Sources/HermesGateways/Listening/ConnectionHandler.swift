@@ -24,9 +24,21 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private var opensWithHandshake: Bool
     private var isCutting = false
     private var isReadWaiting = false
+    /// The peer has closed, and its last bytes wait for the connection's turn.
+    private var isInputClosed = false
 
     /// A read of this size has most likely left more behind; the largest read is twice as long.
     private static var backlogBytes: Int { 32_768 }
+
+    private var discardedBytes = 0
+
+    /// The bytes of a peer that are read after its connection was ended: what may be under way.
+    private static var maxDiscardedBytes: Int { 1 << 20 }
+
+    /// The frames and their further cost (``RequestCost``), and the bytes, between two looks at the time of the loop's
+    /// turn: a look costs as much as a small frame.
+    private static var costPerLook: Int { 16 }
+    private static var bytesPerLook: Int { 8_192 }
 
     /// - Parameter isEncrypted: whether TLS comes first: the session then opens after the handshake, so that nothing is
     ///   written to a peer that never completes it.
@@ -34,7 +46,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         self.connection = connection
         self.session = session
         hasFullLimit = connection.isAuthenticated
-        decoder = session.makeDecoder(maxFrameBytes: connection.listener.maxFrameBytes(connection.isAuthenticated))
+        decoder = session.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
         connection.events = session
         opensWithHandshake = isEncrypted
     }
@@ -56,8 +68,8 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             guard isCertificateGood(context), takesCertificateName(context) else { return context.close(promise: nil) }
             session.opened()
         }
-        if case .inputClosed? = event as? ChannelEvent { connection.loop.peerClosed(connection) }
-        if let frames = event as? EmptyWebSocketFrames { connection.charge(.emptyFrames(frames.count)) }
+        if case .inputClosed? = event as? ChannelEvent { inputClosed() }
+        if let frames = event as? FurtherWebSocketFrames { connection.charge(.furtherFrames(frames.count)) }
         context.fireUserInboundEventTriggered(event)
     }
 
@@ -101,9 +113,22 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         context.fireChannelInactive()
     }
 
+    private func inputClosed() {
+        if connection.waitsOnlyForTurn {
+            isInputClosed = true
+        } else {
+            connection.loop.peerClosed(connection)
+        }
+    }
+
     /// Examines the bytes that arrived before the end, during a request.
     private func takeLastWords() {
         guard !isCutting else { return }
+        // What only waited for its turn came in time.
+        while connection.waitsOnlyForTurn, unread.readableBytes > 0 {
+            connection.resume(.turn)
+            guard connection.waitsOnlyForTurn else { break }
+        }
         while connection.isOpen, let frame = try? decoder.next(from: &unread) { session.receivedLast(frame) }
     }
 
@@ -131,7 +156,7 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         var bytes = unwrapInboundIn(data)
         connection.tally.bytesIn += bytes.readableBytes
         if bytes.readableBytes >= Self.backlogBytes { connection.inputIsBacklogged() }
-        guard connection.isOpen else { return }
+        guard connection.isOpen else { return discard(bytes.readableBytes, context) }
         connection.chargeLogin(bytes.readableBytes)
         if unread.readableBytes > 0 {
             unread.writeBuffer(&bytes)
@@ -142,8 +167,18 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         }
     }
 
+    /// Ends the wait for a peer that is told to leave and goes on sending.
+    private func discard(_ bytes: Int, _ context: ChannelHandlerContext) {
+        discardedBytes += bytes
+        if discardedBytes > Self.maxDiscardedBytes { context.close(promise: nil) }
+    }
+
     package func readOn() {
         if !isCutting, unread.readableBytes > 0 { cutUnread() }
+        if isInputClosed, !connection.waitsOnlyForTurn {
+            isInputClosed = false
+            connection.loop.peerClosed(connection)
+        }
         guard isReadWaiting, connection.mayRead else { return }
         isReadWaiting = false
         connection.context?.read()
@@ -179,7 +214,19 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
         defer { isCutting = false }
         let rate = connection.listener.limits.requestsPerSecond
         let now = Session.hasRequestLimit ? connection.loop.uptime : .zero
+        var frames = 0
+        var spent = connection.spent
+        var lookedAt = bytes.readerIndex
         while connection.takesFrames {
+            if frames &+ (connection.spent &- spent) >= Self.costPerLook
+                || bytes.readerIndex - lookedAt >= Self.bytesPerLook,
+                bytes.readableBytes > 0
+            {
+                guard connection.loop.hasTime() else { return connection.waitForTurn() }
+                frames = 0
+                spent = connection.spent
+                lookedAt = bytes.readerIndex
+            }
             raiseLimit()
             guard !Session.hasRequestLimit || connection.bucket.hasToken(rate: rate, burst: rate, now: now) else {
                 return connection.throttle(for: connection.bucket.delay(rate: rate))
@@ -191,9 +238,11 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             } catch {
                 return connection.end(.malformed(error))
             }
-            connection.tally.framesIn += frame.frameCount
+            let count = frame.frameCount
+            frames += count
+            connection.tally.framesIn += count
             if Session.everyFrameIsLife { connection.touch() }
-            if Session.hasRequestLimit { connection.pay(1) }
+            if Session.hasRequestLimit { connection.pay(1 + RequestCost.bytes(frame.encodedBytes).units) }
             session.received(frame)
         }
     }
@@ -203,7 +252,12 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     private func raiseLimit() {
         guard !hasFullLimit, connection.isAuthenticated else { return }
         hasFullLimit = true
-        decoder = session.makeDecoder(maxFrameBytes: connection.listener.maxFrameBytes(true))
+        decoder = session.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
+    }
+
+    private static func maxFrameBytes(of connection: Connection) -> Int {
+        let limit = connection.listener.maxFrameBytes(connection.isAuthenticated)
+        return connection.isAuthenticated ? limit : min(limit, Session.maxLoginFrameBytes)
     }
 }
 

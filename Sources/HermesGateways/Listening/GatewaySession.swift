@@ -22,6 +22,10 @@ package protocol GatewaySession: AnyObject, ConnectionEvents {
     /// Whether reading pauses while the peer does not read; true where requests have answers.
     static var pausesReadingWhenStuck: Bool { get }
 
+    /// The longest body before the login, in bytes, if ``ConnectionLimits/maxLoginFrameBytes`` allows it: as much as a
+    /// login may need, since a stranger pays for nothing.
+    static var maxLoginFrameBytes: Int { get }
+
     /// Creates a decoder of the connection's input.
     ///
     /// - Parameter maxFrameBytes: the longest body that is accepted.
@@ -43,6 +47,8 @@ extension GatewaySession {
     package static var everyFrameIsLife: Bool { true }
     package static var hasRequestLimit: Bool { true }
     package static var pausesReadingWhenStuck: Bool { true }
+    /// Room for a JSON Web Token, and more.
+    package static var maxLoginFrameBytes: Int { 16_384 }
 }
 
 /// Events of a connection other than frames, on the connection's event loop.

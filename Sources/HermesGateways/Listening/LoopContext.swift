@@ -37,17 +37,19 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Connections whose peers have closed, in that order.
     private var leaving = Deque<Connection>()
     private var isClosingScheduled = false
-    /// What ended connections have left to do, in that order.
-    private var leftovers = Deque<SlicedWork>()
-    private var areLeftoversScheduled = false
+    /// What can wait for others; see LoopContext+Turns.swift.
+    var turns = TurnQueue()
+    var isTurnScheduled = false
+    /// The clock of turns: the loop's, except in tests.
+    lazy var clock: () -> NIODeadline = { [eventLoop] in eventLoop.now }
 
     /// The number of connections closed at once: thousands of simultaneous ends would delay all others. Each costs some
     /// 20 µs, mostly the system's.
     static let maxClosesAtOnce = 32
-    /// The number of things that one turn finishes for ended connections, such as subscriptions; a few µs each.
+    /// The number of things that are finished together for an ended connection, such as subscriptions; a few µs each.
     static let leftoversPerTurn = 256
     /// The number that is finished at once even if others wait.
-    private static let leftoversAtOnce = 16
+    static let leftoversAtOnce = 16
     /// The number of silent connections ended in one turn of the wheel, for the same reason.
     static let maxEndsPerTurn = 1_024
     /// The bytes that may go unreported until the next turn of the wheel.
@@ -216,37 +218,6 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         isClosingScheduled = !leaving.isEmpty
         // Later: arrived input is handled first.
         if isClosingScheduled { eventLoop.scheduleTask(in: .milliseconds(1)) { self.closeLeaving() } }
-    }
-
-    /// Does something that an ended connection has left to do for many things, a slice in each turn of the loop. All such
-    /// work of a loop waits in one line, so that many ends together take no more of a turn than one.
-    ///
-    /// - Parameters:
-    ///   - count: how many they are. A few are done at once, before this returns.
-    ///   - body: gets the indices of the next slice.
-    func finishLater(_ count: Int, _ body: @escaping (Range<Int>) -> Void) {
-        eventLoop.assertInEventLoop()
-        var work = SlicedWork(count, body)
-        work.step(atMost: leftovers.isEmpty ? Self.leftoversPerTurn : Self.leftoversAtOnce)
-        guard !work.isDone else { return }
-        leftovers.append(work)
-        scheduleLeftovers()
-    }
-
-    private func scheduleLeftovers() {
-        guard !areLeftoversScheduled, !leftovers.isEmpty else { return }
-        areLeftoversScheduled = true
-        eventLoop.assumeIsolated().scheduleTask(in: SlicedWork.pause) { self.doLeftovers() }
-    }
-
-    private func doLeftovers() {
-        areLeftoversScheduled = false
-        var room = Self.leftoversPerTurn
-        while room > 0, var work = leftovers.popFirst() {
-            room -= work.step(atMost: room)
-            if !work.isDone { leftovers.prepend(work) }
-        }
-        scheduleLeftovers()
     }
 
     /// Open connections of one listener.

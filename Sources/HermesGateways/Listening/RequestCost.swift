@@ -5,17 +5,19 @@
 ///
 /// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
 /// limits of accounts and addresses are in units per second. Each frame costs 1; its further cost is charged once it is
-/// known. Publications of MQTT cost nothing here, except for many properties and for retained topics with many levels: the
+/// known: in every protocol that of its bytes and of the parts of its message. Publications of MQTT cost nothing here, except for many properties and for retained topics with many levels: the
 /// subscribers' pace and acknowledgements slow publishers down. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
-    /// WebSocket frames of one read that carry nothing for the protocol.
-    case emptyFrames(Int)
+    /// WebSocket frames of one read beyond the one that each message needs: without payload, or parts of a message.
+    case furtherFrames(Int)
     /// Contents of this number of bytes.
     case bytes(Int)
     /// A packet of this number of bytes of JSON, which is parsed about ten times slower than protobuf.
     case json(Int)
+    /// Fields and elements of a message (``MessageParts``); each takes up to a microsecond to parse.
+    case parts(Int)
     /// Topic filters subscribed or unsubscribed; those of kept sessions are also stored.
     case filters(Int, isKept: Bool)
     /// Retained publications examined for new subscriptions.
@@ -48,7 +50,8 @@ package enum RequestCost: Sendable, Hashable {
     var isOfConnection: Bool {
         switch self {
         case .login, .password: false
-        case .packet, .emptyFrames, .bytes, .json, .filters, .records, .properties, .levels, .recipients, .listeners,
+        case .packet, .furtherFrames, .bytes, .json, .parts, .filters, .records, .properties, .levels, .recipients,
+            .listeners,
             .viewers, .page, .watched, .lookup, .group:
             true
         }
@@ -57,9 +60,10 @@ package enum RequestCost: Sendable, Hashable {
     package var units: Int {
         switch self {
         case .packet: 1
-        case .emptyFrames(let count): (count + 63) / 64
+        case .furtherFrames(let count): (count + 23) / 24
         case .bytes(let count): count / 8_192
         case .json(let count): count / 1_024
+        case .parts(let count): count / 12
         case .filters(let count, let isKept): isKept ? 2 * count : count
         case .records(let count): count / 100
         case .properties(let count): count / 32

@@ -1,14 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import NIOCore
-
 /// Something to be done for many things, a slice in each turn of an event loop. Pure.
 struct SlicedWork {
-    /// The pause between two slices. It is not zero: a loop runs all tasks, also those that tasks add, before it serves its
-    /// connections.
-    static let pause = TimeAmount.milliseconds(1)
-
     private let count: Int
     private var done = 0
     /// Gets the indices of the next slice.

@@ -9,8 +9,8 @@ struct WebSocketGoodbye: Sendable {
     let code: UInt16
 }
 
-/// Frames have come that carry nothing for the protocol; an inbound event, so that the connection pays for them.
-struct EmptyWebSocketFrames: Sendable {
+/// More frames have come than their messages need; an inbound event, so that the connection pays for them.
+struct FurtherWebSocketFrames: Sendable {
     let count: Int
 }
 
@@ -47,7 +47,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
             unread.writeBuffer(&bytes)
             swap(&bytes, &unread)
         }
-        defer { chargeEmptyFrames(context) }
+        defer { chargeFurtherFrames(context) }
         var payload = ByteBuffer()
         do throws(WebSocketInput.Failure) {
             while let control = try reader.take(from: &bytes, into: &payload) {
@@ -63,10 +63,10 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         unread = bytes.readableBytes > 0 ? ByteBuffer(buffer: bytes.slice()) : ByteBuffer()
     }
 
-    private func chargeEmptyFrames(_ context: ChannelHandlerContext) {
-        let count = reader.takeEmptyFrames()
+    private func chargeFurtherFrames(_ context: ChannelHandlerContext) {
+        let count = reader.takeFurtherFrames()
         guard count > 0, !isOver else { return }
-        context.fireUserInboundEventTriggered(EmptyWebSocketFrames(count: count))
+        context.fireUserInboundEventTriggered(FurtherWebSocketFrames(count: count))
     }
 
     private func deliver(_ payload: inout ByteBuffer, _ context: ChannelHandlerContext) {

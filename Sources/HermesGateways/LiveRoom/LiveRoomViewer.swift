@@ -63,6 +63,7 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     }
 
     package func received(_ frame: LiveRoomFrame) {
+        connection.charge(.parts(frame.partCount))
         perform(session.frameReceived(frame), frame: frame)
     }
 

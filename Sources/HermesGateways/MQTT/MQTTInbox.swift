@@ -134,11 +134,6 @@ final class MQTTInbox {
             return nil
         }
     }
-
-    /// Decodes a client's packet.
-    static func packet(from payload: ByteBuffer, isJSON: Bool) throws(WireError) -> Hermes_V1_Packet {
-        isJSON ? try Hermes_V1_Packet(wireJSON: payload) : try Hermes_V1_Packet(wire: payload)
-    }
 }
 
 // MARK: - Entries that are too long for a client

@@ -22,9 +22,6 @@ final class MQTTRetainedQueue {
     static let pageSize = 64
     /// The number of records that a search examines before others get their turn.
     static let stepsAtOnce = 4_096
-    /// The pause before a search continues. It is not zero, because a loop runs all due tasks before it serves its
-    /// connections.
-    static let pause = TimeAmount.milliseconds(1)
 
     /// The first pause before publications that found no place in a kept session's queue are tried again. It doubles up to
     /// ``maxRetryPause`` while none finds a place.

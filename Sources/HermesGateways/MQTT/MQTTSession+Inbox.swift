@@ -151,9 +151,11 @@ extension MQTTSession {
             // Without the topic for answers, nobody would get them.
             return answer(head, .notAuthorized)
         }
-        if isJSON { connection.charge(.json(payload.readableBytes)) }
+        let frame = DelimitedFrame(body: payload, isJSON: isJSON)
+        connection.charge(.parts(frame.partCount))
+        connection.charge(isJSON ? .json(payload.readableBytes) : .bytes(payload.readableBytes))
         do {
-            let packet = try MQTTInbox.packet(from: payload, isJSON: isJSON)
+            let packet = try frame.packet()
             answer(head, .success)
             if !renewsToken(packet) { packets.received(packet) }
         } catch {

@@ -37,7 +37,7 @@ extension MQTTSession {
                 }
                 guard sendRetained(publication, request, of: client) else { return }
                 queue.removeFirst()
-            } else if steps <= 0 {
+            } else if steps <= 0 || !connection.loop.hasTime() {
                 return sendRetainedLater(queue)
             } else {
                 let isMore = queue.advance(in: environment.messenger.durable.retained, now: now(), steps: &steps) {
@@ -84,8 +84,7 @@ extension MQTTSession {
 
     private func sendRetainedLater(_ queue: MQTTRetainedQueue) {
         queue.isPaused = true
-        let session = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-        connection.loop.eventLoop.scheduleTask(in: MQTTRetainedQueue.pause) { session.value.goOnWithRetained() }
+        connection.loop.inTurn { [self] in goOnWithRetained() }
     }
 
     private func goOnWithRetained() {

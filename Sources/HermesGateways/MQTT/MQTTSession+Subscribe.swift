@@ -125,7 +125,7 @@ extension MQTTSession {
     /// Lets other connections of the loop have their turn after an expensive packet.
     private func takeTurns(_ filterCount: Int, of client: MQTTClientState) {
         connection.charge(.filters(filterCount, isKept: client.durable != nil))
-        if filterCount > Self.filtersAtOnce { connection.slowDown(for: MQTTRetainedQueue.pause) }
+        if filterCount > Self.filtersAtOnce { connection.waitForTurn() }
     }
 
     private static let filtersAtOnce = 64

@@ -16,6 +16,8 @@ package final class MQTTSession: GatewaySession, SharedMember {
     package static let pausesReadingWhenStuck = false
     /// Publishers wait for acknowledgements, and are not read from while subscribers are behind.
     package static let hasRequestLimit = false
+    /// Will, user name and password may have 65,535 bytes each.
+    package static let maxLoginFrameBytes = Int.max
 
     enum Phase {
         /// CONNECT is awaited.

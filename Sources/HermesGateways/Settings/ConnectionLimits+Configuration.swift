@@ -83,8 +83,8 @@ extension ConnectionLimits {
         "limits.loginFrame",
         default: defaults.maxLoginFrameBytes,
         in: 16_384...(64 << 20),
-        "The longest frame body before the login, in any protocol; a longer one closes the "
-            + "connection. An MQTT 3.1.1 CONNECT can have 328 KB; one of 5.0 with properties can have more."
+        "The longest frame body before the login; a longer one closes the connection. Only MQTT needs more than "
+            + "16 KiB: a CONNECT of 3.1.1 can have 328 KB, one of 5.0 with properties more. Other protocols have 16 KiB."
     )
     private static let loginBytes = Setting.byteCount(
         "limits.loginBytes",

@@ -29,9 +29,17 @@ package struct DelimitedFrame: WireFrame {
 
     /// Parses the body.
     ///
-    /// - Throws: WireError `.badBody` if it is not a packet, `.badText` if its JSON is not UTF-8.
-    package func packet() throws(WireError) -> Hermes_V1_Packet {
-        isJSON ? try Hermes_V1_Packet(wireJSON: body) : try Hermes_V1_Packet(wire: body)
+    /// - Parameter maxParts: how many parts it may have; nil: any number, for those of a server.
+    /// - Throws: WireError `.badBody` if it is not a packet or has too many parts, `.badText` if its JSON is not UTF-8.
+    package func packet(maxParts: Int? = MessageParts.max) throws(WireError) -> Hermes_V1_Packet {
+        isJSON
+            ? try Hermes_V1_Packet(wireJSON: body, maxParts: maxParts)
+            : try Hermes_V1_Packet(wire: body, maxParts: maxParts)
+    }
+
+    /// The parts of the body (``MessageParts``).
+    package var partCount: Int {
+        isJSON ? MessageParts.count(json: body) : MessageParts.count(Hermes_V1_Packet.self, wire: body)
     }
 
     package var encodedBytes: Int {

@@ -8,15 +8,25 @@ package import SwiftProtobuf
 extension SwiftProtobuf.Message {
     /// Parses a message from all readable bytes of a buffer.
     ///
-    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, or lack a required field.
-    package init(wire buffer: ByteBuffer) throws(WireError) {
-        try self.init(wire: BufferBytes(buffer))
+    /// - Parameter maxParts: how many parts it may have (``MessageParts``): those of messages from the server, or nil for
+    ///   any number.
+    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, lack a required field, or have
+    ///   too many parts.
+    package init(wire buffer: ByteBuffer, maxParts: Int? = MessageParts.max) throws(WireError) {
+        try self.init(wire: BufferBytes(buffer), maxParts: maxParts)
     }
 
     /// Parses a message from bytes, for example from a field that holds another message.
     ///
-    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, or lack a required field.
-    package init(wire bytes: some SwiftProtobufContiguousBytes) throws(WireError) {
+    /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, lack a required field, or have
+    ///   too many parts.
+    package init(
+        wire bytes: some SwiftProtobufContiguousBytes,
+        maxParts: Int? = MessageParts.max
+    ) throws(WireError) {
+        if let maxParts, MessageParts.count(Self.self, wire: bytes) > maxParts {
+            throw .tooManyParts(Self.protoMessageName)
+        }
         do {
             try self.init(serializedBytes: bytes, options: .wire)
         } catch {
@@ -42,6 +52,13 @@ extension SwiftProtobuf.Message {
     /// - Throws: WireError `.notEncodable` if a required field is missing.
     package func wireBuffer() throws(WireError) -> ByteBuffer {
         try wireBytes(as: BufferBytes.self).buffer
+    }
+}
+
+extension WireError {
+    /// A message has more parts than ``MessageParts/max``.
+    static func tooManyParts(_ name: String) -> WireError {
+        WireError(.badBody, "the \(name) has more than \(MessageParts.max) fields and elements")
     }
 }
 

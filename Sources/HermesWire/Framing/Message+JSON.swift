@@ -15,11 +15,12 @@ extension SwiftProtobuf.Message {
     /// writes 64, which is past the end of its buffer, so such a number must not get into a message.
     ///
     /// - Throws: WireError `.badText` if they are not UTF-8; `.badBody` if they are not this message, nest more than 32
-    ///   objects, or hold an enum number that does not fit into 32 bits.
-    package init(wireJSON buffer: ByteBuffer) throws(WireError) {
+    ///   objects, hold an enum number that does not fit into 32 bits, or have too many parts (``MessageParts``).
+    package init(wireJSON buffer: ByteBuffer, maxParts: Int? = MessageParts.max) throws(WireError) {
         guard String(validating: buffer.readableBytesView, as: UTF8.self) != nil else {
             throw WireError(.badText, "the JSON of a \(Self.protoMessageName) is not UTF-8")
         }
+        if let maxParts, MessageParts.count(json: buffer) > maxParts { throw .tooManyParts(Self.protoMessageName) }
         var options = JSONDecodingOptions()
         options.messageDepthLimit = BinaryDecodingOptions.wire.messageDepthLimit
         options.ignoreUnknownFields = true

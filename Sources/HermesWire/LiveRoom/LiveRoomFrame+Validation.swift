@@ -2,6 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension LiveRoomFrame {
+    /// The parts of the body (``MessageParts``); 0 for an application's own.
+    package var partCount: Int {
+        switch type {
+        case .join, .leave: MessageParts.count(LiveRoom_UserInfo.self, wire: body)
+        case .text: MessageParts.count(LiveRoom_ChatMessage.self, wire: body)
+        case .gift: MessageParts.count(LiveRoom_GiftMessage.self, wire: body)
+        case .notice: MessageParts.count(LiveRoom_SystemNotice.self, wire: body)
+        case .kicked: MessageParts.count(LiveRoom_Kicked.self, wire: body)
+        case .enter: MessageParts.count(LiveRoom_Enter.self, wire: body)
+        default: 0
+        }
+    }
+
     /// Checks that the body fits its type. The forwarded bytes stay unchanged.
     ///
     /// - Throws: WireError `.badBody` if the body of a known type does not parse or lacks a required field;

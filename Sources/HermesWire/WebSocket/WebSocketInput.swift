@@ -17,8 +17,9 @@ package protocol WebSocketReading: Sendable {
         into data: inout ByteBuffer
     ) throws(WebSocketInput.Failure) -> WebSocketInput.Control?
 
-    /// Returns the number of frames without payload for the protocol since the last call: empty and control frames.
-    mutating func takeEmptyFrames() -> Int
+    /// Returns the number of frames since the last call beyond the one that a message needs: empty and control frames,
+    /// and all parts of a message but the last.
+    mutating func takeFurtherFrames() -> Int
 }
 
 /// Reads a client's WebSocket frames (RFC 6455) as one stream of bytes, the payload of its binary messages.
@@ -69,16 +70,16 @@ package struct WebSocketInput: WebSocketReading {
     /// The masking key of the present frame, and the index of its next byte.
     private var key: (UInt8, UInt8, UInt8, UInt8) = (0, 0, 0, 0)
     private var keyOffset = 0
-    private var emptyFrames = 0
+    private var furtherFrames = 0
 
     /// Creates a reader of binary messages.
     package init() { self.init(takesText: false) }
 
     init(takesText: Bool) { self.takesText = takesText }
 
-    package mutating func takeEmptyFrames() -> Int {
-        defer { emptyFrames = 0 }
-        return emptyFrames
+    package mutating func takeFurtherFrames() -> Int {
+        defer { furtherFrames = 0 }
+        return furtherFrames
     }
 
     package mutating func take(
@@ -166,7 +167,7 @@ package struct WebSocketInput: WebSocketReading {
         bytes.moveReaderIndex(forwardBy: size + 4)
         key = (mask[0], mask[1], mask[2], mask[3])
         keyOffset = 0
-        if isControl || length == 0 { emptyFrames += 1 }
+        if isControl || length == 0 || !isFinal { furtherFrames += 1 }
         if isControl {
             state = .control(opcode: opcode, length: Int(length))
         } else {

@@ -16,7 +16,7 @@ package struct WebSocketPackets: WebSocketReading {
 
     package init() {}
 
-    package mutating func takeEmptyFrames() -> Int { input.takeEmptyFrames() }
+    package mutating func takeFurtherFrames() -> Int { input.takeFurtherFrames() }
 
     package mutating func take(
         from bytes: inout ByteBuffer,

@@ -137,8 +137,49 @@ struct ConnectionHandlerTests {
         #expect(slices == 1 && !isDone)
     }
 
+    /// A hundred frames in one read, on a loop on which a look at the clock takes a millisecond.
+    private func busy(_ fixture: Fixture) throws {
+        var looks: Int64 = 0
+        fixture.connection.loop.clock = {
+            looks += 1
+            return .uptimeNanoseconds(UInt64(looks) * 1_000_000)
+        }
+        fixture.connection.authenticated()
+        var bytes = ByteBuffer()
+        for seq in 1...100 { bytes.writeImmutableBuffer(try ping(UInt32(seq))) }
+        try fixture.channel.writeInbound(bytes)
+    }
+
+    @Test func muchInputTakesTurnsWithOthers() throws {
+        let fixture = try Fixture()
+        try busy(fixture)
+        let first = fixture.session.frames.count
+        #expect((16..<100).contains(first), "the time of one turn is over")
+        var others: Int?
+        fixture.connection.loop.inTurn { others = fixture.session.frames.count }
+        fixture.channel.embeddedEventLoop.run()
+        #expect(fixture.session.frames.count == first, "the loop has no task left and can serve its connections")
+        fixture.channel.embeddedEventLoop.advanceTime(by: .milliseconds(10))
+        #expect(fixture.session.frames.map(\.seq) == Array(1...100))
+        #expect(try #require(others) < 100, "others have their turn in between")
+    }
+
+    @Test(arguments: [false, true]) func inputBeforeTheEndIsTakenAlsoIfItWaitsForItsTurn(isHalfClosed: Bool) throws {
+        let fixture = try Fixture()
+        try busy(fixture)
+        #expect(fixture.session.frames.count < 100)
+        if isHalfClosed {
+            fixture.channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+            fixture.channel.embeddedEventLoop.advanceTime(by: .milliseconds(10))
+        } else {
+            fixture.channel.pipeline.fireChannelInactive()
+        }
+        #expect(fixture.session.frames.map(\.seq) == Array(1...100))
+        #expect(fixture.session.isClosed)
+    }
+
     /// Parts of a message that never ends, without content; pongs.
-    @Test(arguments: [0x00, 0x8A] as [UInt8]) func webSocketFramesWithoutPayloadAreCharged(_ first: UInt8) throws {
+    @Test(arguments: [0x00, 0x8A] as [UInt8]) func webSocketFramesThatNoMessageNeedsAreCharged(_ first: UInt8) throws {
         var limits = ConnectionLimits()
         limits.requestsPerSecond = 10
         let fixture = try Fixture(limits, isWebSocket: true)
@@ -150,10 +191,10 @@ struct ConnectionHandlerTests {
         try send(1, 0x02)
         var reads = 0
         while fixture.connection.mayRead, reads < 100 {
-            try send(64, first)
+            try send(24, first)
             reads += 1
         }
-        #expect((8...12).contains(reads), "\(reads) reads of 64 frames each at 10 units a second")
+        #expect((8...12).contains(reads), "\(reads) reads of 24 frames each at 10 units a second")
         #expect(fixture.connection.isOpen)
     }
 

@@ -43,6 +43,23 @@ import Testing
 
     private let proxied = ListenerSettings(port: 0, proxyProtocol: .v2)
 
+    @Test func `a peer that is told to leave may send only so much more`() async throws {
+        try await with(ListenerSettings(port: 0)) { listener, _ in
+            let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+                .connect(host: "127.0.0.1", port: listener.port)
+                .get()
+            // A line that is too long, and no end.
+            let block = ByteBuffer(repeating: UInt8(ascii: "x"), count: 1 << 20)
+            var sent = 0
+            while sent < 1_024 {
+                do { try await channel.writeAndFlush(block).get() } catch { break }
+                sent += 1
+            }
+            #expect(sent < 64, "MiB, most of it in the system's buffers")
+            try? await channel.close().get()
+        }
+    }
+
     // MARK: PROXY protocol
 
     @Test func `the address that a proxy tells is the peer's`() async throws {

@@ -49,6 +49,21 @@ import Testing
         #expect(try run(bytes, step: 100).data == Array("Hello".utf8))
     }
 
+    @Test func `frames that no message needs are counted`() throws {
+        var input = WebSocketInput()
+        var data = ByteBuffer()
+        // A whole message; one in three parts of a byte, with a ping between them; an empty one.
+        for (frame, count) in [
+            ([0x82, 0x81], 0), ([0x02, 0x81], 1), ([0x89, 0x80], 1), ([0x00, 0x81], 1), ([0x80, 0x81], 0),
+            ([0x82, 0x80], 1),
+        ] as [([UInt8], Int)] {
+            var bytes = ByteBuffer(bytes: frame + [1, 2, 3, 4] + (frame[1] == 0x81 ? [9] : []))
+            while try input.take(from: &bytes, into: &data) != nil {}
+            let found = input.takeFurtherFrames()
+            #expect(found == count, "\(frame)")
+        }
+    }
+
     @Test(arguments: [1, 2, 3, 7, 1_000_000])
     func `payload comes out as it went in, whatever the cuts`(step: Int) throws {
         var stream: [UInt8] = []

@@ -1,0 +1,59 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// Fairness: what has much to do gives way to what has little (``TurnQueue``).
+extension LoopContext {
+    /// Whether work that can wait may go on in this turn of the loop. Asked now and then by what has much to do.
+    func hasTime() -> Bool {
+        eventLoop.assertInEventLoop()
+        let now = clock()
+        guard turns.begin(now: now) else { return turns.hasTime(now: now) }
+        // Tasks run after all connections that are ready.
+        eventLoop.execute { self.turns.end() }
+        return true
+    }
+
+    /// Does something in a later turn, after what already waits.
+    func inTurn(_ work: @escaping () -> Void) {
+        eventLoop.assertInEventLoop()
+        turns.append(work)
+        scheduleTurn()
+    }
+
+    private func scheduleTurn() {
+        guard !isTurnScheduled, !turns.isEmpty else { return }
+        isTurnScheduled = true
+        eventLoop.scheduleTask(in: TurnQueue.pause) { self.takeTurn() }
+    }
+
+    private func takeTurn() {
+        isTurnScheduled = false
+        turns.end()
+        _ = turns.begin(now: clock())
+        while let work = turns.next(now: clock()) { work() }
+        turns.end()
+        scheduleTurn()
+    }
+
+    /// Does something that an ended connection has left to do for many things, a slice in each turn of the loop.
+    ///
+    /// - Parameters:
+    ///   - count: how many they are. A few are done at once, before this returns.
+    ///   - body: gets the indices of the next slice.
+    func finishLater(_ count: Int, _ body: @escaping (Range<Int>) -> Void) {
+        eventLoop.assertInEventLoop()
+        var work = SlicedWork(count, body)
+        work.step(atMost: turns.isEmpty ? Self.leftoversPerTurn : Self.leftoversAtOnce)
+        if !work.isDone { finish(work) }
+    }
+
+    private func finish(_ work: SlicedWork) {
+        inTurn { [self] in
+            var work = work
+            work.step(atMost: Self.leftoversPerTurn)
+            if !work.isDone { finish(work) }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOCore
+package import SwiftProtobuf
+
+/// Which fields of a protobuf message hold messages, as far as its parts must be counted before it is parsed.
+struct MessageShape {
+    /// Numbers of fields and their shapes, in turn; see ``all``.
+    let fields: [UInt16]
+
+    init(_ index: UInt16) { fields = Self.all[Int(index)] }
+
+    /// The shape of the message in a field; nil if the field holds none.
+    func nested(_ number: UInt64) -> UInt16? {
+        var position = 0
+        while position < fields.count {
+            if UInt64(fields[position]) == number { return fields[position + 1] }
+            position += 2
+        }
+        return nil
+    }
+}
+
+/// The parts of a message: its fields and those of the messages inside, each element of a repeated field and each entry of
+/// a map on its own. A part takes up to a microsecond to parse and may have two bytes only, so parts and not bytes tell
+/// what a message costs.
+package enum MessageParts {
+    /// The most parts of a message from a client. The largest legitimate request names a thousand users.
+    package static let max = 4_096
+    /// A message of up to this length is not examined.
+    static let freeBytes = 128
+    /// As when parsing: deeper messages are refused then.
+    private static let maxDepth = 32
+
+    /// Counts the parts of a protobuf message, at most one above ``max``. Counting takes a few nanoseconds for each part.
+    ///
+    /// - Parameter bytes: the message; the count of bytes that are none is that up to the error.
+    package static func count(_ type: (some SwiftProtobuf.Message).Type, wire bytes: ByteBuffer) -> Int {
+        bytes.withUnsafeReadableBytes { count(type, wire: $0) }
+    }
+
+    package static func count(
+        _ type: (some SwiftProtobuf.Message).Type,
+        wire bytes: some SwiftProtobufContiguousBytes
+    ) -> Int {
+        bytes.withUnsafeBytes { count(type, wire: $0) }
+    }
+
+    private static func count(_ type: (some SwiftProtobuf.Message).Type, wire bytes: UnsafeRawBufferPointer) -> Int {
+        guard bytes.count > freeBytes else { return 0 }
+        var parts = 0
+        _ = walk(bytes, MessageShape.named[type.protoMessageName] ?? 0, depth: 0, &parts)
+        return parts
+    }
+
+    /// Counts the parts of a JSON text: all values, names and elements.
+    package static func count(json bytes: ByteBuffer) -> Int {
+        guard bytes.readableBytes > freeBytes else { return 0 }
+        return bytes.withUnsafeReadableBytes { bytes in
+            var parts = 0
+            var isText = false
+            var index = 0
+            while index < bytes.count {
+                switch bytes[index] {
+                case UInt8(ascii: "\""): isText.toggle()
+                case UInt8(ascii: "\\") where isText: index += 1
+                case UInt8(ascii: ","), UInt8(ascii: ":"), UInt8(ascii: "["), UInt8(ascii: "{"):
+                    if !isText {
+                        parts += 1
+                        if parts > max { return parts }
+                    }
+                default: break
+                }
+                index += 1
+            }
+            return parts
+        }
+    }
+
+    /// - Returns: false to stop: there are too many, or the bytes are no message.
+    private static func walk(_ bytes: UnsafeRawBufferPointer, _ shape: UInt16, depth: Int, _ parts: inout Int) -> Bool {
+        guard depth < maxDepth else { return false }
+        let shape = MessageShape(shape)
+        var index = 0
+        while index < bytes.count {
+            guard let tag = varint(bytes, &index) else { return false }
+            parts += 1
+            if parts > max { return false }
+            switch tag & 7 {
+            case 0: if varint(bytes, &index) == nil { return false }
+            case 1: index += 8
+            case 2:
+                guard let length = varint(bytes, &index), length <= UInt64(bytes.count - index) else { return false }
+                let end = index + Int(length)
+                if let nested = shape.nested(tag >> 3) {
+                    let inner = UnsafeRawBufferPointer(rebasing: bytes[index..<end])
+                    guard walk(inner, nested, depth: depth + 1, &parts) else { return false }
+                }
+                index = end
+            case 3, 4: break
+            case 5: index += 4
+            default: return false
+            }
+        }
+        return true
+    }
+
+    /// Reads a base-128 number; nil if it does not end within ten bytes.
+    private static func varint(_ bytes: UnsafeRawBufferPointer, _ index: inout Int) -> UInt64? {
+        var value: UInt64 = 0
+        var shift: UInt64 = 0
+        while index < bytes.count, shift < 64 {
+            let byte = bytes[index]
+            index += 1
+            value |= UInt64(byte & 0x7F) << shift
+            if byte < 0x80 { return value }
+            shift += 7
+        }
+        return nil
+    }
+}
