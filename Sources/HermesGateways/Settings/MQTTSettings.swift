@@ -38,7 +38,7 @@ package struct MQTTSettings: Sendable, Hashable {
     package var retainedBytes = SharedLimit(1 << 30, perAccount: 256 << 20, perAddress: 128 << 20)
     /// The most kept sessions.
     package var keptSessions = SharedLimit(1_000_000, perAccount: 100_000, perAddress: 10_000)
-    /// The most subscriptions of all kept sessions.
+    /// The most subscriptions of all kept sessions; a long filter counts for several.
     package var keptSubscriptions = SharedLimit(4_000_000, perAccount: 400_000, perAddress: 100_000)
     /// The most publications that wait for all kept sessions.
     package var keptMessages = SharedLimit(100_000_000, perAccount: 10_000_000, perAddress: 1_000_000)

@@ -55,7 +55,7 @@ struct SharedLimitSetting: Sendable {
     static let subscriptions = counted(
         "mqtt.sessions.maxSubscriptions",
         defaults.keptSubscriptions,
-        "Subscriptions of all kept sessions; further ones are refused."
+        "Subscriptions of all kept sessions, one for each 256 bytes begun of a filter; further ones are refused."
     )
     static let messages = counted(
         "mqtt.sessions.maxQueuedMessages",

@@ -45,6 +45,24 @@ import Testing
     }
 
     @Test(arguments: MQTTVersion.allCases)
+    func `long filters of kept sessions are refused by their bytes, whoever has left them`(
+        _ version: MQTTVersion
+    ) async throws {
+        let settings = DurableSettings(filters: SharedLimit(10_000, perAddress: 300))
+        try await GatewayHarness.withMQTT(durableSettings: settings) { harness in
+            let (first, _) = try await harness.apply(connect("first", version))
+            #expect(try await first.subscribe(String(repeating: "f", count: 60_000) + "/+").reasons == [.grantedQoS2])
+            try await first.disconnect()
+            // It is gone; what it left counts.
+            let (second, _) = try await harness.apply(connect("second", version))
+            let reason = version == .v5 ? MQTTReasonCode.quotaExceeded : .unspecifiedError
+            #expect(try await second.subscribe(String(repeating: "g", count: 60_000) + "/+").reasons == [reason])
+            #expect(try await second.subscribe("short", packetID: 4).reasons == [.grantedQoS2])
+            #expect(harness.messenger.durable.statistics.filters == 236)
+        }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
     func `who floods with retained messages is refused, and who does not never is`(_ version: MQTTVersion) async throws
     {
         let settings = DurableSettings(retainedMessages: SharedLimit(100, perAccount: 30, perAddress: 5))

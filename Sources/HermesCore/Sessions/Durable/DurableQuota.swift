@@ -3,6 +3,8 @@
 
 /// How many durable sessions and filters there are, in total and by owner, and whether one more may come. Pure; owner:
 /// ``DurableState``.
+///
+/// A filter counts by its size (``units(of:)``), so that a bound of their number is one of their bytes as well.
 struct DurableQuota: Sendable {
     private var sessionShares: OwnerShares
     private var filterShares: OwnerShares
@@ -27,6 +29,8 @@ struct DurableQuota: Sendable {
     }
 
     /// Takes filters, if there is room for all.
+    ///
+    /// - Parameter count: the sum of their ``units(of:)``.
     mutating func takeFilters(_ count: Int, of owner: CommitSource) -> HermesError? {
         guard count > 0 else { return nil }
         guard filterShares.take(Holding(entries: count), of: owner) else {
@@ -35,6 +39,22 @@ struct DurableQuota: Sendable {
         }
         return nil
     }
+
+    /// For how many filters one counts: one for each 256 bytes begun. Each level after the 16th is a further 96 bytes,
+    /// because the index has a record for it.
+    static func units(of filter: String) -> Int {
+        var bytes = 0
+        var levels = 1
+        for byte in filter.utf8 {
+            bytes &+= 1
+            if byte == UInt8(ascii: "/") { levels &+= 1 }
+        }
+        return max(1, (bytes + max(0, levels - freeLevels) * bytesPerLevel + unitBytes - 1) / unitBytes)
+    }
+
+    private static let unitBytes = 256
+    private static let freeLevels = 16
+    private static let bytesPerLevel = 96
 
     /// Counts what is there, or is there no more.
     mutating func add(sessions: Int = 0, filters: Int = 0, of owner: CommitSource) {
@@ -50,6 +70,6 @@ struct DurableQuota: Sendable {
     private static let tooManyFilters = HermesError(
         .quotaExceeded,
         "The kept sessions of your account or address, or of all, have as many subscriptions as they may "
-            + "(mqtt.sessions.maxSubscriptions…). Unsubscribe from some."
+            + "(mqtt.sessions.maxSubscriptions…; a long filter counts for several). Unsubscribe from some."
     )
 }

@@ -6,7 +6,7 @@
 package struct DurableSettings: Sendable, Hashable {
     /// The number of sessions, online or not.
     package var sessions: SharedLimit
-    /// The number of filters of all sessions.
+    /// The number of filters of all sessions; a long one counts for several (``DurableQuota/units(of:)``).
     package var filters: SharedLimit
     /// Whether publications can be retained.
     package var isRetainAvailable: Bool

@@ -426,19 +426,21 @@ struct DurableState {
         guard let record = records[id], !record.hasEnded else { return }
         for subscription in subscriptions where index.insert(id, subscription) {
             guard records[id]?.subscriptions.insert(TopicText(subscription.filter)).inserted ?? false else { continue }
-            quota.add(filters: 1, of: record.payer)
+            quota.add(filters: DurableQuota.units(of: subscription.filter), of: record.payer)
         }
     }
 
     /// Takes room for filters that a session is about to get; given back once they are there or refused.
     ///
-    /// - Returns: for how many; an error if there is none.
+    /// - Returns: for how many, by their size; an error if there is none.
     mutating func reserve(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription]
     ) -> Result<Int, HermesError> {
         guard let record = records[id] else { return .success(0) }
-        let new = Set(subscriptions.map { TopicText($0.filter) }).count { !record.subscriptions.contains($0) }
+        let new = Set(subscriptions.map { TopicText($0.filter) }).reduce(0) { sum, filter in
+            record.subscriptions.contains(filter) ? sum : sum + DurableQuota.units(of: filter.rawValue)
+        }
         if let error = quota.takeFilters(new, of: record.payer) { return .failure(error) }
         return .success(new)
     }
@@ -453,7 +455,7 @@ struct DurableState {
         for filter in filters {
             index.remove(id, filter)
             guard records[id]?.subscriptions.remove(TopicText(filter)) != nil else { continue }
-            quota.add(filters: -1, of: record.payer)
+            quota.add(filters: -DurableQuota.units(of: filter), of: record.payer)
         }
     }
 

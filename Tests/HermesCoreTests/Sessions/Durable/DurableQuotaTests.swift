@@ -98,4 +98,38 @@ import Testing
         sessions.detach(one.id, connection, sentUpTo: 0, expiry: .zero)
         #expect(sessions.statistics.filters == 1)
     }
+
+    @Test func `long filters count for their bytes, also over a restart`() async throws {
+        let settings = DurableSettings(filters: SharedLimit(1_000, perAddress: 10))
+        let sessions = DurableSessions(store: store, time: time, settings: settings)
+        let (one, _) = try await attach(sessions, "one", from: "10.0.0.1")
+        let long = String(repeating: "f", count: 2_048)
+        try await sessions.subscribed(one.id, long, once)
+        #expect(sessions.statistics.filters == 8)
+        // The same again needs no room.
+        try await sessions.subscribed(one.id, long, once)
+        #expect(sessions.statistics.filters == 8)
+        let other = String(repeating: "g", count: 513)
+        #expect(await refusal { try await sessions.subscribed(one.id, other, once) } == .quotaExceeded)
+        #expect(sessions.statistics.refusedFilters == 3)
+        try await sessions.subscribed(one.id, "short", once)
+        await sessions.shutdown()
+        let later = DurableSessions(store: store, time: time, settings: settings)
+        try await later.load()
+        #expect(later.statistics.filters == 9)
+        let (two, _) = try await attach(later, "two", from: "10.0.0.1")
+        #expect(await refusal { try await later.subscribed(two.id, other, once) } == .quotaExceeded)
+        try await asking { later.unsubscribe(one.id, [long], completion: $0) }
+        #expect(later.statistics.filters == 1)
+        try await later.subscribed(two.id, other, once)
+        #expect(later.statistics.filters == 4)
+    }
+
+    @Test(arguments: [
+        ("", 1), (String(repeating: "f", count: 256), 1), (String(repeating: "f", count: 257), 2),
+        (String(repeating: "/", count: 15), 1), (String(repeating: "/", count: 17), 1),
+        (String(repeating: "/", count: 65_535), 24_826),
+    ]) func `a filter counts for its bytes and the levels of a deep one`(_ filter: String, _ units: Int) {
+        #expect(DurableQuota.units(of: filter) == units)
+    }
 }
