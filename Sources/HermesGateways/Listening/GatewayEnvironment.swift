@@ -62,7 +62,7 @@ package final class GatewayEnvironment: Sendable {
         )
         self.counter = counter ?? ConnectionCounter(limits)
         loginBudget = LoginBudget(limit: limits.maxLoginBytes)
-        wills = MQTTWills(durable: messenger.durable, time: messenger.time)
+        wills = MQTTWills(durable: messenger.durable, time: messenger.time, memoryBytes: limits.memoryBytes)
         brokerStatistics = MQTTStatistics(
             loops: loops,
             durable: messenger.durable,

@@ -124,6 +124,8 @@ extension MQTTSession {
             }
         }
         self.client = client
+        // The will.
+        measureMemory()
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
         attach(client, since: stamp, connect, isAssigned: isAssigned)
     }
@@ -154,6 +156,14 @@ extension MQTTSession {
         for property in will.properties.list {
             if case .willDelayInterval(let seconds) = property { delay = .seconds(Int64(seconds)) }
         }
+        let details = MQTTTranslation.details(of: will.properties, now: now())
+        let bytes = will.topic.utf8.count + will.payload.readableBytes + (details?.weight ?? 0)
+        guard bytes <= gateway.settings.maxWillBytes else {
+            throw MQTTPacketError(
+                .packetTooLarge,
+                "the will is longer than \(gateway.settings.maxWillBytes) bytes (mqtt.maxWillBytes)"
+            )
+        }
         let publication = Publication(
             topic: topic,
             // A copy: the slice would keep the read buffer.
@@ -162,7 +172,7 @@ extension MQTTSession {
             sender: client.identity.principal?.user,
             qos: MQTTTranslation.qos(will.qos),
             retain: will.retain,
-            details: MQTTTranslation.details(of: will.properties, now: now())
+            details: details
         )
         guard let kind = MQTTTranslation.kind(of: publication) else {
             throw MQTTPacketError(.payloadFormatInvalid, "the will does not fit its liveroom-type")

@@ -6,7 +6,9 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// Wills that wait for their delay (3.1.3.2.2).
+/// Wills of clients that are gone: they wait for their delay (3.1.3.2.2), or for room in the store.
+///
+/// What waits counts for its owner (``OwnerShares``), so that nobody's wills use up the room of others.
 ///
 /// State: a `Mutex` around a dictionary; nothing is called under it.
 final class MQTTWills: Sendable {
@@ -19,19 +21,20 @@ final class MQTTWills: Sendable {
     private struct State: Sendable {
         var waiting: [SessionKey: Waiting] = [:]
         var nextNumber: UInt64 = 0
-        /// Their approximate bytes.
-        var bytes = 0
+        /// What waits, also for the store. Beyond it, a will is published at once rather than never.
+        var shares: OwnerShares
     }
 
-    /// The most bytes of waiting wills; beyond it, a will is published at once rather than never.
-    static let maxWaitingBytes = 256 << 20
-
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let metrics = MQTTMetrics()
     private let durable: DurableSessions
     private let time: any TimeSource
 
-    init(durable: DurableSessions, time: any TimeSource) {
+    /// - Parameter memoryBytes: `limits.memory`; a quarter of it may wait, and a quarter of that of one owner.
+    init(durable: DurableSessions, time: any TimeSource, memoryBytes: Int) {
+        let total = memoryBytes / 4
+        let bytes = SharedLimit(total, perAccount: total / 4, perAddress: total / 4)
+        state = Mutex(State(shares: OwnerShares(entries: SharedLimit(.max), bytes: bytes)))
         self.durable = durable
         self.time = time
     }
@@ -42,9 +45,8 @@ final class MQTTWills: Sendable {
         let delay = min(will.delay, sessionExpiry)
         guard delay > .zero else { return publish(will, on: loop) }
         let number: UInt64? = state.withLock { state in
-            state.bytes -= state.waiting.removeValue(forKey: key)?.will.weight ?? 0
-            guard state.bytes + will.weight <= Self.maxWaitingBytes else { return nil }
-            state.bytes += will.weight
+            if let old = state.waiting.removeValue(forKey: key)?.will { state.shares.add(-old.holding, of: old.source) }
+            guard state.shares.take(will.holding, of: will.source) else { return nil }
             state.nextNumber += 1
             state.waiting[key] = Waiting(number: state.nextNumber, will: will, loop: loop)
             return state.nextNumber
@@ -66,14 +68,16 @@ final class MQTTWills: Sendable {
         state.withLock { state in
             guard let waiting = state.waiting[key], number == nil || waiting.number == number else { return nil }
             state.waiting[key] = nil
-            state.bytes -= waiting.will.weight
+            state.shares.add(-waiting.will.holding, of: waiting.will.source)
             return waiting
         }
     }
 
     /// Publishes for somebody who is not there any more. Those who are connected get it after the commit, as they get a
     /// PUBLISH; should that fail they get it all the same, for nobody sends it again.
-    private func publish(_ will: MQTTPendingWill, on loop: LoopContext) {
+    ///
+    /// - Parameter attempts: how often the store had no room for it.
+    private func publish(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int = 0) {
         let now = time.now()
         let publication = will.publication.living(from: now, insteadOf: will.givenAt)
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
@@ -87,11 +91,33 @@ final class MQTTWills: Sendable {
             targets: targets,
             retains: publication.retain,
             source: will.source
-        ) { [metrics] result in
-            if case .failure = result { metrics.droppedUnstored.increment() }
+        ) { [self] result in
+            if case .failure(let error) = result {
+                if error.code == .overloaded, isTriedAgain(will, on: loop, attempts: attempts) { return }
+                metrics.droppedUnstored.increment()
+            }
             loop.post(.run { loop.topics.publish(decided) })
         }
     }
+
+    /// Too much waits for the store at the moment: the will waits too, within its owner's share. False: it does not.
+    private func isTriedAgain(_ will: MQTTPendingWill, on loop: LoopContext, attempts: Int) -> Bool {
+        guard attempts < Self.maxAttempts,
+            state.withLock({ $0.shares.take(will.holding, of: will.source) })
+        else { return false }
+        loop.eventLoop.scheduleTask(in: .milliseconds(250 << Int64(min(attempts, 5)))) { [self] in
+            state.withLock { $0.shares.add(-will.holding, of: will.source) }
+            publish(will, on: loop, attempts: attempts + 1)
+        }
+        return true
+    }
+
+    /// For a minute and a half.
+    private static let maxAttempts = 16
+}
+
+extension MQTTPendingWill {
+    fileprivate var holding: Holding { Holding(entries: 1, bytes: weight) }
 }
 
 extension Publication {

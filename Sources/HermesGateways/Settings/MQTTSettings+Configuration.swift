@@ -79,6 +79,12 @@ extension MQTTSettings {
         in: 23...65_535,
         "The longest client identifier; a client with a longer one is refused."
     )
+    private static let will = Setting.byteCount(
+        "mqtt.maxWillBytes",
+        default: defaults.maxWillBytes,
+        in: 1024...(16 << 20),
+        "The longest will with its topic and properties; a client with a longer one is refused."
+    )
     private static let maximumQoS = Setting.number(
         "mqtt.maximumQoS",
         default: defaults.maximumQoS,
@@ -103,7 +109,7 @@ extension MQTTSettings {
             packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor,
             subscriptions.descriptor, subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor,
             queuedBytes.descriptor, sharedRedistribution.descriptor, keepAlive.descriptor, clientID.descriptor,
-            maximumQoS.descriptor, sysInterval.descriptor,
+            will.descriptor, maximumQoS.descriptor, sysInterval.descriptor,
         ] + SharedLimitSetting.ofSessions.flatMap(\.descriptors) + [retained.descriptor]
         + SharedLimitSetting.ofRetained.flatMap(\.descriptors)
 
@@ -126,6 +132,7 @@ extension MQTTSettings {
             isRetainAvailable: try values.value(of: Self.retained),
             sysInterval: try values.value(of: Self.sysInterval)
         )
+        maxWillBytes = try values.value(of: Self.will)
         retainedMessages = try SharedLimitSetting.retainedMessages.value(in: values)
         retainedBytes = try SharedLimitSetting.retainedBytes.value(in: values)
         keptSessions = try SharedLimitSetting.sessions.value(in: values)

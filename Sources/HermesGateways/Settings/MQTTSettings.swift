@@ -29,6 +29,8 @@ package struct MQTTSettings: Sendable, Hashable {
     package var maxKeepAlive: UInt16
     /// The longest client identifier, in bytes.
     package var maxClientIDBytes: Int
+    /// The longest will with its topic and properties, in bytes. The default takes every will without properties.
+    package var maxWillBytes = 128 << 10
     /// The highest QoS of publications, both ways: 0 … 2; told to clients of 5.0 if it is not 2.
     package var maximumQoS: Int
     /// Whether publications can be retained; told to clients of 5.0 if not.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
@@ -86,6 +87,121 @@ import Testing
             let again = try await harness.mqtt("one", .v5)
             try await again.publish("other", "x", qos: .atLeastOnce)
             #expect(try await watch.untilPong().isEmpty)
+        }
+    }
+
+    @Test("a will above mqtt.maxWillBytes is refused", arguments: ["payload", "topic", "properties"])
+    func tooLong(_ part: String) async throws {
+        var settings = GatewaySettings()
+        settings.broker.maxWillBytes = 1_024
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            func will(_ bytes: Int) -> MQTTWill {
+                let text = String(repeating: "x", count: bytes)
+                return switch part {
+                case "payload": MQTTWill(topic: "t", payload: ByteBuffer(string: text))
+                case "topic": MQTTWill(topic: text, payload: ByteBuffer())
+                default: MQTTWill(topic: "t", payload: ByteBuffer(), properties: [.userProperty("n", text)])
+                }
+            }
+            for version in MQTTVersion.allCases where version == .v5 || part != "properties" {
+                _ = try await harness.mqtt("one", version, will: will(800))
+                var connect = MQTTConnect(version: version, clientID: "two")
+                connect.will = will(1_025)
+                switch version {
+                case .v5:
+                    let (client, connack) = try await harness.apply(connect)
+                    #expect(connack.reason == .packetTooLarge)
+                    #expect(try await client.untilEnd().isEmpty)
+                case .v311:
+                    // It has no code for this.
+                    let client = try await MQTTTestClient.open(harness, version)
+                    try await client.send(.connect(connect))
+                    #expect(try await client.untilEnd().isEmpty)
+                }
+            }
+        }
+    }
+
+    @Test("wills of open connections are in limits.memory", arguments: MQTTVersion.allCases)
+    func counted(_ version: MQTTVersion) async throws {
+        var settings = GatewaySettings()
+        settings.limits.memoryBytes = 4 << 20
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let memory = harness.environment.loops.memory
+            let will = MQTTWill(topic: "t", payload: ByteBuffer(repeating: 1, count: 60_000))
+            var clients: [MQTTTestClient] = []
+            for number in 0..<200 where memory.reclaimedBytes == 0 {
+                clients.append(try await harness.mqtt("c\(number)", version, will: will))
+            }
+            #expect(memory.reclaimedBytes > 0)
+            #expect(clients.count > 50)
+        }
+    }
+
+    @Test("delayed wills that wait count for their owner, and leave room for others")
+    func shares() async throws {
+        var settings = GatewaySettings()
+        // 64 KiB for one owner.
+        settings.limits.memoryBytes = 1 << 20
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            _ = try await harness.register("ann")
+            let watch = try await harness.mqtt("watch", .v5)
+            _ = try await watch.subscribe("#", qos: .atMostOnce)
+            func leave(_ name: String, account: String? = nil) async throws {
+                var connect = MQTTConnect(
+                    version: .v5,
+                    clientID: name,
+                    cleanStart: true,
+                    properties: [.sessionExpiryInterval(600)]
+                )
+                connect.userName = account
+                connect.password = account.map { _ in ByteBuffer(string: "correct horse") }
+                connect.will = MQTTWill(
+                    topic: name,
+                    payload: ByteBuffer(repeating: 1, count: 40_000),
+                    properties: [.willDelayInterval(600)]
+                )
+                let (client, connack) = try await harness.apply(connect)
+                #expect(connack.reason == .success)
+                try await client.drop()
+                while harness.messenger.durable.statistics.online > 0 { await Task.yield() }
+            }
+            try await leave("first")
+            #expect(try await watch.untilPong().isEmpty)
+            // No room for another of this address: at once rather than never.
+            try await leave("second")
+            #expect(try await watch.taken().topic == "second")
+            try await leave("third", account: "ann")
+            #expect(try await watch.untilPong().isEmpty)
+            // One that is taken back makes room.
+            _ = try await harness.client("first", .v5, clean: false, properties: [.sessionExpiryInterval(0)])
+            let again = try await harness.client("first", .v5, clean: false, properties: [.sessionExpiryInterval(0)])
+            try await again.client.disconnect()
+            try await leave("fourth")
+            #expect(try await watch.untilPong().isEmpty)
+        }
+    }
+
+    @Test("wills for which the store has no room at the moment are stored later")
+    func triedAgain() async throws {
+        let store = ScriptedSessionStore()
+        let settings = DurableSettings(commit: GroupCommitter.Limits(maxWaiting: 16))
+        try await GatewayHarness.withMQTT(sessionStore: store, durableSettings: settings) { harness in
+            let kept = try await harness.mqtt("kept", .v5, durable: true)
+            _ = try await kept.subscribe("t")
+            try await kept.disconnect()
+            var clients: [MQTTTestClient] = []
+            for number in 0..<8 {
+                let will = MQTTWill(topic: "t", payload: ByteBuffer(string: "\(number)"), qos: .atLeastOnce)
+                clients.append(try await harness.mqtt("c\(number)", .v5, durable: true, will: will))
+            }
+            store.close()
+            for client in clients { try await client.drop() }
+            // All wills were published, and most found no room.
+            while harness.messenger.durable.statistics.online > 0 { await Task.yield() }
+            store.open()
+            while try await store.texts("kept").count < 8 { await Task.yield() }
+            #expect(try await Set(store.texts("kept")) == Set((0..<8).map(String.init)))
         }
     }
 }
