@@ -69,8 +69,9 @@ final class HTTPDate: Sendable {
 
     /// - Parameter second: seconds since 1970.
     static func text(_ second: Int) -> String {
-        let days = second / 86_400
-        let time = second % 86_400
+        // Rounded down, also for a clock before 1970.
+        let time = (second % 86_400 + 86_400) % 86_400
+        let days = (second - time) / 86_400
         // Years begin in March, so that the leap day is the last (Howard Hinnant, "chrono-compatible low-level
         // date algorithms").
         let shifted = days + 719_468
@@ -82,7 +83,7 @@ final class HTTPDate: Sendable {
         let day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
         let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
         let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][days % 7]
+        let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][(days % 7 + 7) % 7]
         let name = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][month - 1]
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
         return

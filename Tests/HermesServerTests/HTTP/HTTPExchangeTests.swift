@@ -161,6 +161,8 @@ import Testing
 
     @Test(arguments: [
         (0, "Thu, 01 Jan 1970 00:00:00 GMT"), (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+        (-1, "Wed, 31 Dec 1969 23:59:59 GMT"), (-86_400, "Wed, 31 Dec 1969 00:00:00 GMT"),
+        (-604_801, "Wed, 24 Dec 1969 23:59:59 GMT"),
         (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"), (4_102_444_799, "Thu, 31 Dec 2099 23:59:59 GMT"),
     ])
     func `the date is as RFC 9110 writes it`(_ second: Int, _ text: String) {
