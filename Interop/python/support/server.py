@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A `hermes serve` process with its own data directory and free ports."""
 
+import http.client
 import os
 import pathlib
 import shutil
@@ -84,7 +85,7 @@ class Server:
         return self.process
 
     def start(self, timeout: float = 30) -> "Server":
-        """Starts the process and waits until all its ports accept."""
+        """Starts the process and waits until all its ports accept, and it no longer says that it is starting."""
         self.launch()
         deadline = time.monotonic() + timeout
         for port in self.ports.values():
@@ -98,7 +99,23 @@ class Server:
                     if time.monotonic() > deadline:
                         raise RuntimeError(f"port {port} does not accept: {self.tail()}") from None
                     time.sleep(0.02)  # polling another process, bounded by the deadline
+        while "http" in self.ports and self.is_starting():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the server is not ready: {self.tail()}")
+            time.sleep(0.02)  # polling another process, bounded by the deadline
         return self
+
+    def is_starting(self) -> bool:
+        """Whether /readyz says so; the HTTP port opens before everything else. False over TLS."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["http"], timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            return answer.status == 503 and b"starting" in answer.read()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
 
     def kill(self) -> None:
         """As a crash would: SIGKILL."""
