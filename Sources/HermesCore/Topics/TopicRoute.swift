@@ -73,6 +73,8 @@ final class ResolvedRoute {
     let local: Local
     /// Keeps alive the entries of ``Local/merged(_:)`` that are in no filter.
     private let owned: [TopicSubscription]
+    /// The number of subscriptions that ``owned`` stand for.
+    private let partCount: Int
 
     /// The subscriptions on this loop.
     enum Local {
@@ -99,13 +101,16 @@ final class ResolvedRoute {
         if populated == 0 {
             local = .own
             owned = []
+            partCount = 0
         } else if populated == 1 && own.members.isEmpty, let only = wildcards.first(where: { !$0.members.isEmpty }) {
             local = .filter(only)
             owned = []
+            partCount = 0
         } else {
-            let (merged, owned) = Self.merge(own.members, wildcards)
+            let (merged, owned, partCount) = Self.merge(own.members, wildcards)
             local = .merged(merged)
             self.owned = owned
+            self.partCount = partCount
         }
     }
 
@@ -120,7 +125,7 @@ final class ResolvedRoute {
 
     /// Its approximate memory, in bytes.
     var weight: Int {
-        let fixed = 128 + 12 * wildcards.count + 128 * owned.count
+        let fixed = 128 + 12 * wildcards.count + 128 * owned.count + 8 * partCount
         if case .merged(let merged) = local { return fixed + 8 * merged.count }
         return fixed
     }
@@ -128,7 +133,7 @@ final class ResolvedRoute {
     private static func merge(
         _ own: [Unmanaged<TopicSubscription>],
         _ wildcards: [WildcardMembers]
-    ) -> (merged: [Unmanaged<TopicSubscription>], owned: [TopicSubscription]) {
+    ) -> (merged: [Unmanaged<TopicSubscription>], owned: [TopicSubscription], partCount: Int) {
         var merged: [Unmanaged<TopicSubscription>] = []
         let count = wildcards.reduce(own.count) { $0 + $1.members.count }
         merged.reserveCapacity(count)
@@ -148,14 +153,16 @@ final class ResolvedRoute {
         add(own)
         for filter in wildcards { add(filter.members) }
         var owned: [TopicSubscription] = []
+        var partCount = 0
         for (place, parts) in overlapping {
+            partCount += parts.count
             var options = parts[0].options
             for part in parts.dropFirst() { options.formUnion(part.options) }
             let one = parts[0].merged(parts, options: options)
             merged[place] = .passUnretained(one)
             owned.append(one)
         }
-        return (merged, owned)
+        return (merged, owned, partCount)
     }
 }
 

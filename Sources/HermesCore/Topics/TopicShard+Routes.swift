@@ -30,7 +30,10 @@ extension TopicShard {
     private func resolve(_ route: TopicRoute) {
         route.generation = generation
         var matching: [WildcardMembers] = []
-        tree.forEachMatch(of: route.topic) { if let filter = wildcards[Int($0)] { matching.append(filter) } }
+        matchWork &+= tree.forEachMatch(of: route.topic) { number in
+            if let filter = wildcards[Int(number)] { matching.append(filter) }
+        }
+        matchWork &+= matching.count
         if matching.isEmpty {
             route.resolved = nil
         } else if route.resolved?.isCurrent(own: route, wildcards: matching) != true {

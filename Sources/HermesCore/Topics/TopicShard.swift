@@ -39,6 +39,8 @@ package final class TopicShard {
     let sharedGroups: SharedGroups
     /// The number of publications dropped because another loop was too far behind.
     package internal(set) var droppedCount: UInt64 = 0
+    /// The sum of the steps and matches of all searches for the filters of a topic; a difference is the cost of some.
+    package internal(set) var matchWork = 0
 
     init(index: Int, loop: LoopHandle, limits: TopicLimits, sharedGroups: SharedGroups) {
         self.index = index

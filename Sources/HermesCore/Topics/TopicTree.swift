@@ -111,17 +111,20 @@ package struct TopicTree: Sendable {
     /// Calls `visit` with the value of each filter that matches, each once, in no particular order.
     ///
     /// A wildcard in the first level does not match a topic that begins with `$` [MQTT-4.7.2-1].
-    package func forEachMatch(of topic: TopicName, _ visit: (Value) -> Void) {
-        guard count > 0 else { return }
-        topic.rawValue.withBytes { bytes in
+    ///
+    /// - Returns: the number of visited nodes, which takes the time.
+    @discardableResult
+    package func forEachMatch(of topic: TopicName, _ visit: (Value) -> Void) -> Int {
+        guard count > 0 else { return 0 }
+        return topic.rawValue.withBytes { bytes in
             if !exact.isEmpty, let number = exact.number(of: bytes) { visit(exactValues[Int(number)]) }
-            guard nodes.count > 1 || nodes[0].multiLevelValue != Self.none else { return }
+            guard nodes.count > 1 || nodes[0].multiLevelValue != Self.none else { return 0 }
             // Level numbers of the topic as deep as the tree, and a stack: a node adds at most one entry to it, net.
             let size = depth + 2
-            withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 3 * size) { scratch in
+            return withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 3 * size) { scratch in
                 let names = UnsafeMutableBufferPointer(rebasing: scratch[..<size])
                 let stack = UnsafeMutableBufferPointer(rebasing: scratch[size...])
-                nodes.withUnsafeBufferPointer { walk(bytes, nodes: $0, names: names, stack: stack, visit) }
+                return nodes.withUnsafeBufferPointer { walk(bytes, nodes: $0, names: names, stack: stack, visit) }
             }
         }
     }
@@ -134,7 +137,8 @@ package struct TopicTree: Sendable {
         names: UnsafeMutableBufferPointer<UInt32>,
         stack: UnsafeMutableBufferPointer<UInt32>,
         _ visit: (Value) -> Void
-    ) {
+    ) -> Int {
+        var visited = 0
         var reader = LevelReader(topic)
         var namedCount = 0
         var levelCount = Int.max
@@ -144,6 +148,7 @@ package struct TopicTree: Sendable {
         var top = 2
         while top > 0 {
             top &-= 2
+            visited &+= 1
             let node = stack[top]
             let level = Int(stack[top &+ 1])
             let record = nodes[Int(node)]
@@ -174,6 +179,7 @@ package struct TopicTree: Sendable {
                 top &+= 2
             }
         }
+        return visited
     }
 
     // MARK: Filters without wildcards

@@ -5,7 +5,8 @@
 ///
 /// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
 /// limits of accounts and addresses are in units per second. Each frame costs 1; its further cost is charged once it is
-/// known: in every protocol that of its bytes and of the parts of its message. Publications of MQTT cost nothing here, except for many properties and for retained topics with many levels: the
+/// known: in every protocol that of its bytes and of the parts of its message. Publications of MQTT cost nothing here,
+/// except for many properties, for topics that very many filters match, and for retained topics with many levels: the
 /// subscribers' pace and acknowledgements slow publishers down. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
@@ -24,6 +25,8 @@ package enum RequestCost: Sendable, Hashable {
     case records(Int)
     /// Properties of a publication; each is kept on its own.
     case properties(Int)
+    /// Filters and steps of the search for those that match the topic of a publication, once for each new topic.
+    case matches(Int)
     /// Levels of a retained topic; each may be a new record in the tree of topics.
     case levels(Int)
     /// Inboxes that get an entry, beyond the sender's and the first recipient's.
@@ -50,7 +53,8 @@ package enum RequestCost: Sendable, Hashable {
     var isOfConnection: Bool {
         switch self {
         case .login, .password: false
-        case .packet, .furtherFrames, .bytes, .json, .parts, .filters, .records, .properties, .levels, .recipients,
+        case .packet, .furtherFrames, .bytes, .json, .parts, .filters, .records, .properties, .levels, .matches,
+            .recipients,
             .listeners,
             .viewers, .page, .watched, .lookup, .group:
             true
@@ -68,6 +72,7 @@ package enum RequestCost: Sendable, Hashable {
         case .records(let count): count / 100
         case .properties(let count): count / 32
         case .levels(let count): count / 16
+        case .matches(let count): count / 32
         case .recipients(let count): count
         case .listeners(let count): (count + 1) / 2
         case .viewers(let count): count / 256

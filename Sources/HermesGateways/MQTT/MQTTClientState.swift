@@ -197,6 +197,8 @@ struct MQTTHeldSubscription {
     var live: TopicSubscription?
     /// Set for a shared subscription.
     var shared: SharedSubscription?
+    /// Of a shared subscription.
+    var place: MQTTSharedQuota.Place?
     var options: SubscriptionOptions
 }
 

@@ -24,6 +24,7 @@ package final class MQTTGateway: Gateway {
     /// The topic rules, which each message needs.
     let access: TopicAccess
     let durable: DurableSessions
+    let sharedQuota: MQTTSharedQuota
 
     package init(environment: GatewayEnvironment) {
         self.environment = environment
@@ -31,6 +32,7 @@ package final class MQTTGateway: Gateway {
         maximumQoS = QoS(rawValue: UInt8(clamping: settings.maximumQoS)) ?? .exactlyOnce
         access = environment.access
         durable = environment.messenger.durable
+        sharedQuota = MQTTSharedQuota(settings.sharedGroups)
         environment.brokerStatistics.start()
     }
 

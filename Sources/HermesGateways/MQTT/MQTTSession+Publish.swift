@@ -209,11 +209,14 @@ extension MQTTSession {
             throw MQTTPacketError(.topicNameInvalid, "the topic name is empty or has wildcards [MQTT-3.3.2-2]")
         }
         let rules = gateway.access.generation
+        let workBefore = topics.matchWork
+        let route = topics.route(to: topic)
+        connection.charge(.matches(topics.matchWork &- workBefore))
         let target = MQTTPublishTarget(
             bytes: Array(name.utf8),
             topic: topic,
             sender: client.identity.principal?.user,
-            route: topics.route(to: topic),
+            route: route,
             isAllowed: client.access(environment.access).allows(.publish, name),
             rules: rules,
             isSpecial: name.hasPrefix("hermes/") || name.hasPrefix(TopicName.roomPrefix)

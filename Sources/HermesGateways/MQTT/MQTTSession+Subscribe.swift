@@ -19,6 +19,8 @@ extension MQTTSession {
         let isNew: Bool
         /// The number of the rules that it was decided by.
         let generation: UInt64
+        /// Of a new shared subscription.
+        let place: MQTTSharedQuota.Place?
 
         /// Whether it opens the account's inbox.
         var isInbox: Bool { group == nil && MQTTInbox.isAskedFor(by: filter) }
@@ -161,6 +163,14 @@ extension MQTTSession {
             gateway.metrics.refusedSubscriptions.increment()
             return .failure(Refusal(reason: .notAuthorized))
         }
+        var place: MQTTSharedQuota.Place?
+        if shared != nil, client.subscriptions[TopicText(wanted.filter)]?.place == nil {
+            place = gateway.sharedQuota.join(wanted.filter, of: source(of: client))
+            guard place != nil else {
+                gateway.metrics.refusedSubscriptions.increment()
+                return .failure(Refusal(reason: .quotaExceeded))
+            }
+        }
         let options = SubscriptionOptions(
             qos: min(MQTTTranslation.qos(wanted.maximumQoS), gateway.maximumQoS),
             noLocal: wanted.noLocal,
@@ -177,7 +187,8 @@ extension MQTTSession {
                 options: options,
                 handling: wanted.retainHandling,
                 isNew: isNew,
-                generation: generation
+                generation: generation,
+                place: place
             )
         )
     }
@@ -187,7 +198,14 @@ extension MQTTSession {
         reopenRooms(matching: granted.map(\.filter), of: client)
         connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
             for granted in granted[slice] {
-                hold(granted.text, granted.filter, group: granted.group, granted.options, of: client)
+                hold(
+                    granted.text,
+                    granted.filter,
+                    group: granted.group,
+                    granted.options,
+                    at: granted.place,
+                    of: client
+                )
             }
             measureMemory()
         } then: { [self] in
@@ -199,29 +217,36 @@ extension MQTTSession {
         }
     }
 
+    /// - Parameter place: of a shared subscription; nil for that of a kept session, which takes one if it can. Without
+    ///   one the session gets only what was stored for it.
     func hold(
         _ text: String,
         _ filter: TopicFilter,
         group: String?,
         _ options: SubscriptionOptions,
+        at place: MQTTSharedQuota.Place? = nil,
         of client: MQTTClientState
     ) {
         let isForInbox = group == nil && MQTTInbox.isAskedFor(by: filter)
         defer { if isForInbox { inboxAskedFor(by: text, of: client) } }
-        if let known = client.subscriptions[TopicText(text)] {
+        let known = client.subscriptions[TopicText(text)]
+        if let known, group == nil || known.place != nil {
             known.live?.options = options
             known.shared?.options = options
             client.subscriptions[TopicText(text)]?.options = options
             return
         }
         var held = MQTTHeldSubscription(options: options)
-        if let group {
+        if group != nil {
+            held.place = place ?? gateway.sharedQuota.join(text, of: source(of: client))
+        }
+        if let group, held.place != nil {
             held.shared = topics.subscribe(self, sharing: group, to: filter, options: options)
-        } else {
+        } else if group == nil {
             held.live = topics.subscribe(self, to: filter, options: options)
         }
         client.subscriptions[TopicText(text)] = held
-        client.subscriptionBytes += text.utf8.count
+        if known == nil { client.subscriptionBytes += text.utf8.count }
         if options.isFiltered { client.hasFilteredSubscriptions = true }
     }
 

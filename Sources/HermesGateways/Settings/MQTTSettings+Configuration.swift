@@ -110,7 +110,8 @@ extension MQTTSettings {
             subscriptions.descriptor, subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor,
             queuedBytes.descriptor, sharedRedistribution.descriptor, keepAlive.descriptor, clientID.descriptor,
             will.descriptor, maximumQoS.descriptor, sysInterval.descriptor,
-        ] + SharedLimitSetting.ofSessions.flatMap(\.descriptors) + [retained.descriptor]
+        ] + SharedLimitSetting.ofSessions.flatMap(\.descriptors)
+        + SharedLimitSetting.sharedGroups.descriptors + [retained.descriptor]
         + SharedLimitSetting.ofRetained.flatMap(\.descriptors)
 
     package init(_ values: SettingValues) throws(SettingsError) {
@@ -135,6 +136,7 @@ extension MQTTSettings {
         maxWillBytes = try values.value(of: Self.will)
         retainedMessages = try SharedLimitSetting.retainedMessages.value(in: values)
         retainedBytes = try SharedLimitSetting.retainedBytes.value(in: values)
+        sharedGroups = try SharedLimitSetting.sharedGroups.value(in: values)
         keptSessions = try SharedLimitSetting.sessions.value(in: values)
         keptSubscriptions = try SharedLimitSetting.subscriptions.value(in: values)
         keptMessages = try SharedLimitSetting.messages.value(in: values)

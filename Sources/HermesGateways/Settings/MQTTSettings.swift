@@ -38,8 +38,11 @@ package struct MQTTSettings: Sendable, Hashable {
     package var retainedMessages = SharedLimit(1_000_000, perAccount: 250_000, perAddress: 100_000)
     /// The most bytes of all retained publications.
     package var retainedBytes = SharedLimit(1 << 30, perAccount: 256 << 20, perAddress: 128 << 20)
-    /// The most kept sessions.
-    package var keptSessions = SharedLimit(1_000_000, perAccount: 100_000, perAddress: 10_000)
+    /// The most groups of shared subscriptions that clients are in; each group counts once for each owner.
+    package var sharedGroups = SharedLimit(100_000, perAccount: 500, perAddress: 256)
+    /// The most kept sessions. A publication may be stored for each of them before it is acknowledged, for some 20 µs
+    /// each, and whoever publishes waits for that.
+    package var keptSessions = SharedLimit(1_000_000, perAccount: 10_000, perAddress: 1_000)
     /// The most subscriptions of all kept sessions; a long filter counts for several.
     package var keptSubscriptions = SharedLimit(4_000_000, perAccount: 400_000, perAddress: 100_000)
     /// The most publications that wait for all kept sessions.

@@ -68,6 +68,14 @@ struct SharedLimitSetting: Sendable {
         from: 65_536,
         "What the publications that wait for all kept sessions may take together; further ones are dropped."
     )
+    static let sharedGroups = counted(
+        "mqtt.maxSharedGroups",
+        defaults.sharedGroups,
+        """
+        Groups of shared subscriptions that connected clients are in, each once for each account or address; further \
+        ones are refused.
+        """
+    )
     static let retainedMessages = counted(
         "mqtt.retained.maxMessages",
         defaults.retainedMessages,

@@ -107,4 +107,95 @@ import Testing
             #expect(retained.count == 1 && retained.refused == 1)
         }
     }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `groups of shared subscriptions beyond the limit are refused, and members of a known group are not`(
+        _ version: MQTTVersion
+    ) async throws {
+        var settings = GatewaySettings()
+        settings.broker.sharedGroups = SharedLimit(1_000, perAddress: 3)
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let first = try await harness.mqtt("first", version)
+            let reason = version == .v5 ? MQTTReasonCode.quotaExceeded : .unspecifiedError
+            let suback = try await first.subscribe("$share/a/#", "$share/b/#", "$share/c/+", "$share/d/#", "e/#")
+            #expect(suback.reasons == [.grantedQoS2, .grantedQoS2, .grantedQoS2, reason, .grantedQoS2])
+            // The same again, and others that join the same group.
+            #expect(try await first.subscribe("$share/a/#", packetID: 2).reasons == [.grantedQoS2])
+            let second = try await harness.mqtt("second", version)
+            #expect(try await second.subscribe("$share/a/#", "$share/a/x").reasons == [.grantedQoS2, reason])
+            // What all members have left makes room.
+            _ = try await first.unsubscribe("$share/a/#")
+            #expect(try await second.subscribe("$share/d/#", packetID: 3).reasons == [reason])
+            _ = try await first.unsubscribe("$share/b/#")
+            #expect(try await second.subscribe("$share/d/#", packetID: 4).reasons == [.grantedQoS2])
+            try await second.publish("x", "1")
+            let received = try await second.untilPong().filter { if case .publish = $0 { true } else { false } }
+            #expect(received.count == 2)
+            try await first.send(.disconnect(MQTTDisconnect()))
+            _ = try await first.untilEnd()
+            // $share/c/+ goes with its member.
+            var isRoom = false
+            while !isRoom {
+                isRoom = try await second.subscribe("$share/f/#", packetID: 5).reasons == [.grantedQoS2]
+            }
+        }
+    }
+
+    @Test func `kept sessions that return with too many groups get them as far as there is room`() async throws {
+        var settings = GatewaySettings()
+        settings.broker.sharedGroups = SharedLimit(1_000, perAddress: 2)
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let (kept, _) = try await harness.apply(connect("kept", .v5))
+            _ = try await kept.subscribe("$share/a/#", "$share/b/#")
+            try await kept.send(.disconnect(MQTTDisconnect()))
+            _ = try await kept.untilEnd()
+            let other = try await harness.mqtt("other", .v5)
+            var reasons: [MQTTReasonCode] = []
+            while reasons != [.grantedQoS2] { reasons = try await other.subscribe("$share/c/#").reasons }
+            let (again, _) = try await harness.apply(connect("kept", .v5))
+            #expect(try await again.subscribe("$share/d/#").reasons == [.quotaExceeded])
+            // One of the two has a place; asking for the other is refused as long as there is none.
+            let both = try await again.subscribe("$share/a/#", "$share/b/#", packetID: 2).reasons
+            #expect(Set(both) == [.grantedQoS2, .quotaExceeded])
+            _ = try await other.unsubscribe("$share/c/#")
+            let now = try await again.subscribe("$share/a/#", "$share/b/#", packetID: 3).reasons
+            #expect(now.allSatisfy { !$0.isFailure })
+        }
+    }
+
+    @Test func `who publishes to topics that very many filters match pays for the search`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let subscriber = try await harness.mqtt("subscriber", .v5)
+            let filters = (0..<1_024).map { number in
+                (0..<10).map { number >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/") + "/#"
+            }
+            let wanted = filters.map { MQTTSubscription(filter: $0, maximumQoS: .atMostOnce) }
+            try await subscriber.send(.subscribe(MQTTSubscribe(packetID: 1, subscriptions: wanted)))
+            guard case .suback = try await subscriber.next() else { throw Unexpected("no SUBACK") }
+            let flooder = try await harness.mqtt("flooder", .v5)
+            let beginning = String(repeating: "a/", count: 10)
+            var bytes = ByteBuffer()
+            for number in 0..<400 {
+                let publish = MQTTPublish(topic: beginning + String(number), payload: ByteBuffer(), qos: .atMostOnce)
+                try MQTTPacket.publish(publish).write(into: &bytes, version: .v5)
+            }
+            try await flooder.wire.write(bytes)
+            // Behind them: another's publication is not.
+            let good = try await harness.mqtt("good", .v5)
+            _ = try await good.subscribe("mine")
+            var received: [MQTTPacket] = []
+            while received.isEmpty {
+                try await good.publish("mine", "1")
+                received = try await good.untilPong()
+            }
+            let delivered = try await subscriber.untilPong().count
+            #expect(delivered < 400, "all at once")
+        }
+    }
+
+    @Test func `by default nobody's kept sessions make others' publications wait for long`() {
+        let settings = MQTTSettings()
+        #expect(settings.keptSessions.perAddress <= 1_000)
+        #expect(settings.keptSessions.perAccount <= 10_000)
+    }
 }

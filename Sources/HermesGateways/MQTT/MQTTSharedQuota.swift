@@ -1,0 +1,68 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Synchronization
+
+/// How many groups of shared subscriptions the clients of each account, and of each address without account, are in.
+///
+/// Each group is one more receiver of whatever its filter matches, whoever publishes it, and each matching publication
+/// costs a microsecond more: others pay for the group. Members of one group count once.
+///
+/// State: a `Mutex`; taken when members join and leave.
+final class MQTTSharedQuota: Sendable {
+    private struct State {
+        var shares: OwnerShares
+        /// The number of memberships, by owner and text of the subscription.
+        var members: [CommitSource: [String: Int]] = [:]
+    }
+
+    private let state: Mutex<State>
+
+    init(_ limit: SharedLimit) { state = Mutex(State(shares: OwnerShares(entries: limit))) }
+
+    /// A membership; it ends with the last reference.
+    final class Place: Sendable {
+        private let quota: MQTTSharedQuota
+        private let text: String
+        private let owner: CommitSource
+
+        fileprivate init(_ quota: MQTTSharedQuota, _ text: String, _ owner: CommitSource) {
+            self.quota = quota
+            self.text = text
+            self.owner = owner
+        }
+
+        deinit { quota.leave(text, of: owner) }
+    }
+
+    /// Counts a membership.
+    ///
+    /// - Parameter text: the shared subscription, `$share/group/filter`.
+    /// - Returns: nil if the owner is in as many groups as it may.
+    func join(_ text: String, of owner: CommitSource) -> Place? {
+        let isIn = state.withLock { state in
+            let known = state.members[owner]?[text] ?? 0
+            guard known > 0 || state.shares.take(Holding(entries: 1), of: owner) else { return false }
+            state.members[owner, default: [:]][text] = known + 1
+            return true
+        }
+        return isIn ? Place(self, text, owner) : nil
+    }
+
+    /// The number of groups, each once for each owner.
+    var count: Int { state.withLock { $0.shares.tally.total.entries } }
+
+    private func leave(_ text: String, of owner: CommitSource) {
+        state.withLock { state in
+            guard let known = state.members[owner]?[text] else { return }
+            if known > 1 {
+                state.members[owner]?[text] = known - 1
+                return
+            }
+            state.members[owner]?[text] = nil
+            if state.members[owner]?.isEmpty == true { state.members[owner] = nil }
+            state.shares.add(Holding(entries: -1), of: owner)
+        }
+    }
+}
