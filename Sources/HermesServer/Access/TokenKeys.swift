@@ -38,7 +38,8 @@ struct TokenKeys: Sendable {
     }
 
     init(_ data: Data) async throws {
-        let first = data.first { !$0.isWhiteSpace }
+        let isText = String(validating: data, as: UTF8.self) != nil
+        let first = isText ? data.first { !$0.isWhiteSpace } : nil
         if data.range(of: Data("-----BEGIN ".utf8)) != nil {
             keys = try await Self.pem(String(decoding: data, as: UTF8.self))
         } else if first == UInt8(ascii: "{") || first == UInt8(ascii: "[") {
@@ -46,8 +47,9 @@ struct TokenKeys: Sendable {
         } else if let mistake = TokenSecret.mistake(in: data) {
             throw Refusal(description: "it is neither a PEM public key nor a JWKS, and looks like \(mistake)")
         } else {
-            let secret = data.reversed().drop(while: \.isWhiteSpace).reversed()
-            keys = [Key(identifier: nil, algorithm: .hs256, verifier: try await Self.secret(Data(secret)))]
+            // Editors end a text with a line break; binary secrets may end with any byte.
+            let secret = isText ? Data(data.reversed().drop(while: \.isWhiteSpace).reversed()) : data
+            keys = [Key(identifier: nil, algorithm: .hs256, verifier: try await Self.secret(secret))]
         }
         guard !keys.isEmpty else { throw Refusal(description: "it holds no key for HS256, RS256 or ES256") }
         guard keys.count <= Self.maxKeys else { throw Refusal(description: "it holds more than \(Self.maxKeys) keys") }

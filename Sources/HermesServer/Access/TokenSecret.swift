@@ -2,15 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import JWTKit
 
 /// Distinguishes a secret from a public key in an unsupported form. Public keys are no secret: if one were used as the
 /// secret of HS256, everybody could sign.
+///
+/// Random secrets are never taken for keys, in whatever form they are written. So the modulus of a key, which is as
+/// good as random, is recognized only where something beside it says so.
 enum TokenSecret {
     /// Returns the kind of key that the bytes look like, human-readable; nil: they may be a secret.
     static func mistake(in bytes: Data) -> String? {
         if isDER(bytes) { return "a key in DER; write it as PEM: openssl pkey -pubin -inform DER -in FILE" }
         let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
-        if marks.contains(where: { bytes.starts(with: $0) }) {
+        if marks.contains(where: { bytes.starts(with: $0) }), isText(bytes) {
             return "a text with a byte order mark; write it as UTF-8 without one"
         }
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
@@ -22,7 +26,8 @@ enum TokenSecret {
         if ["http://", "https://"].contains(where: begin.lowercased().hasPrefix) {
             return "an address; store what is there in the file"
         }
-        if begin.hasPrefix("<") || begin.hasPrefix("{") || begin.hasPrefix("[") { return "XML or JSON that is no JWKS" }
+        if begin.hasPrefix("{") || begin.hasPrefix("[") { return "JSON that is no JWKS" }
+        if begin.hasPrefix("<"), begin.contains("</") || begin.contains("/>") { return "XML" }
         let bare = begin.reversed().drop { $0.isWhitespace || $0 == "\"" || $0 == "'" }.reversed()
         return mistake(in: String(bare))
     }
@@ -31,11 +36,18 @@ enum TokenSecret {
     private static func mistake(in text: String) -> String? {
         if let inner = hex(text) {
             if let kind = kind(of: inner) { return "\(kind) in hexadecimal digits" }
+            // As openssl prints it: the zero says that the number is not negative.
+            if text.hasPrefix("00:"), isModulus(inner.dropFirst()) { return "the modulus of a key" }
         } else if let inner = base64(text[...].utf8), let kind = kind(of: inner) {
             return "\(kind) in base64 without the lines of PEM around it"
         }
-        // The beginning of a SEQUENCE of more than 255 bytes, also if the rest is damaged.
-        if text.hasPrefix("MII") { return "a key in base64 without the lines of PEM around it, and not a whole one" }
+        // The beginning of a SEQUENCE of more than 255 bytes that begins with another or a number, also if the rest is
+        // damaged.
+        if text.hasPrefix("MII"), let start = base64(text.prefix(8).utf8), start.count == 6,
+            [0x02, 0x30].contains(start[4])
+        {
+            return "a key in base64 without the lines of PEM around it, and not a whole one"
+        }
         if text.contains(where: \.isWhitespace) {
             return "a text of several words or lines; a secret has no white space inside"
         }
@@ -49,6 +61,8 @@ enum TokenSecret {
 
     /// Whether it is a name that values of keys have.
     private static func isName(_ text: Substring) -> Bool {
+        let text = text.drop { $0 == "\"" || $0 == "'" }.prefix { $0 != "\"" && $0 != "'" }
+        if text == "n" { return true }
         let isWord = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-_.".contains($0)) }
         let lower = text.lowercased()
         let names = ["key", "secret", "modulus", "pub", "cert", "rsa", "jwk", "token"]
@@ -59,14 +73,29 @@ enum TokenSecret {
     private static func kind(of bytes: Data) -> String? {
         if isDER(bytes) { return "a key" }
         if bytes.range(of: Data("-----BEGIN".utf8)) != nil { return "a PEM file" }
-        // A point of P-256 that is not compressed (SEC 1, section 2.3.3).
-        if bytes.count == 65, bytes.first == 4 { return "the point of a key" }
-        // A modulus is odd and has its highest bit; a zero before it says that it is not negative.
-        let number = bytes.drop { $0 == 0 }
-        let isModulus =
-            bytes.count - number.count <= 1 && [128, 256, 384, 512, 1_024].contains(number.count)
-            && (number.first ?? 0) & 0x80 != 0 && (number.last ?? 0) & 1 != 0
-        return isModulus ? "the modulus of a key" : nil
+        // A point of P-256 that is not compressed (SEC 1, section 2.3.3). Random bytes are not on the curve.
+        if bytes.count == 65, bytes.first == 4 {
+            let point = bytes.dropFirst()
+            if (try? ES256PublicKey(parameters: (base64URL(point.prefix(32)), base64URL(point.suffix(32))))) != nil {
+                return "the point of a key"
+            }
+        }
+        return nil
+    }
+
+    private static func base64URL(_ bytes: Data) -> String {
+        bytes.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+
+    private static func isModulus(_ number: Data) -> Bool {
+        [128, 256, 384, 512, 1_024].contains(number.count) && (number.first ?? 0) & 0x80 != 0
+            && (number.last ?? 0) & 1 != 0
+    }
+
+    /// Whether the bytes behind a byte order mark are text, mostly ASCII.
+    private static func isText(_ bytes: Data) -> Bool {
+        if bytes.first == 0xEF { return String(validating: bytes, as: UTF8.self) != nil }
+        return bytes.count % 2 == 0 && bytes.count { $0 == 0 } >= bytes.count / 3
     }
 
     /// Decodes hexadecimal digits, with or without colons, line breaks and "0x" at the beginning.
@@ -102,18 +131,34 @@ enum TokenSecret {
         )
     }
 
-    /// Whether the bytes are exactly one SEQUENCE of DER (X.690, section 8.1), as all keys and certificates are. A line
-    /// break may follow.
+    /// Whether the bytes are exactly one SEQUENCE of DER (X.690, section 8.1) that begins with another or a number and
+    /// is filled by its elements, as all keys and certificates are. A line break may follow.
     private static func isDER(_ bytes: Data) -> Bool {
         let bytes = Array(bytes)
-        guard bytes.count > 2, bytes[0] == 0x30 else { return false }
-        var header = 2
-        var length = Int(bytes[1])
-        if length >= 0x80 {
-            header += length & 0x7F
-            guard (3...5).contains(header), bytes.count > header else { return false }
-            length = bytes[2..<header].reduce(0) { $0 << 8 | Int($1) }
+        guard bytes.first == 0x30, let whole = element(at: 0, of: bytes),
+            (0...2).contains(bytes.count - whole.upperBound)
+        else { return false }
+        var place = whole.lowerBound
+        guard place < whole.upperBound, [0x02, 0x30].contains(bytes[place]) else { return false }
+        while place < whole.upperBound {
+            guard let next = element(at: place, of: bytes), next.upperBound <= whole.upperBound else { return false }
+            place = next.upperBound
         }
-        return (0...2).contains(bytes.count - header - length)
+        return true
+    }
+
+    /// The content of the element of DER that begins at a place.
+    private static func element(at place: Int, of bytes: [UInt8]) -> Range<Int>? {
+        guard place + 2 <= bytes.count else { return nil }
+        var start = place + 2
+        var length = Int(bytes[place + 1])
+        if length >= 0x80 {
+            let count = length & 0x7F
+            guard (1...3).contains(count), start + count <= bytes.count else { return nil }
+            length = bytes[start..<start + count].reduce(0) { $0 << 8 | Int($1) }
+            start += count
+        }
+        guard start + length <= bytes.count else { return nil }
+        return start..<start + length
     }
 }

@@ -83,6 +83,18 @@ import Testing
         #expect(await isRefused(issuer.hs256(good, header: own, secret: "\0\0\0"), by: rsa))
     }
 
+    private struct SplitMix: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var mixed = state
+            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+            return mixed ^ (mixed >> 31)
+        }
+    }
+
     private static func hex(_ bytes: Data) -> [String] {
         bytes.map { byte in
             let digits = String(byte, radix: 16)
@@ -110,8 +122,9 @@ import Testing
                 hex.joined(), hex.joined().uppercased(), hex.joined(separator: ":") + "\n", "0x" + hex.joined(),
                 "key=" + TokenIssuer.base64(der), "public_key: \(TokenIssuer.base64(der))", "KEY=\(hex.joined())",
                 "key: |\n  \(base64.replacing("\n", with: "\n  "))", String(base64.dropLast(9)),
-                "'\(TokenIssuer.base64(der))'\n", "Modulus=" + digits.joined().uppercased(), digits.joined(),
-                "00:" + digits.joined(separator: ":"), TokenIssuer.base64(modulus), TokenIssuer.base64(point),
+                "'\(TokenIssuer.base64(der))'\n", "Modulus=" + digits.joined().uppercased(),
+                "00:" + digits.joined(separator: ":"), "n=" + TokenIssuer.base64(modulus),
+                "\"n\": \"\(TokenIssuer.base64(modulus))\"", TokenIssuer.base64(point),
                 Data(pem.utf8).base64EncodedString(), "a passphrase: of some words, long enough",
                 "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8A",
             ]
@@ -131,9 +144,33 @@ import Testing
         ] {
             #expect(try await TokenKeys(Data(secret.utf8)).keys.count == 1, "\(secret)")
         }
-        for first in UInt8.min...UInt8.max where !"[{".utf8.contains(first) {
+        for first in UInt8.min...UInt8.max {
             let bytes = Data([first, 0x7F]) + Data(repeating: 0xA5, count: 30)
             #expect(try await TokenKeys(bytes).keys.count == 1)
+        }
+    }
+
+    @Test func `a random secret is taken, in whatever form it is written`() async throws {
+        defer { files.remove() }
+        var random = SplitMix(state: 11)
+        for size in [32, 48, 64, 65, 128, 256, 384, 512, 1_024] {
+            for round in 0..<40 {
+                var bytes = Data((0..<size).map { _ in UInt8.random(in: .min ... .max, using: &random) })
+                // As a modulus, a point, a SEQUENCE of DER, and a text of another encoding begin.
+                let beginnings: [[UInt8]] = [
+                    [], [0x80], [4], [0x30, UInt8(truncatingIfNeeded: size - 2)], [0xFF, 0xFE],
+                ]
+                let beginning = beginnings[round % beginnings.count]
+                bytes.replaceSubrange(0..<beginning.count, with: beginning)
+                bytes[size - 1] |= 1
+                let hex = Self.hex(bytes)
+                let forms = [
+                    hex.joined(), hex.joined().uppercased(), bytes.base64EncodedString(), TokenIssuer.base64(bytes),
+                ]
+                for form in [bytes] + forms.map({ Data($0.utf8) }) {
+                    #expect(try await TokenKeys(form).keys.count == 1, "\(size): \(hex.joined())")
+                }
+            }
         }
     }
 
