@@ -7,6 +7,7 @@ import HermesTestKit
 import HermesWire
 import NIOCore
 import NIOSSL
+import Synchronization
 import Testing
 
 @testable import HermesGateways
@@ -192,6 +193,106 @@ import Testing
                 try await client.send("there\n")
                 #expect(await client.next() == "there")
             }
+            await listener.stopAccepting()
+            await listener.drain(within: .seconds(1))
+        }
+    }
+
+    /// A client that resumes TLS sessions: `openssl s_client`.
+    private final class ResumingClient {
+        private let process = Process()
+        private let input = Pipe()
+        private let output = Pipe()
+        /// Everything it prints, again with each part.
+        private let texts: AsyncStream<String>
+
+        /// - Parameter resuming: whether it shows the session of the last run.
+        init(_ version: String, port: Int, _ name: String, of authority: Authority, resuming: Bool) throws {
+            let session = authority.path("session.\(version)")
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+            process.arguments =
+                ["s_client", "-connect", "127.0.0.1:\(port)", "-\(version)", "-sess_out", session]
+                + ["-cert", authority.path("\(name).pem"), "-key", authority.path("\(name).key")]
+                + (resuming ? ["-sess_in", session] : [])
+            process.standardInput = input
+            process.standardOutput = output
+            process.standardError = FileHandle.nullDevice
+            let (texts, continuation) = AsyncStream.makeStream(of: String.self)
+            self.texts = texts
+            let all = Mutex("")
+            output.fileHandleForReading.readabilityHandler = { handle in
+                let part = handle.availableData
+                guard !part.isEmpty else {
+                    handle.readabilityHandler = nil
+                    return continuation.finish()
+                }
+                continuation.yield(
+                    all.withLock { all in
+                        all += String(decoding: part, as: UTF8.self)
+                        return all
+                    }
+                )
+            }
+            try process.run()
+        }
+
+        /// What it has printed once that contains a text, or the server has closed the connection.
+        func printed(until text: String) async -> String {
+            var last = ""
+            for await all in texts {
+                last = all
+                if all.contains(text) { break }
+            }
+            return last
+        }
+
+        func end() {
+            try? input.fileHandleForWriting.close()
+            if process.isRunning { process.terminate() }
+            process.waitUntilExit()
+        }
+    }
+
+    @Test(arguments: ["tls1_2", "tls1_3"]) func `a resumed session ends and is refused, too, once it is revoked`(
+        _ version: String
+    ) async throws {
+        let files = try TestCertificate()
+        let authority = try Authority(key: Self.keys[0])
+        defer {
+            files.remove()
+            authority.remove()
+        }
+        try authority.issue("bob")
+        var tls = files.settings
+        tls.clientCertificates = .required
+        tls.clientAuthorityPath = authority.path("ca.pem")
+        tls.revocationListPath = authority.path("crl.pem")
+        let settings = ListenerSettings(port: 0, tls: tls)
+        try await GatewayHarness.with(LineGateway.self) { harness in
+            let listener = try await Listener.start(
+                LineGateway(environment: harness.environment),
+                name: "other",
+                on: settings,
+                environment: harness.environment,
+                group: harness.group
+            )
+            func connect(resuming: Bool) throws -> ResumingClient {
+                try ResumingClient(version, port: listener.port, "bob", of: authority, resuming: resuming)
+            }
+            let first = try connect(resuming: false)
+            #expect(await first.printed(until: "hello").contains("New, "))
+            first.end()
+            let resumed = try connect(resuming: true)
+            let greeting = await resumed.printed(until: "hello")
+            #expect(greeting.contains("Reused, ") && greeting.contains("hello"))
+            try authority.revoke("bob")
+            try listener.reloadCertificate()
+            // Ends when the server closes.
+            _ = await resumed.printed(until: "never printed")
+            resumed.end()
+            let again = try connect(resuming: true)
+            #expect(await !again.printed(until: "hello").contains("hello"))
+            again.end()
             await listener.stopAccepting()
             await listener.drain(within: .seconds(1))
         }

@@ -4,6 +4,7 @@
 import HermesCore
 import HermesWire
 import NIOCore
+import Synchronization
 import Testing
 
 @testable import HermesGateways
@@ -71,6 +72,52 @@ import Testing
             // It did not say goodbye.
             #expect(try await watch.taken().text == "gone")
             #expect(try await watch.untilPong().isEmpty)
+        }
+    }
+
+    /// The system's clocks, the wall clock of which can be set.
+    private final class SetTime: TimeSource {
+        private let base = SystemTime()
+        private let jumped = Mutex(Duration.zero)
+
+        func now() -> Timestamp { base.now().advanced(by: jumped.withLock { $0 }) }
+
+        func uptime() -> Duration { base.uptime() }
+
+        func jump(by duration: Duration) { jumped.withLock { $0 += duration } }
+    }
+
+    @Test("a clock that jumps ahead, beyond what is believed elsewhere, ends the connection soon, at the next look")
+    func jumpAhead() async throws {
+        let time = SetTime()
+        try await GatewayHarness.with(MQTTGateway.self, tokenVerifier: Verifier(), time: time) { harness in
+            // It looks a minute before the end, in a second.
+            let client = try await connect(harness, .v5, token("ann", for: .seconds(61)))
+            time.jump(by: .seconds(3_600))
+            guard case .disconnect(let disconnect)? = try await client.untilEnd().last else {
+                throw Unexpected("no DISCONNECT")
+            }
+            #expect(disconnect.reason == .maximumConnectTime)
+            // No longer than a new login would be refused.
+            var login = MQTTConnect(version: .v5, clientID: "tablet")
+            login.userName = "x"
+            login.password = ByteBuffer(string: token("ann", for: .seconds(61)))
+            #expect(try await harness.apply(login).1.reason.isFailure)
+        }
+    }
+
+    @Test("a clock that is set back lets the connection last until the end by that clock, and no longer")
+    func jumpBack() async throws {
+        let time = SetTime()
+        try await GatewayHarness.with(MQTTGateway.self, tokenVerifier: Verifier(), time: time) { harness in
+            let end = time.now().advanced(by: .seconds(2))
+            let client = try await connect(harness, .v5, "jwt:ann:\(end.rawValue):")
+            time.jump(by: .seconds(-2))
+            guard case .disconnect(let disconnect)? = try await client.untilEnd().last else {
+                throw Unexpected("no DISCONNECT")
+            }
+            #expect(disconnect.reason == .maximumConnectTime)
+            #expect(time.now() >= end)
         }
     }
 

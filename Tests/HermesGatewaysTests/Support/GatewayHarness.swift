@@ -24,6 +24,7 @@ struct GatewayHarness {
         sessionStore: (any SessionStore)? = nil,
         tokenVerifier: (any TokenVerifier)? = nil,
         durableSettings: DurableSettings = DurableSettings(),
+        time: any TimeSource = SystemTime(),
         _ body: (GatewayHarness) async throws -> Void
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
@@ -37,7 +38,8 @@ struct GatewayHarness {
             sessionStore: sessionStore ?? store,
             pushTokenStore: store,
             accountSettings: accounts,
-            durableSettings: durableSettings
+            durableSettings: durableSettings,
+            time: time
         )
         let environment = GatewayEnvironment(
             messenger: messenger,
