@@ -43,7 +43,9 @@ private enum DelimitedProtocol: FuzzedProtocol {
 
     /// A packet, and one that JSON can tell as well.
     static func check(_ frame: DelimitedFrame) {
-        guard let packet = try? frame.packet() else { broken("the server sent what is no packet: \(frame.body)") }
+        guard let packet = try? frame.packet(maxParts: nil) else {
+            broken("the server sent what is no packet: \(frame.body)")
+        }
         invariant((try? packet.jsonUTF8Bytes() as [UInt8]) != nil, "JSON cannot tell what the server sent: \(packet)")
     }
 

@@ -171,6 +171,8 @@ struct SessionFaultTests {
                 for column in ["source", "weight"] { try db.execute(sql: "ALTER TABLE \(table) DROP COLUMN \(column)") }
             }
             try db.execute(sql: "ALTER TABLE device DROP COLUMN proof")
+            try db.execute(sql: "ALTER TABLE group_member DROP COLUMN joined_after")
+            try db.execute(sql: "ALTER TABLE chat_group DROP COLUMN is_history_open")
             try db.execute(sql: "DELETE FROM grdb_migrations WHERE identifier >= '003'; PRAGMA user_version = 2")
         }
         let world = SessionWorld(try directory.openStore())

@@ -335,7 +335,8 @@ extension Cursor {
 extension InboxJournal.Kept {
     fileprivate init?(_ buffer: ByteBuffer) {
         var buffer = buffer
-        guard let ordinal = buffer.readInteger(as: UInt64.self), let event = try? Hermes_V1_Event(wire: buffer, maxParts: nil)
+        guard let ordinal = buffer.readInteger(as: UInt64.self),
+            let event = try? Hermes_V1_Event(wire: buffer, maxParts: nil)
         else { return nil }
         self.init(ordinal: ordinal, event: event)
     }

@@ -120,10 +120,12 @@ import Testing
         let first = try await accounts.register(nickName: "Anna", password: "secret", device: phone, address: nil)
         for client in ["", "my sensor", String(repeating: "x", count: 65), "ü"] {
             let outcome = try await logIn("anna", "secret", client: client)
-            #expect(outcome.identity == ClientIdentity(userName: "anna", clientID: client))
+            let user = first.principal.user
+            #expect(outcome.identity == ClientIdentity(account: user, userName: "anna", clientID: client))
             #expect(outcome.login == nil)
             #expect(await code { _ = try await logIn("anna", "wrong", client: client) } == .wrongCredentials)
-            _ = try await logIn("anna", first.token, client: client)
+            let byToken = try await logIn("anna", first.token, client: client)
+            #expect(byToken.identity.tokenOwner == first.principal.device, "it ends with the device of the token")
         }
         #expect(try await accounts.devices(of: first.principal.user).count == 1)
     }

@@ -58,7 +58,9 @@ import Testing
             let loop = harness.environment.loops.all[0]
             let leaving = try await harness.mqtt("leaving", .v5)
             let staying = try await harness.mqtt("staying", .v5)
-            let filters = (0..<3_000).map { $0 % 2 == 0 ? "many/\($0)" : "$share/g/shared/\($0)" }
+            // One address has 256 groups.
+            let isShared = { $0 % 30 == 1 || $0 == 2_999 }
+            let filters = (0..<3_000).map { isShared($0) ? "$share/g/shared/\($0)" : "many/\($0)" }
             let subscriptions = filters.map { MQTTSubscription(filter: $0, maximumQoS: .atLeastOnce) }
             try await leaving.send(.subscribe(MQTTSubscribe(packetID: 7, subscriptions: subscriptions)))
             guard case .suback = try await leaving.next() else { throw Unexpected("no SUBACK") }
