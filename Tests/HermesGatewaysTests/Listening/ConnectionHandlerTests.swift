@@ -137,12 +137,12 @@ struct ConnectionHandlerTests {
         #expect(slices == 1 && !isDone)
     }
 
-    /// A hundred frames in one read, on a loop on which a look at the clock takes a millisecond.
+    /// A hundred frames in one read, on a loop on which a look at the clock takes 10 ms.
     private func busy(_ fixture: Fixture) throws {
         var looks: Int64 = 0
         fixture.connection.loop.clock = {
             looks += 1
-            return .uptimeNanoseconds(UInt64(looks) * 1_000_000)
+            return .uptimeNanoseconds(UInt64(looks) * 10_000_000)
         }
         fixture.connection.authenticated()
         var bytes = ByteBuffer()

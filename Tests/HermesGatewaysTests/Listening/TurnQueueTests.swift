@@ -16,14 +16,14 @@ struct TurnQueueTests {
         let isFirst = queue.begin(now: at(10))
         #expect(isFirst)
         queue.next(now: at(10))?()
-        queue.next(now: at(11))?()
-        let late = queue.next(now: at(12))
-        #expect(late == nil, "2 ms are over")
+        queue.next(now: at(29))?()
+        let late = queue.next(now: at(30))
+        #expect(late == nil, "20 ms are over")
         #expect(done == [1, 2] && !queue.isEmpty)
         queue.end()
-        let isNext = queue.begin(now: at(13))
+        let isNext = queue.begin(now: at(31))
         #expect(isNext)
-        queue.next(now: at(13))?()
+        queue.next(now: at(31))?()
         #expect(done == [1, 2, 3] && queue.isEmpty)
     }
 
@@ -33,9 +33,9 @@ struct TurnQueueTests {
         #expect(isFirst)
         let isSecond = queue.begin(now: at(11))
         #expect(!isSecond, "it has begun")
-        #expect(queue.hasTime(now: at(11)))
-        #expect(!queue.hasTime(now: at(12)))
+        #expect(queue.hasTime(now: at(29)))
+        #expect(!queue.hasTime(now: at(30)))
         queue.end()
-        #expect(queue.hasTime(now: at(12)))
+        #expect(queue.hasTime(now: at(30)))
     }
 }
