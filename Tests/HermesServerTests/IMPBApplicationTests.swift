@@ -18,24 +18,6 @@ import Testing
         return (client, try await client.logIn(.register(nickName: name, password: "secret1")))
     }
 
-    private static func mqtt(
-        _ server: TestServer,
-        _ name: String?,
-        id: String,
-        keeps: Bool = false
-    ) throws -> MQTTClient {
-        var configuration = MQTTClient.Configuration(
-            server: ServerAddress(port: server.port("mqtt")),
-            clientID: id
-        )
-        configuration.userName = name
-        configuration.password = name == nil ? nil : "secret1"
-        configuration.cleanStart = !keeps
-        configuration.sessionExpiry = keeps ? .seconds(600) : .zero
-        configuration.reconnect = .never
-        return try MQTTClient(configuration)
-    }
-
     @Test(arguments: TestStore.allCases)
     func `a custom message reaches the back end, also one that is away, and no stranger`(
         store: TestStore
@@ -45,7 +27,7 @@ import Testing
             let topic = "impb/\(login.uid.rawValue)/phone/custom"
             var error = await #expect(throws: HermesClientError.self) { try await phone.sendCustom([1]) }
             #expect(error?.code == .notFound)
-            let backend = try Self.mqtt(server, "ann", id: "backend", keeps: true)
+            let backend = try server.mqtt(as: "ann", id: "backend", keeps: true)
             try await backend.connect()
             try await backend.subscribe(to: topic, qos: .atLeastOnce)
             try await phone.sendCustom([0, 255])
@@ -56,7 +38,7 @@ import Testing
             }
             await backend.close()
             try await phone.sendCustom([7])
-            let again = try Self.mqtt(server, "ann", id: "backend", keeps: true)
+            let again = try server.mqtt(as: "ann", id: "backend", keeps: true)
             try await again.connect()
             for await message in again.messages {
                 #expect(message.payload == ByteBuffer(bytes: [7]))
@@ -69,7 +51,7 @@ import Testing
 
             _ = try await server.messenger().accounts.createAccount(nickName: "eve", password: "secret1")
             for name in ["eve", nil] {
-                let stranger = try Self.mqtt(server, name, id: "stranger")
+                let stranger = try server.mqtt(as: name, id: "stranger")
                 try await stranger.connect()
                 for topic in [topic, "impb/broadcast"] {
                     await #expect(throws: HermesClientError.self) {

@@ -70,24 +70,6 @@ import Testing
         }
     }
 
-    private static func mqtt(
-        _ server: TestServer,
-        _ name: String?,
-        id: String,
-        keeps: Bool = false
-    ) throws -> MQTTClient {
-        var configuration = MQTTClient.Configuration(
-            server: ServerAddress(port: server.port("mqtt")),
-            clientID: id
-        )
-        configuration.userName = name
-        configuration.password = name == nil ? nil : "secret1"
-        configuration.cleanStart = !keeps
-        configuration.sessionExpiry = keeps ? .seconds(600) : .zero
-        configuration.reconnect = .never
-        return try MQTTClient(configuration)
-    }
-
     /// An account and its device's connection, which has reported.
     private static func device(
         _ server: TestServer,
@@ -112,7 +94,7 @@ import Testing
             try await device.send(16, "t:21")
             #expect(try await device.answer() == "404")
 
-            let client = try Self.mqtt(server, "ann", id: "ann's own")
+            let client = try server.mqtt(as: "ann", id: "ann's own")
             try await client.connect()
             try await client.subscribe(to: "\(topics)/+", qos: .atLeastOnce)
             try await device.send(16, "t:21\nunit:C")
@@ -154,7 +136,7 @@ import Testing
     ) async throws {
         try await withServer(store: store) { server in
             let (user, device) = try await Self.device(server, "ann")
-            let first = try Self.mqtt(server, "ann", id: "backend", keeps: true)
+            let first = try server.mqtt(as: "ann", id: "backend", keeps: true)
             try await first.connect()
             try await first.subscribe(to: "qsiop/\(user.rawValue)/#", qos: .atLeastOnce)
             await first.close()
@@ -163,7 +145,7 @@ import Testing
             for _ in 1...20 { #expect(try await device.answer() == "0") }
             #expect(try await device.answer() == "404")
 
-            let again = try Self.mqtt(server, "ann", id: "backend", keeps: true)
+            let again = try server.mqtt(as: "ann", id: "backend", keeps: true)
             try await again.connect()
             var texts: [String] = []
             for await message in again.messages {
@@ -181,7 +163,7 @@ import Testing
             _ = try await server.messenger().accounts.createAccount(nickName: "eve", password: "secret1")
             let topics = "qsiop/\(user.rawValue)/pager"
             for name in ["eve", nil] {
-                let stranger = try Self.mqtt(server, name, id: "stranger")
+                let stranger = try server.mqtt(as: name, id: "stranger")
                 try await stranger.connect()
                 for topic in ["\(topics)/down/16", "\(topics)/16"] {
                     await #expect(throws: HermesClientError.self) {
@@ -217,7 +199,7 @@ import Testing
     @Test func `a device that is gone gets nothing, and leaves no subscription behind`() async throws {
         try await withServer { server in
             let (user, device) = try await Self.device(server, "ann")
-            let client = try Self.mqtt(server, "ann", id: "own")
+            let client = try server.mqtt(as: "ann", id: "own")
             try await client.connect()
             #expect(
                 try await client.publish("{}", to: "qsiop/\(user.rawValue)/pager/down/16", qos: .atLeastOnce)
