@@ -211,7 +211,7 @@ package final class AccountService: Sendable {
         if let token { try await store.revoke(.token(token), now: time.now()) }
         if removeDevice { try await store.revoke(.device(principal.device, of: principal.user), now: time.now()) }
         guard token != nil || removeDevice else { return }
-        sessions.endOthers(withTokenOf: principal)
+        sessions.end(principal.user, .revoked, .only(principal.device), but: principal.device)
         endTopicClients(principal.nickName.key, .revoked, .only(principal.device))
     }
 

@@ -99,16 +99,11 @@ package final class SessionRegistry: Sendable {
     }
 
     /// Ends sessions of a user, including logins under way.
-    func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices) {
+    ///
+    /// - Parameter kept: the device whose own session stays, because it ends itself.
+    func end(_ user: UserID, _ reason: SessionEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
         ends.record(user, reason, devices)
-        end(user, reason) { devices.contains($0) }
-    }
-
-    /// Ends what else the token of a device has opened, logins under way included, but not the device's own session.
-    func endOthers(withTokenOf principal: Principal) {
-        let devices = EndedDevices.only(principal.device)
-        ends.record(principal.user, .revoked, devices)
-        end(principal.user, .revoked) { $0.device != principal.device && devices.contains($0) }
+        end(user, reason) { $0.device != kept && devices.contains($0) }
     }
 
     /// Ends all sessions.

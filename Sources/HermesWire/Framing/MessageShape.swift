@@ -50,7 +50,7 @@ package enum MessageParts {
     private static func count(_ type: (some SwiftProtobuf.Message).Type, wire bytes: UnsafeRawBufferPointer) -> Int {
         guard bytes.count > freeBytes else { return 0 }
         var parts = 0
-        _ = walk(bytes, MessageShape.named[type.protoMessageName] ?? 0, depth: 0, &parts)
+        walk(bytes, MessageShape.named[type.protoMessageName] ?? 0, depth: 0, &parts)
         return parts
     }
 
@@ -78,45 +78,13 @@ package enum MessageParts {
         }
     }
 
-    /// - Returns: false to stop: there are too many, or the bytes are no message.
-    private static func walk(_ bytes: UnsafeRawBufferPointer, _ shape: UInt16, depth: Int, _ parts: inout Int) -> Bool {
-        guard depth < maxDepth else { return false }
+    private static func walk(_ bytes: UnsafeRawBufferPointer, _ shape: UInt16, depth: Int, _ parts: inout Int) {
+        guard depth < maxDepth else { return }
         let shape = MessageShape(shape)
-        var index = 0
-        while index < bytes.count {
-            guard let tag = varint(bytes, &index) else { return false }
+        var scanner = ProtoScanner(bytes)
+        while parts <= max, let field = scanner.next() {
             parts += 1
-            if parts > max { return false }
-            switch tag & 7 {
-            case 0: if varint(bytes, &index) == nil { return false }
-            case 1: index += 8
-            case 2:
-                guard let length = varint(bytes, &index), length <= UInt64(bytes.count - index) else { return false }
-                let end = index + Int(length)
-                if let nested = shape.nested(tag >> 3) {
-                    let inner = UnsafeRawBufferPointer(rebasing: bytes[index..<end])
-                    guard walk(inner, nested, depth: depth + 1, &parts) else { return false }
-                }
-                index = end
-            case 3, 4: break
-            case 5: index += 4
-            default: return false
-            }
+            if let nested = shape.nested(field.number) { walk(field.bytes, nested, depth: depth + 1, &parts) }
         }
-        return true
-    }
-
-    /// Reads a base-128 number; nil if it does not end within ten bytes.
-    private static func varint(_ bytes: UnsafeRawBufferPointer, _ index: inout Int) -> UInt64? {
-        var value: UInt64 = 0
-        var shift: UInt64 = 0
-        while index < bytes.count, shift < 64 {
-            let byte = bytes[index]
-            index += 1
-            value |= UInt64(byte & 0x7F) << shift
-            if byte < 0x80 { return value }
-            shift += 7
-        }
-        return nil
     }
 }

@@ -6,6 +6,7 @@ import CryptoExtras
 import Foundation
 import HermesCore
 import HermesGateways
+import HermesTestKit
 import Testing
 
 @testable import HermesServer
@@ -81,18 +82,6 @@ import Testing
         // A key that a token brings along is not looked at.
         let own = #"{"alg":"HS256","jwk":{"kty":"oct","k":"AAAA"},"kid":"x"}"#
         #expect(await isRefused(issuer.hs256(good, header: own, secret: "\0\0\0"), by: rsa))
-    }
-
-    private struct SplitMix: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
     }
 
     private static func hex(_ bytes: Data) -> [String] {

@@ -1,23 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 
-/// Random numbers that are the same in every run (SplitMix64).
+/// Random numbers that are the same in every run (``SplitMix``).
 struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
+    private var numbers: SplitMix
 
-    init(seed: UInt64) {
-        state = seed
-    }
+    init(seed: UInt64) { numbers = SplitMix(state: seed) }
 
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
+    mutating func next() -> UInt64 { numbers.next() }
 
     /// Some bytes.
     mutating func body(_ count: ClosedRange<Int>) -> ByteBuffer {

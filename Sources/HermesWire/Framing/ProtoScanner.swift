@@ -1,23 +1,23 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Iterates over the fields of a protobuf message without creating objects: a benchmark's client must be cheap.
-struct ProtoScanner {
-    struct Field {
-        var number: UInt64
+/// Iterates over the fields of a protobuf message without creating objects, where parsing it would cost too much.
+package struct ProtoScanner {
+    package struct Field {
+        package var number: UInt64
         /// The value of a number, or the length of bytes.
-        var value: UInt64
+        package var value: UInt64
         /// The bytes of the field; empty for other types.
-        var bytes: UnsafeRawBufferPointer
+        package var bytes: UnsafeRawBufferPointer
     }
 
     private let message: UnsafeRawBufferPointer
     private var position = 0
 
-    init(_ message: UnsafeRawBufferPointer) { self.message = message }
+    package init(_ message: UnsafeRawBufferPointer) { self.message = message }
 
     /// The next field; nil at the end, or if the bytes are not a message.
-    mutating func next() -> Field? {
+    package mutating func next() -> Field? {
         guard let key = varint() else { return nil }
         var field = Field(number: key >> 3, value: 0, bytes: UnsafeRawBufferPointer(start: nil, count: 0))
         switch key & 7 {
@@ -25,6 +25,8 @@ struct ProtoScanner {
             guard let value = varint() else { return nil }
             field.value = value
         case 1: position += 8
+        // The beginning and the end of a group, whose fields follow like others.
+        case 3, 4: break
         case 5: position += 4
         case 2:
             guard let told = varint(), let length = Int(exactly: told), length <= message.count - position else {
@@ -52,7 +54,7 @@ struct ProtoScanner {
     }
 
     /// The first field with this number.
-    static func find(_ number: UInt64, in message: UnsafeRawBufferPointer) -> Field? {
+    package static func find(_ number: UInt64, in message: UnsafeRawBufferPointer) -> Field? {
         var scanner = ProtoScanner(message)
         while let field = scanner.next() {
             if field.number == number { return field }
