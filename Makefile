@@ -28,7 +28,7 @@ build: bootstrap ## build for release
 
 test: bootstrap ## run all tests
 	$(SWIFT) build --build-tests $(BUILD_FLAGS)
-	$(SWIFT) test --skip-build --no-parallel $(BUILD_FLAGS) $(ARGS)
+	@scripts/test $(BUILD_FLAGS) $(ARGS)
 
 web-test: ## test the JavaScript SDK in Node, with the release build if there is one
 	@scripts/web-test

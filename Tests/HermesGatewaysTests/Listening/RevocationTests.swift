@@ -7,7 +7,6 @@ import HermesTestKit
 import HermesWire
 import NIOCore
 import NIOSSL
-import Synchronization
 import Testing
 
 @testable import HermesGateways
@@ -219,21 +218,18 @@ import Testing
             process.standardError = FileHandle.nullDevice
             let (texts, continuation) = AsyncStream.makeStream(of: String.self)
             self.texts = texts
-            let all = Mutex("")
-            output.fileHandleForReading.readabilityHandler = { handle in
-                let part = handle.availableData
-                guard !part.isEmpty else {
-                    handle.readabilityHandler = nil
-                    return continuation.finish()
-                }
-                continuation.yield(
-                    all.withLock { all in
-                        all += String(decoding: part, as: UTF8.self)
-                        return all
-                    }
-                )
-            }
             try process.run()
+            let handle = output.fileHandleForReading
+            // On a thread, because a handle's `readabilityHandler` may miss the end.
+            Thread.detachNewThread {
+                var all = ""
+                while true {
+                    let part = handle.availableData
+                    guard !part.isEmpty else { return continuation.finish() }
+                    all += String(decoding: part, as: UTF8.self)
+                    continuation.yield(all)
+                }
+            }
         }
 
         /// What it has printed once that contains a text, or the server has closed the connection.
