@@ -15,7 +15,7 @@ import { IndexedDBStore } from "./stores.js";
  */
 
 /** The live events that are passed on to the other tabs. */
-const liveEvents = ["typing", "presence", "room", "signal", "notice", "topicGap", "session", "storeError"];
+const liveEvents = ["typing", "presence", "signal", "notice", "topicGap", "session", "storeError"];
 /** What other tabs may ask of the leader. */
 const methods = ["request", "notify", "logIn", "register", "resume", "logOut", "send", "retry", "discard"];
 
@@ -234,7 +234,13 @@ export class SharedClient extends Requests {
             await this.#handled;
             await this.#entry(event);
         });
-        client.on("room", (event) => this.#countMembers(event));
+        client.on("room", (event) => {
+            // There may be thousands: only for tabs that are in the room.
+            const tabs = [...(this.#members.get(event.room)?.tabs ?? [])];
+            this.#countMembers(event);
+            if (tabs.some((tab) => tab !== this.#id)) this.#share("room", event);
+            else this.#changed("room", event);
+        });
         for (const event of liveEvents) client.on(event, (value) => this.#share(event, plain(value)));
         client.on("outbox", (entry) => this.#share("outbox", entry));
         client.on("state", () => this.#share("state", plain(client.state)));

@@ -265,6 +265,17 @@ import Testing
         }
         #expect(try problems(["--access.jwt.keys", "k.pem"]).contains("accounts.registration: closed"))
         #expect(try problems(["--http.websocket.origins", "a,,b"]).contains("http.websocket.origins"))
+        let frames = ["https://a.example", "https://*.b.example:8443", "http://localhost:8000"]
+        #expect(try load(["--http.pages.frames", frames.joined(separator: ", ")]).frames == frames)
+        #expect(try load([]).frames == [])
+        for text in [
+            "*", "'self'", "example.org", "https://", "https://*", "https://a b", "https://a;script-src *",
+            "https://a:x", "https://a:1:2", "https://a/path", "https://a..b", "https://a,", "javascript://a",
+            "https://ä.example",
+            "https://a:-1", "https://a:99999",
+        ] {
+            #expect(try problems(["--http.pages.frames", text]).contains("http.pages.frames"), "\(text)")
+        }
         #expect(try problems(["--listeners.http.host", "0.0.0.0"]).contains("http.websocket.enabled: false"))
         #expect(
             try load(["--listeners.http.host", "::", "--http.websocket.enabled", "false"]).http.host == "::"

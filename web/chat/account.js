@@ -77,7 +77,7 @@ export class Account {
         this.client = client;
         this.#store = store;
         this.nickName = records.get("me")?.nickName ?? nickName;
-        this.chats = new Chats([...records].filter(([key]) => key.startsWith("chat/")).map(([, chat]) => chat));
+        this.chats = new Chats(records);
         this.chats.me = records.get("me")?.uid ?? 0;
         for (const [uid, known] of records.get("names") ?? []) this.names.set(uid, known);
         // What one tab has marked as read is read in the others.
@@ -175,9 +175,9 @@ export class Account {
      * @returns {Promise<boolean>} Whether there were any.
      */
     async earlier(chat) {
-        const oldest = chat.lines.find((line) => line.seq > 0)?.seq ?? 0;
+        const oldest = [...chat.earlier.slice(0, 1), ...chat.lines].find((line) => line.seq > 0)?.seq ?? 0;
         const { messages } = await this.client.history(chat.to, { beforeSeq: oldest, limit: 50 });
-        for (const message of messages) this.chats.message(message);
+        this.chats.history(chat, messages);
         await this.#keep([chat]);
         return messages.length > 0;
     }
@@ -276,7 +276,13 @@ export class Account {
 
     /** @param {import("./model.js").Chat[]} chats */
     async #keep(chats) {
-        await this.#store.write(chats.map((chat) => [`chat/${chat.key}`, chat]));
+        const records = this.chats.takeRecords(chats);
+        try {
+            await this.#store.write(records);
+        } catch (error) {
+            this.chats.giveBack(records);
+            throw error;
+        }
         this.changed();
     }
 }

@@ -1,14 +1,19 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { Account, accounts } from "./account.js";
+import { Account, accounts, server } from "./account.js";
 import { showDevices, showGroup, showNewGroup } from "./dialogs.js";
 import { attempt, button, dialog, field, h, showRows, timeText } from "./dom.js";
 import { language, t } from "./i18n.js";
 import { Lines, summary } from "./lines.js";
+import { endPushes, renewPushes, showPushes } from "./pushes.js";
 
 /** The time between two notices that the user is typing, in milliseconds. */
 const typingPause = 4000;
+/** The time between two drawings, in milliseconds. */
+const drawingPause = 100;
+/** The conversations that are listed at first, and those that each click adds. */
+const listed = 100;
 
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 const status = /** @type {HTMLElement} */ (document.getElementById("status"));
@@ -24,15 +29,22 @@ let typedAt = 0;
 /** @type {any} The elements of the main view that change. */
 let view = {};
 let isDrawing = false;
+let nextDrawing = -Infinity;
+let listedCount = listed;
 
-/** Draws once, however many changes come. */
+/** Draws once in a while, however many changes come. */
 function changed() {
     if (isDrawing) return;
     isDrawing = true;
-    setTimeout(() => {
+    const next = () => {
         isDrawing = false;
+        const began = performance.now();
         draw();
-    }, 0);
+        const now = performance.now();
+        // Texts that are dear to lay out take a third of the time at most.
+        nextDrawing = now + Math.max(drawingPause, 2 * (now - began));
+    };
+    setTimeout(next, Math.max(0, nextDrawing - performance.now()));
 }
 
 /* --- Logging in --- */
@@ -93,10 +105,12 @@ function switchLanguage() {
 /** @param {Account} next */
 function showAccount(next) {
     if (account && account !== next) account.close();
+    const isNew = account !== next;
     account = next;
     account.changed = changed;
     build();
     draw();
+    if (isNew) next.client.on("session", () => renewPushes(next, server).catch(() => {}));
 }
 
 /**
@@ -128,6 +142,7 @@ async function start(name = accounts.all[0]) {
 async function leave() {
     const left = account;
     if (!left) return;
+    await endPushes(left, server).catch(() => {});
     await left.client.logOut({ removeDevice: true }).catch(() => {});
     await left.forget();
     account = null;
@@ -197,6 +212,7 @@ function build() {
             if (account && chat && "groupId" in chat.to) showGroup(account, chat.to.groupId);
         }),
         typing: h("div", { class: "typing faint", role: "status" }),
+        newest: h("div", { class: "newest" }, button(t("newest"), () => lines.toEnd())),
         earlier: h("div", { class: "earlier" }, button(t("earlier"), loadEarlier)),
         empty: h("p", { class: "empty" }, t("choose")),
     };
@@ -217,9 +233,13 @@ function build() {
             error,
             view.list,
         ),
-        h("div", { class: "pane" }, view.bar, view.empty, lines.element, view.typing, composer),
+        h("div", { class: "pane" }, view.bar, view.empty, lines.element, view.newest, view.typing, composer),
     );
     root.replaceChildren(view.main);
+    lines.changed = () => {
+        view.newest.hidden = !lines.isBehind;
+    };
+    lines.changed();
 }
 
 function draw() {
@@ -253,27 +273,38 @@ function draw() {
 }
 
 function drawChats() {
-    const rows = (account?.chats.all ?? []).map((chat) => {
+    const all = account?.chats.all ?? [];
+    const rows = all.slice(0, listedCount).map((chat) => {
         const last = chat.lines.at(-1);
         const unread = account?.chats.unread(chat) ?? 0;
         const words = last ? (last.note ? t(last.note) : last.recalled ? t("recalled") : summary(last.content)) : "";
         const title = account?.titleOf(chat) ?? "";
         const time = last ? timeText(last.time) : "";
         const isChosen = chat.key === chosen;
-        const make = () => {
-            const attributes = { class: "row", "data-key": chat.key, "aria-current": isChosen ? "true" : null };
-            const row = button("", () => choose(chat.key), attributes);
-            row.append(
+        const make = (/** @type {Element | undefined} */ old) => {
+            // A click that began before something new came still arrives.
+            const attributes = { class: "row", "data-key": chat.key };
+            const place = old ?? h("li", {}, button("", () => choose(chat.key), attributes));
+            const row = /** @type {Element} */ (place.firstElementChild);
+            if (isChosen) row.setAttribute("aria-current", "true");
+            else row.removeAttribute("aria-current");
+            row.replaceChildren(
                 h("span", { class: "name", dir: "auto" }, title),
                 h("span", { class: "time" }, time),
                 h("span", { class: "last", dir: "auto" }, words),
                 unread ? h("span", { class: "badge", "aria-label": t("unread", unread) }, String(unread)) : "",
             );
-            return h("li", {}, row);
+            return place;
         };
         return { key: chat.key, signature: [title, time, words, unread, isChosen], make };
     });
-    showRows(view.list, rows.length ? rows : [emptyRow("noChats")]);
+    const more = () => {
+        listedCount += listed;
+        draw();
+    };
+    const next = button(t("moreChats"), more, { class: "row" });
+    const rest = { key: "rest", signature: [], make: () => h("li", {}, next) };
+    showRows(view.list, rows.length ? rows.concat(all.length > listedCount ? rest : []) : [emptyRow("noChats")]);
 }
 
 /** @param {string} text */
@@ -319,7 +350,7 @@ function drawContacts() {
 function drawPane() {
     const chat = account?.chats.get(chosen);
     view.main.classList.toggle("chosen", Boolean(chat));
-    for (const element of [view.bar, view.lines.element, view.typing, view.composer]) element.hidden = !chat;
+    for (const part of [view.bar, view.lines.element, view.newest, view.typing, view.composer]) part.hidden = !chat;
     view.empty.hidden = Boolean(chat);
     if (!account || !chat) return;
     const isGroup = "groupId" in chat.to;
@@ -328,7 +359,8 @@ function drawPane() {
     view.presence.textContent = presence ? t(presence.isOnline ? "online" : "offline") : "";
     view.details.hidden = !isGroup || chat.isOver;
     view.lines.element.setAttribute("aria-label", account.titleOf(chat));
-    view.earlier.hidden = isComplete;
+    view.newest.hidden = !view.lines.isBehind;
+    view.earlier.hidden = isComplete || account.chats.isFull(chat);
     view.lines.show(account, chat, view.earlier);
     const people = [...(account.typing.get(chat.key)?.keys() ?? [])].map((uid) => account?.nameOf(uid));
     const over = chat.isOver && isGroup ? t("over") : "";
@@ -340,6 +372,9 @@ function drawPane() {
 
 /** @param {string} key */
 function choose(key) {
+    // What was fetched of the history is fetched again.
+    const left = key === chosen ? null : account?.chats.get(chosen);
+    if (left) left.earlier = [];
     chosen = key;
     isComplete = false;
     typedAt = 0;
@@ -357,6 +392,7 @@ async function sendText(text) {
     if (!account || !chat || !content) return;
     text.value = "";
     typedAt = 0;
+    view.lines.toEnd();
     const { outbox } = account.client;
     const isStored = await attempt(view.error, () => outbox.send(content, chat.to));
     if (!isStored) text.value = content;
@@ -366,7 +402,11 @@ async function loadEarlier() {
     const chat = account?.chats.get(chosen);
     if (!account || !chat) return;
     const found = await account.earlier(chat).catch(() => false);
-    if (found) return;
+    if (found) {
+        draw();
+        view.lines.toEarlier();
+        return;
+    }
     isComplete = true;
     status.textContent = t("noEarlier");
     draw();
@@ -401,6 +441,7 @@ function showMenu() {
             { class: "actions" },
             button(t("newGroup"), run(() => showNewGroup(current, (chat) => choose(chat.key)))),
             button(t("devices"), run(() => showDevices(current))),
+            button(t("pushes"), run(() => showPushes(current, server))),
             button(t("language"), run(switchLanguage)),
             button(t("logOut"), run(leave)),
         ),

@@ -113,7 +113,8 @@ const shown = new WeakMap();
  * screen readers read what is new.
  *
  * @param {Element} list
- * @param {{ key: string, signature: any, make: () => Element }[]} rows
+ * @param {{ key: string, signature: any, make: (old?: Element) => Element }[]} rows `make` may change the element that
+ *   it had made, and return it.
  */
 export function showRows(list, rows) {
     const known = shown.get(list) ?? new Map();
@@ -121,12 +122,14 @@ export function showRows(list, rows) {
     for (const { key, signature: parts, make } of rows) {
         const signature = JSON.stringify([parts, document.documentElement.lang]);
         const old = known.get(key);
-        next.set(key, old?.signature === signature ? old : { signature, element: make() });
+        next.set(key, old?.signature === signature ? old : { signature, element: make(old?.element) });
     }
     shown.set(list, next);
-    const elements = [...next.values()].map((row) => row.element);
-    for (const child of [...list.children]) if (!elements.includes(child)) child.remove();
-    elements.forEach((element, index) => {
-        if (list.children[index] !== element) list.insertBefore(element, list.children[index] ?? null);
-    });
+    const elements = new Set([...next.values()].map((row) => row.element));
+    for (const child of [...list.children]) if (!elements.has(child)) child.remove();
+    let place = list.firstElementChild;
+    for (const element of elements) {
+        if (place && element === place) place = place.nextElementSibling;
+        else list.insertBefore(element, place);
+    }
 }

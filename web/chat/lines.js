@@ -6,6 +6,19 @@ import { t } from "./i18n.js";
 
 /** The time within which the server lets a message be recalled, in milliseconds. */
 const recallTime = 120_000;
+/** The most messages that are rendered at once, and the characters of their texts. */
+const maxRows = 60;
+const maxRendered = 20_000;
+/** The characters that are rendered at the end, where something new comes all the time: more than a screen shows. */
+const renderedAtEnd = 6000;
+/** The share of all that is rendered that comes at once when the user scrolls. */
+const scrolled = 0.4;
+/** What is shown of a long text at first, and what each click adds, in characters; and the most lines of it. */
+const shortened = 1000;
+const further = 10_000;
+const maxTextLines = 40;
+/** So near to the end of what is rendered, in pixels, the next messages are. */
+const nearness = 400;
 
 /**
  * The words for a content.
@@ -14,7 +27,7 @@ const recallTime = 120_000;
  */
 export function summary(content) {
     const { text, image, sound, video, location, expression, custom } = content;
-    if (typeof text === "string") return text;
+    if (typeof text === "string") return beginning(text, 200);
     if (image) return t("image");
     if (sound) return t("sound");
     if (video) return t("video");
@@ -24,13 +37,38 @@ export function summary(content) {
 }
 
 /**
+ * The beginning of a text; never half of a character.
+ *
+ * @param {string} text
+ * @param {number} limit
+ */
+function beginning(text, limit) {
+    return text.length > limit ? text.slice(0, limit).replace(/[\ud800-\udbff]$/, "") : text;
+}
+
+/**
+ * What is shown of a long text.
+ *
+ * @param {string} text
+ * @param {number} more The characters that the user asked for besides.
+ */
+export function shownOf(text, more) {
+    const shown = beginning(text, shortened + more);
+    let end = -1;
+    for (let count = 0; count < maxTextLines * (1 + more / shortened); count += 1) {
+        end = shown.indexOf("\n", end + 1);
+        if (end < 0) return shown;
+    }
+    return shown.slice(0, end);
+}
+
+/**
  * A content. Pictures of other hosts are links, because the page loads nothing from elsewhere.
  *
  * @param {any} content
  */
 function body(content) {
-    const { text, image, sound, video, location } = content;
-    if (typeof text === "string") return text;
+    const { image, sound, video, location } = content;
     if (image) return link(image.url, `${t("image")}: ${image.url}`);
     if (sound) return link(sound.sourceUrl, `${t("sound")}: ${sound.fileName || sound.sourceUrl}`);
     if (video) return link(video.url, `${t("video")}: ${video.url}`);
@@ -48,22 +86,29 @@ function body(content) {
  * @param {import("./model.js").Line} line
  * @param {import("./account.js").Account} account
  * @param {import("./model.js").Chat} chat
+ * @param {number} more The characters of a long text that the user asked for.
+ * @param {() => void} ask Asks for more of them.
  */
-function row(line, account, chat) {
+function row(line, account, chat, more, ask) {
     if (line.note) return h("div", { class: "line note" }, `${t(line.note)} · ${timeText(line.time)}`);
     const isRead = line.own && "uid" in chat.to && line.seq > 0 && line.seq <= chat.readUpTo;
     const status = isRead ? "read" : line.status;
     const isYoung = line.own && line.seq > 0 && !line.recalled && Date.now() - line.time < recallTime;
     const { client } = account;
+    const { text } = line.content;
+    const isText = typeof text === "string" && !line.recalled;
+    const shown = isText ? shownOf(text, more) : "";
+    const words = line.recalled ? t("recalled") : isText ? shown : body(line.content);
     const author = line.own ? account.nickName : line.name || account.nameOf(line.from);
     return h(
         "div",
         { class: `line${line.own ? " own" : ""}${line.recalled ? " recalled" : ""}` },
         h("div", { class: "groupId" in chat.to && !line.own ? "author" : "hidden-text", dir: "auto" }, author),
-        h("p", { class: "text", dir: "auto" }, line.recalled ? t("recalled") : body(line.content)),
+        h("p", { class: "text", dir: "auto" }, words, isText && shown.length < text.length && "…"),
         h(
             "div",
             { class: "meta" },
+            isText && shown.length < text.length && button(t("more"), ask),
             h("time", { datetime: new Date(line.time).toISOString() }, timeText(line.time)),
             line.own && status && !line.recalled && h("span", { "data-status": status }, t(status)),
             isYoung && button(t("recall"), () => client.recall(chat.to, line.id).catch(() => {}), { class: "plain" }),
@@ -73,28 +118,148 @@ function row(line, account, chat) {
     );
 }
 
-/** The messages of a conversation. */
+/**
+ * The messages of a conversation. Renders those around the place that the user looks at: however many there are, and
+ * however long, the page stays quick. The others come when the user scrolls to them.
+ */
 export class Lines {
-    element = h("div", { class: "lines", role: "log", tabindex: "0" });
+    element = h("div", { class: "lines", role: "log", tabindex: "0", onscroll: () => this.#scrolled() });
+    /** Whether there are newer messages than those that are rendered. */
+    isBehind = false;
+    /** @type {() => void} Called when `isBehind` changes. */
+    changed = () => {};
     #key = "";
+    /** The key of the first rendered message; empty: the newest ones are rendered. */
+    #first = "";
+    /** @type {import("./model.js").Line[]} */
+    #all = [];
+    /** The rendered ones are those from `#start` until before `#end`. */
+    #start = 0;
+    #end = 0;
+    /** @type {Map<string, number>} The characters of long texts that the user asked for, by the message's key. */
+    #more = new Map();
+    /** @type {() => void} */
+    #show = () => {};
 
     /**
      * @param {import("./account.js").Account} account
      * @param {import("./model.js").Chat} chat
-     * @param {Element} first What stands before the messages.
+     * @param {Element} first What stands before the first message.
      */
     show(account, chat, first) {
         const isOther = chat.key !== this.#key;
         const { scrollTop, scrollHeight, clientHeight } = this.element;
-        const isAtEnd = isOther || scrollHeight - scrollTop - clientHeight < 80;
+        const wasAtEnd = scrollHeight - scrollTop - clientHeight < 80;
+        if (isOther) {
+            this.#more.clear();
+            this.#first = "";
+        } else if (!this.isBehind && wasAtEnd) {
+            this.#first = "";
+        } else if (!this.#first) {
+            // The user looks at earlier messages: what is rendered stays.
+            this.#first = this.#all[this.#start]?.key ?? "";
+        }
         this.#key = chat.key;
-        const rows = chat.lines.map((line) => {
-            const key = `${chat.key} ${line.clientId && line.own ? `own ${line.clientId}` : line.id}`;
+        this.#show = () => this.#render(account, chat, first);
+        this.#show();
+    }
+
+    /** Shows the newest messages. */
+    toEnd() {
+        this.#first = "";
+        this.#show();
+    }
+
+    /** Renders the messages before those that are rendered. */
+    toEarlier() {
+        const start = this.#reach(this.#start, -1, maxRendered * scrolled);
+        if (start === this.#start) return;
+        this.#first = this.#all[start].key;
+        this.#show();
+    }
+
+    #toLater() {
+        const end = this.#reach(this.#end, 1, maxRendered * scrolled);
+        const start = this.#reach(end, -1, maxRendered);
+        this.#first = this.#all[start].key;
+        this.#show();
+    }
+
+    #scrolled() {
+        const { scrollTop, scrollHeight, clientHeight } = this.element;
+        if (scrollTop < nearness && this.#start > 0) this.toEarlier();
+        else if (this.isBehind && scrollHeight - scrollTop - clientHeight < nearness) this.#toLater();
+    }
+
+    /**
+     * How far a rendering reaches.
+     *
+     * @param {number} from
+     * @param {1 | -1} step
+     * @param {number} limit In characters.
+     */
+    #reach(from, step, limit) {
+        let cost = 0;
+        let at = from;
+        for (let count = 0; count < maxRows; count += 1) {
+            const line = this.#all[step > 0 ? at : at - 1];
+            if (!line) break;
+            cost += Math.min(line.size, shortened);
+            if (cost > limit && count > 0) break;
+            at += step;
+        }
+        return at;
+    }
+
+    /**
+     * @param {import("./account.js").Account} account
+     * @param {import("./model.js").Chat} chat
+     * @param {Element} first
+     */
+    #render(account, chat, first) {
+        const all = chat.earlier.length ? [...chat.earlier, ...chat.lines] : chat.lines.slice();
+        this.#all = all;
+        const start = this.#first ? Math.max(0, all.findIndex((line) => line.key === this.#first)) : -1;
+        this.#end = start < 0 ? all.length : this.#reach(start, 1, maxRendered);
+        this.#start = start < 0 ? this.#reach(all.length, -1, renderedAtEnd) : start;
+        const rows = all.slice(this.#start, this.#end).map((line) => {
             const isRead = line.seq <= chat.readUpTo;
             const isYoung = Date.now() - line.time < recallTime;
-            return { key, signature: [line, isRead, isYoung], make: () => row(line, account, chat) };
+            const more = this.#more.get(line.key) ?? 0;
+            const ask = () => {
+                this.#more.set(line.key, more + further);
+                this.#show();
+            };
+            const key = `${chat.key} ${line.key}`;
+            const make = () => row(line, account, chat, more, ask);
+            return { key, signature: [line.revision, isRead, isYoung, more], make };
         });
-        showRows(this.element, [{ key: "first", signature: 0, make: () => first }, ...rows]);
-        if (isAtEnd) this.element.scrollTop = this.element.scrollHeight;
+        if (!this.#start) rows.unshift({ key: "first", signature: [], make: () => /** @type {any} */ (first) });
+        const { element } = this;
+        const place = start < 0 ? null : placeOf(element);
+        // What comes back by scrolling is not news.
+        const isBehind = this.#end < all.length;
+        const live = place ? "off" : "polite";
+        if (element.getAttribute("aria-live") !== live) element.setAttribute("aria-live", live);
+        showRows(element, rows);
+        if (!place) element.scrollTop = element.scrollHeight;
+        else if (place.row.isConnected) element.scrollTop += place.row.getBoundingClientRect().top - place.top;
+        if (isBehind === this.isBehind) return;
+        this.isBehind = isBehind;
+        this.changed();
     }
+}
+
+/**
+ * The first row in view, and where it is: it stays there when others come and go before it.
+ *
+ * @param {Element} list
+ */
+function placeOf(list) {
+    const { top } = list.getBoundingClientRect();
+    for (const row of list.children) {
+        const rect = row.getBoundingClientRect();
+        if (rect.bottom > top && row.classList.contains("line")) return { row, top: rect.top };
+    }
+    return null;
 }

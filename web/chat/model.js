@@ -1,8 +1,15 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/** The number of messages that are kept of each conversation. */
+/** What is kept of each conversation: messages, and characters in them. */
 const maxMessages = 300;
+const maxSize = 1_000_000;
+/** The most characters of all conversations together; above it those that were quiet longest keep one message. */
+const maxTotalSize = 4_000_000;
+/** The messages of the server's history that are held while a conversation is looked at, besides those above. */
+const maxEarlier = 1000;
+/** What a message takes besides its content, in characters. */
+const overhead = 200;
 
 /**
  * A message as the page shows it.
@@ -19,6 +26,11 @@ const maxMessages = 300;
  * @property {boolean} recalled
  * @property {"" | "queued" | "sending" | "sent" | "failed"} status Of the user's own messages.
  * @property {string} note The key of a notice's text, see i18n.js; empty for messages.
+ * @property {string} key Its name within the conversation, which never changes.
+ * @property {number} revision Another number after each change.
+ * @property {number} size In characters.
+ *
+ * @typedef {Omit<Line, "key" | "revision" | "size">} NewLine
  */
 
 /**
@@ -26,7 +38,9 @@ const maxMessages = 300;
  * @property {string} key "uid 7" or "group 9".
  * @property {{ uid: number } | { groupId: number }} to
  * @property {string} title
- * @property {Line[]} lines
+ * @property {Line[]} lines The last messages, which are stored.
+ * @property {Line[]} earlier Those before, from the server's history; not stored.
+ * @property {number} size The characters of `lines`.
  * @property {number} markedUpTo The user has read up to this seq.
  * @property {number} readUpTo The other user has read up to this seq.
  * @property {number} lastSeq
@@ -37,19 +51,69 @@ const maxMessages = 300;
 export const keyOf = (conversation) =>
     conversation?.groupId ? `group ${conversation.groupId}` : `uid ${conversation?.uid ?? 0}`;
 
+const unread = { markedUpTo: 0, readUpTo: 0 };
+const chatPrefix = "chat/";
+const linePrefix = "line/";
+
 /**
- * The conversations of one account, from the events of the SDK. Does no I/O: its owner stores the chats that a change
- * returns.
+ * The conversations of one account, from the events of the SDK. Does no I/O: its owner stores what `takeRecords` gives
+ * for the chats that a change returns. A message is a record of its own, so that a new one costs the same however many
+ * there are.
  */
 export class Chats {
     /** @type {Map<string, Chat>} */
     #chats = new Map();
+    /** @type {Map<string, Line | undefined>} The records of messages that changed; undefined: no longer kept. */
+    #changes = new Map();
+    #size = 0;
+    #revision = 0;
     /** The user's uid. */
     me = 0;
 
-    /** @param {Iterable<Chat>} chats Those of an earlier run. */
-    constructor(chats = []) {
-        for (const chat of chats) this.#chats.set(chat.key, chat);
+    /** @param {Iterable<[string, any]>} records Those of an earlier run. */
+    constructor(records = []) {
+        const all = [...records];
+        for (const [key, chat] of all) {
+            if (!key.startsWith(chatPrefix)) continue;
+            this.#chats.set(chat.key, { ...chat, lines: [], earlier: [], size: 0 });
+            // The messages once were parts of the conversation's record.
+            for (const line of chat.lines ?? []) this.#add(this.#chats.get(chat.key), line);
+        }
+        for (const [key, line] of all) {
+            if (!key.startsWith(linePrefix)) continue;
+            const chat = this.#chats.get(key.split("/")[1]);
+            const known = chat && this.#find(chat, line);
+            if (chat && !known) this.#add(chat, line, false);
+            // Two tabs may have named one message differently.
+            else if (!known || recordKey(chat, known) !== key) this.#changes.set(key, undefined);
+        }
+        for (const chat of this.#chats.values()) chat.lines.sort(inOrder);
+        this.#shed();
+    }
+
+    /**
+     * The records to store: these conversations, and all messages that changed since the last call.
+     *
+     * @param {Chat[]} chats
+     * @returns {[string, any][]}
+     */
+    takeRecords(chats) {
+        /** @type {[string, any][]} */
+        const records = chats.map(({ lines, earlier, size, ...chat }) => [chatPrefix + chat.key, chat]);
+        records.push(...this.#changes);
+        this.#changes.clear();
+        return records;
+    }
+
+    /**
+     * These records could not be stored: the next call gives them again.
+     *
+     * @param {[string, any][]} records
+     */
+    giveBack(records) {
+        for (const [key, line] of records) {
+            if (key.startsWith(linePrefix) && !this.#changes.has(key)) this.#changes.set(key, line);
+        }
     }
 
     /** All conversations, the one with the newest message first. */
@@ -79,7 +143,7 @@ export class Chats {
         }
         const to = conversation.groupId ? { groupId: conversation.groupId } : { uid: conversation.uid };
         /** @type {Chat} */
-        const chat = { key, to, title, lines: [], markedUpTo: 0, readUpTo: 0, lastSeq: 0, isOver: false };
+        const chat = { key, to, title, lines: [], earlier: [], size: 0, ...unread, lastSeq: 0, isOver: false };
         this.#chats.set(key, chat);
         return chat;
     }
@@ -112,10 +176,10 @@ export class Chats {
         }
         if (type === "recalled") {
             const chat = this.#chats.get(keyOf(event.recalled.conversation));
-            const line = chat?.lines.find((one) => one.id === event.recalled.messageId);
+            const isIt = (/** @type {Line} */ line) => line.id === event.recalled.messageId;
+            const line = chat && (chat.lines.find(isIt) ?? chat.earlier.find(isIt));
             if (!chat || !line) return [];
-            line.recalled = true;
-            line.content = {};
+            this.#change(chat, line, { recalled: true });
             return [chat];
         }
         if (type === "push") return [this.#push(event)];
@@ -129,10 +193,51 @@ export class Chats {
      * @returns {Chat}
      */
     message(message) {
+        const chat = this.#chatOf(message);
+        this.#put(chat, this.#lineOf(message));
+        return chat;
+    }
+
+    /**
+     * Messages of the history, older than all that are known.
+     *
+     * @param {Chat} chat
+     * @param {any[]} messages
+     */
+    history(chat, messages) {
+        const isFull = () => chat.earlier.length || chat.lines.length >= maxMessages || chat.size >= maxSize / 2;
+        // The newest first: they are kept if there is room.
+        for (const message of [...messages].reverse()) {
+            const line = this.#lineOf(message);
+            if (!isFull()) this.#put(chat, line);
+            else if (!this.#find(chat, line)) chat.earlier.unshift(this.#made(line));
+        }
+        chat.earlier.sort(inOrder);
+    }
+
+    /**
+     * Whether no more messages of the history are taken.
+     *
+     * @param {Chat} chat
+     */
+    isFull(chat) {
+        return chat.earlier.length > maxEarlier - 100;
+    }
+
+    /** @param {any} message */
+    #chatOf(message) {
         const own = message.own || message.fromUid === this.me;
         const title = message.conversation.uid && !own ? message.fromNickName : "";
-        const chat = this.open(message.conversation, title);
-        this.#put(chat, {
+        return this.open(message.conversation, title);
+    }
+
+    /**
+     * @param {any} message
+     * @returns {NewLine}
+     */
+    #lineOf(message) {
+        const own = message.own || message.fromUid === this.me;
+        return {
             id: message.id,
             clientId: message.clientId,
             seq: message.conversationSeq,
@@ -144,8 +249,7 @@ export class Chats {
             recalled: message.recalled,
             status: own ? "sent" : "",
             note: "",
-        });
-        return chat;
+        };
     }
 
     /**
@@ -157,7 +261,7 @@ export class Chats {
     outbox({ clientId, conversation, content, queuedAt, status, receipt }) {
         const chat = this.open(conversation);
         if (status === "discarded") {
-            chat.lines = chat.lines.filter((line) => line.clientId !== clientId || line.seq > 0);
+            this.#remove(chat, (line) => line.own && line.clientId === clientId && !line.seq);
             return chat;
         }
         this.#put(chat, {
@@ -185,7 +289,9 @@ export class Chats {
         const unsent = new Set(entries.map((entry) => entry.clientId));
         for (const chat of this.#chats.values()) {
             for (const line of chat.lines) {
-                if (line.own && !line.seq && !unsent.has(line.clientId)) line.status = "sent";
+                if (line.own && !line.seq && line.status !== "sent" && !unsent.has(line.clientId)) {
+                    this.#change(chat, line, { status: "sent" });
+                }
             }
         }
         for (const entry of entries) this.outbox(entry);
@@ -211,7 +317,7 @@ export class Chats {
         chat.isOver = true;
         const content = { text: [push.title, push.body].filter(Boolean).join("\n") };
         const line = { id: push.id, clientId: "", seq, from: 0, name: push.title, own: false, content, time };
-        if (push.collapseKey) chat.lines = chat.lines.filter((old) => old.clientId !== push.collapseKey);
+        if (push.collapseKey) this.#remove(chat, (old) => old.clientId === push.collapseKey);
         this.#put(chat, { ...line, clientId: push.collapseKey, recalled: false, status: "", note: "" });
         return chat;
     }
@@ -231,28 +337,147 @@ export class Chats {
 
     /**
      * @param {Chat} chat
-     * @param {Line} line
+     * @param {NewLine} line
      */
     #put(chat, line) {
-        const known = chat.lines.find(
-            (one) =>
-                (line.id && one.id === line.id && one.own === line.own) ||
-                (line.clientId && one.clientId === line.clientId && one.own === line.own),
-        );
+        const known = this.#find(chat, line);
         if (known) {
             // What the server has does not become unsent again.
             if (known.seq && !line.seq) return;
-            Object.assign(known, line, { recalled: known.recalled || line.recalled });
-            if (known.recalled) known.content = {};
+            this.#change(chat, known, { ...line, recalled: known.recalled || line.recalled });
         } else {
-            chat.lines.push(line);
+            this.#add(chat, line);
         }
         chat.lastSeq = Math.max(chat.lastSeq, line.seq);
-        // Unsent messages come last; those with a seq in its order; notices by their time.
-        chat.lines.sort((a, b) => (a.seq && b.seq ? a.seq - b.seq : orderOf(a) - orderOf(b) || a.time - b.time));
-        if (chat.lines.length > maxMessages) chat.lines.splice(0, chat.lines.length - maxMessages);
+        chat.lines.sort(inOrder);
+        this.#shed(chat);
+    }
+
+    /**
+     * @param {Chat} chat
+     * @param {NewLine} line
+     */
+    #find(chat, line) {
+        const isSame = (/** @type {Line} */ one) =>
+            one.own === line.own &&
+            ((line.id && one.id === line.id) || (line.clientId && one.clientId === line.clientId));
+        return chat.lines.find(isSame) ?? chat.earlier.find(isSame);
+    }
+
+    /**
+     * @param {NewLine} line
+     * @returns {Line}
+     */
+    #made(line) {
+        const key = line.own && line.clientId ? `own ${line.clientId}` : line.id;
+        return { key, ...line, revision: ++this.#revision, size: sizeOf(line) };
+    }
+
+    /**
+     * @param {any} chat
+     * @param {NewLine} line
+     * @param {boolean} isNew Whether it is to be stored.
+     */
+    #add(chat, line, isNew = true) {
+        const made = this.#made(line);
+        chat.lines.push(made);
+        chat.size += made.size;
+        this.#size += made.size;
+        if (isNew) this.#changes.set(recordKey(chat, made), made);
+    }
+
+    /**
+     * @param {Chat} chat
+     * @param {Line} line
+     * @param {Partial<NewLine>} change
+     */
+    #change(chat, line, change) {
+        Object.assign(line, change);
+        if (line.recalled) line.content = {};
+        line.revision = ++this.#revision;
+        // Those of the history are not stored.
+        if (!chat.lines.includes(line)) return;
+        const growth = sizeOf(line) - line.size;
+        line.size += growth;
+        chat.size += growth;
+        this.#size += growth;
+        this.#changes.set(recordKey(chat, line), line);
+    }
+
+    /**
+     * @param {Chat} chat
+     * @param {(line: Line) => unknown} fits
+     */
+    #remove(chat, fits) {
+        for (const line of chat.lines.filter(fits)) this.#forget(chat, line);
+        chat.lines = chat.lines.filter((line) => !fits(line));
+    }
+
+    /**
+     * @param {Chat} chat
+     * @param {Line} line
+     */
+    #forget(chat, line) {
+        chat.size -= line.size;
+        this.#size -= line.size;
+        this.#changes.set(recordKey(chat, line), undefined);
+    }
+
+    /**
+     * Drops what is too much: the oldest messages of a conversation, and of those that were quiet longest.
+     *
+     * @param {Iterable<Chat> | Chat} chats
+     */
+    #shed(chats = this.#chats.values()) {
+        for (const chat of "lines" in chats ? [chats] : chats) {
+            let count = Math.max(0, chat.lines.length - maxMessages);
+            for (let size = chat.size - sum(chat.lines.slice(0, count)); size > maxSize; count += 1) {
+                if (count === chat.lines.length - 1) break;
+                size -= chat.lines[count].size;
+            }
+            this.#cut(chat, count);
+        }
+        while (this.#size > maxTotalSize) {
+            const long = this.all.filter((chat) => chat.lines.length > 1);
+            const quiet = long.at(-1);
+            if (!quiet) return;
+            this.#cut(quiet, quiet.lines.length - 1);
+        }
+    }
+
+    /**
+     * @param {Chat} chat
+     * @param {number} count
+     */
+    #cut(chat, count) {
+        if (!count) return;
+        const gone = chat.lines.splice(0, count);
+        for (const line of gone) this.#forget(chat, line);
+        // While somebody looks at what came before, nothing is missing in between.
+        if (chat.earlier.length) chat.earlier.push(...gone);
+        if (chat.earlier.length > maxEarlier) chat.earlier = [];
     }
 }
 
+/** @param {Chat} chat @param {Line} line */
+const recordKey = (chat, line) => `${linePrefix}${chat.key}/${line.key}`;
+
+/** @param {NewLine} line */
+function sizeOf({ content, name }) {
+    const { text } = content;
+    return overhead + name.length + (typeof text === "string" ? text.length : JSON.stringify(content).length);
+}
+
+/** @param {Line[]} lines */
+const sum = (lines) => lines.reduce((total, line) => total + line.size, 0);
+
 /** @param {Line} line */
 const orderOf = (line) => (line.own && !line.seq && line.status !== "sent" ? 1 : 0);
+
+/**
+ * Unsent messages come last; those with a seq in its order; notices by their time.
+ *
+ * @param {Line} a
+ * @param {Line} b
+ */
+const inOrder = (a, b) => (a.seq && b.seq ? a.seq - b.seq : orderOf(a) - orderOf(b) || a.time - b.time);

@@ -4,30 +4,45 @@
 import { attempt, button, field, h } from "../chat/dom.js";
 import { SharedClient } from "../hermes.js";
 import { Stage } from "./stage.js";
-import { roomOf, Thinner } from "./thinning.js";
+import { roomOf, thinned, Thinner } from "./thinning.js";
+import { Watcher } from "./watch.js";
+import { wordsOf } from "./words.js";
 
 /** What people can read: lines of the log a second, and how many at once. */
 const readable = { perSecond: 5, burst: 12 };
+/** What the stage and the log choose from; further texts are not even parsed. */
+const parsed = { perSecond: 30, burst: 40 };
 /** The most lines that the log keeps. */
 const maxLines = 100;
 const gifts = { rose: "🌹", star: "⭐", rocket: "🚀" };
 
+const query = new URLSearchParams(location.search);
 /** The server: `?server=ws://…` for development, else the page's own. */
-const server = new URLSearchParams(location.search).get("server") ?? location.origin;
+const server = query.get("server") ?? location.origin;
+/** Another page shows this one: it could put anything above it, so nobody logs in here, and nothing can be given. */
+const isFramed = window.parent !== window;
+const { lang, say } = wordsOf(query.get("lang"));
 const room = roomOf(location);
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 
 const stage = new Stage();
 const thinner = new Thinner(readable.perSecond, readable.burst);
-const log = h("div", { class: "log", role: "log", "aria-label": "What is said in the room", tabindex: 0 });
+const sieve = new Thinner(parsed.perSecond, parsed.burst);
+const log = h("div", { class: "log", role: "log", "aria-label": say("log"), tabindex: 0 });
 const viewersText = h("span", { class: "viewers" });
 const stateText = h("span", { class: "state", role: "status" });
 const foot = h("div", { class: "foot" });
 const error = h("p", { class: "error", role: "alert" });
-const pause = button("Pause", togglePause, { "aria-pressed": "false" });
-const leaveButton = button("Log out", logOut);
-/** @type {SharedClient} */
-let client;
+const pause = button(say("pause"), togglePause, { "aria-pressed": "false" });
+const leaveButton = button(say("logOut"), logOut, { hidden: true });
+/** @type {SharedClient | null} */
+let client = null;
+/** @type {Watcher | null} Watches while nobody is logged in. */
+let watcher = null;
+/** @type {"connecting" | "live" | "refused"} */
+let watching = "connecting";
+/** @type {RegExp} What only the user's own texts have. */
+let own = /(?!)/;
 let viewers = 0;
 let isPaused = false;
 /** Whether what was left out was so, at least in part, because of a pause. */
@@ -37,15 +52,37 @@ let isEntering = false;
 
 /* --- What happens in the room --- */
 
+/** @type {Element[]} Lines that the next frame adds to the log. */
+let newLines = [];
+
 /**
  * @param {string} className
  * @param {(Node | string)[]} content
  */
 function addLine(className = "", ...content) {
+    newLines.push(h("p", { class: className }, ...content));
+    if (newLines.length > maxLines) newLines.shift();
+    // Hidden pages have no frames.
+    if (newLines.length === 1) (document.hidden ? setTimeout : requestAnimationFrame)(showLines);
+}
+
+function showLines() {
     const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-    log.append(h("p", { class: className }, ...content));
+    log.append(...newLines);
+    newLines = [];
     while (log.children.length > maxLines) log.firstElementChild.remove();
     if (atEnd) log.scrollTop = log.scrollHeight;
+}
+
+/**
+ * Whether a text is read at all. What people could not see costs next to nothing.
+ *
+ * @param {string} frame
+ */
+function takesText(frame = "") {
+    if (own.test(frame) || (!isPaused && sieve.offer(performance.now()))) return true;
+    thinner.leaveOut();
+    return false;
 }
 
 /** Whether people can read one more line; if not, it is counted. */
@@ -58,8 +95,8 @@ function takesLine() {
 /** @param {any} event A `hermes.v1.RoomEvent`. */
 function happened(event) {
     if (event.room !== room) return;
-    const name = event.user?.name || (event.uid ? `#${event.uid}` : "someone");
-    const isOwn = event.uid > 0 && event.uid === client.session?.uid;
+    const name = event.user?.name || (event.uid ? `#${event.uid}` : say("someone"));
+    const isOwn = event.uid > 0 && event.uid === client?.session?.uid;
     // Made only for what is shown: there may be thousands.
     const who = () => h("b", { dir: "auto" }, name);
     if (event.text) {
@@ -69,10 +106,10 @@ function happened(event) {
     } else if (event.gift) {
         const gift = `${giftText(event.gift.name)} × ${Math.max(1, event.gift.count)}`;
         if (!isPaused) stage.give(name, gift);
-        if (takesLine()) addLine("note", who(), " gives ", h("bdi", {}, gift));
+        if (takesLine()) addLine("note", who(), ` ${say("gives")} `, h("bdi", {}, gift));
     } else if (event.notice) {
         // The server's own words are never left out.
-        addLine("notice", h("b", {}, "Notice"), " ", h("span", { dir: "auto" }, event.notice.text));
+        addLine("notice", h("b", {}, say("notice")), " ", h("span", { dir: "auto" }, event.notice.text));
     } else if (event.joined || event.left) {
         if (!isOwn) showViewers(viewers + (event.joined ? 1 : -1));
     } else if (event.entered) {
@@ -80,27 +117,28 @@ function happened(event) {
     } else if (event.kicked) {
         isIn = false;
         showFoot();
-        const reason = event.kicked.reason ? `: ${event.kicked.reason}` : ".";
-        error.textContent = `You were removed from the room${reason}`;
+        error.textContent = say("removed", event.kicked.reason);
     }
 }
 
 /** @param {string} name */
 function giftText(name) {
     const picture = Object.hasOwn(gifts, name) ? /** @type {any} */ (gifts)[name] : "🎁";
-    return `${picture} ${name}`;
+    return `${picture} ${Object.hasOwn(gifts, name) ? say(name) : name}`;
 }
 
 /** @param {number} count */
 function showViewers(count) {
     viewers = Math.max(1, count);
-    viewersText.textContent = isIn ? `${viewers} ${viewers === 1 ? "viewer" : "viewers"}` : "";
+    viewersText.textContent = isIn ? say(viewers === 1 ? "viewer" : "viewers", viewers) : "";
 }
 
 function showState() {
-    const texts = { live: "connected", stopped: "not connected", idle: "not connected", paused: "paused" };
-    stateText.textContent = /** @type {any} */ (texts)[client.state.is] ?? "connecting…";
-    stateText.dataset.state = client.state.is;
+    const known = ["live", "stopped", "idle", "paused"];
+    const watched = { live: "watching", connecting: "connecting", refused: "stopped" };
+    const is = watcher ? watched[watching] : (client?.state.is ?? "connecting");
+    stateText.textContent = say(watcher || known.includes(is) ? is : "connecting");
+    stateText.dataset.state = is === "watching" ? "live" : is;
 }
 
 function togglePause() {
@@ -114,53 +152,75 @@ function togglePause() {
 setInterval(() => {
     if (isPaused) return;
     const count = thinner.takeLeftOut();
-    if (count) addLine("note left-out", `… ${count} more, ${wasPaused ? "during the pause" : "too many to show"}`);
+    if (count) addLine("note left-out", say(wasPaused ? "moreInPause" : "more", count));
     wasPaused = false;
 }, 1000);
 
 /* --- Entering and talking --- */
 
 async function enter() {
-    if (isIn || isEntering) return;
+    if (!client || isIn || isEntering) return;
+    const entering = client;
     isEntering = true;
+    // Not counted twice.
+    await watcher?.stop();
+    watcher = null;
+    showState();
     await attempt(error, async () => {
-        const count = await client.enterRoom(room, { name: client.session?.nickName ?? "" });
+        const { uid, nickName } = entering.session ?? {};
+        own = uid ? new RegExp(`"uid":"?${uid}\\b`) : own;
+        const count = await entering.enterRoom(room, { name: nickName ?? "" });
         isIn = true;
         showViewers(count);
         showFoot();
     });
     isEntering = false;
+    if (!isIn) watch();
 }
 
 async function logOut() {
-    await client.logOut({ removeDevice: true }).catch(() => {});
+    await client?.logOut({ removeDevice: true }).catch(() => {});
     location.reload();
 }
 
 function showFoot() {
-    leaveButton.hidden = !client.canResume;
+    leaveButton.hidden = !client?.canResume;
     showViewers(viewers);
-    if (!client.canResume) foot.replaceChildren(loginForm());
+    if (isFramed) foot.replaceChildren(way());
+    else if (!client?.canResume) foot.replaceChildren(loginForm());
     else if (isIn) foot.replaceChildren(composer(), giftButtons());
-    else foot.replaceChildren(h("p", { class: "actions" }, button("Enter the room", enter, { class: "main" })));
+    else foot.replaceChildren(h("p", { class: "actions" }, button(say("enter"), enter, { class: "main" })));
     foot.querySelector("input")?.focus();
 }
 
+/** The way out of a frame, to a page of its own in which people can log in. */
+function way() {
+    const address = new URL(location.href);
+    for (const name of ["theme", "lang"]) address.searchParams.delete(name);
+    const words = [watching === "refused" && `${say("needsAccount")} `];
+    return h("p", {}, ...words, h("a", { href: address.href, target: "_blank", rel: "noopener" }, say("open")));
+}
+
 function loginForm() {
-    const submit = h("button", { class: "main", name: "login" }, "Log in");
+    const submit = h("button", { class: "main", name: "login" }, say("logIn"));
     const form = h(
         "form",
         { class: "login" },
-        h("p", {}, "Log in to watch and talk, or create an account."),
-        field("Name", { name: "name", required: true, maxlength: 64, autocomplete: "username", dir: "auto" }),
-        field("Password", { name: "password", type: "password", required: true, autocomplete: "current-password" }),
-        h("p", { class: "actions" }, submit, h("button", { name: "register" }, "Create account")),
+        h("p", { class: "invitation" }, say(watching === "live" ? "toTalk" : "toWatch")),
+        field(say("name"), { name: "name", required: true, maxlength: 64, autocomplete: "username", dir: "auto" }),
+        field(say("password"), {
+            name: "password",
+            type: "password",
+            required: true,
+            autocomplete: "current-password",
+        }),
+        h("p", { class: "actions" }, submit, h("button", { name: "register" }, say("register"))),
     );
     form.onsubmit = async (/** @type {SubmitEvent} */ event) => {
         event.preventDefault();
         const isNew = /** @type {any} */ (event.submitter)?.name === "register";
         const credential = { nickName: form.elements.name.value.trim(), password: form.elements.password.value };
-        await attempt(error, () => (isNew ? client.register(credential) : client.logIn(credential)));
+        await attempt(error, async () => (isNew ? client?.register(credential) : client?.logIn(credential)));
     };
     return form;
 }
@@ -168,20 +228,20 @@ function loginForm() {
 function composer() {
     const text = h("input", {
         name: "text",
-        "aria-label": "Say something",
-        placeholder: "Say something",
+        "aria-label": say("saySomething"),
+        placeholder: say("saySomething"),
         maxlength: 500,
         dir: "auto",
         autocomplete: "off",
         enterkeyhint: "send",
     });
-    const form = h("form", { class: "composer" }, text, h("button", { class: "main" }, "Say"));
+    const form = h("form", { class: "composer" }, text, h("button", { class: "main" }, say("say")));
     form.onsubmit = async (/** @type {Event} */ event) => {
         event.preventDefault();
         const said = text.value.trim();
         if (!said) return;
         text.value = "";
-        const isSaid = await attempt(error, () => client.sayInRoom(room, said));
+        const isSaid = await attempt(error, async () => client?.sayInRoom(room, said));
         // What could not be said can be sent again.
         if (!isSaid && !text.value) text.value = said;
     };
@@ -189,45 +249,71 @@ function composer() {
 }
 
 function giftButtons() {
-    const give = (/** @type {string} */ name) => attempt(error, () => client.giveInRoom(room, { name, count: 1 }));
+    const give = (/** @type {string} */ name) =>
+        attempt(error, async () => client?.giveInRoom(room, { name, count: 1 }));
     const buttons = Object.entries(gifts).map(([name, picture]) =>
-        button(`${picture} ${name}`, () => give(name), { "data-gift": name }),
+        button(`${picture} ${say(name)}`, () => give(name), { "data-gift": name }),
     );
-    return h("p", { class: "actions", role: "group", "aria-label": "Give" }, ...buttons);
+    return h("p", { class: "actions", role: "group", "aria-label": say("give") }, ...buttons);
 }
 
 /* --- The page --- */
 
 function build() {
-    document.title = `${room} – live room`;
-    const title = h("h1", {}, h("bdi", {}, room), " ", h("span", { class: "faint" }, "live room"));
+    const theme = query.get("theme") ?? "";
+    if (["dark", "light"].includes(theme)) document.documentElement.dataset.theme = theme;
+    document.documentElement.lang = lang;
+    document.title = `${room} – ${say("liveRoom")}`;
+    const title = h("h1", {}, h("bdi", {}, room), " ", h("span", { class: "faint" }, say("liveRoom")));
     const header = h("header", {}, title, viewersText, stateText, pause, leaveButton);
     root.replaceChildren(header, h("main", {}, stage.element, log, error, foot));
 }
 
+/** Watches the room without an account, if the server allows it. */
+function watch() {
+    const url = new URL("/mqtt", server);
+    url.protocol = url.protocol.replace("http", "ws");
+    const changed = (/** @type {"connecting" | "live" | "refused"} */ state) => {
+        watching = state;
+        showState();
+        const invitation = foot.querySelector(".invitation");
+        if (invitation) invitation.textContent = say(state === "live" ? "toTalk" : "toWatch");
+        else showFoot();
+    };
+    watcher = new Watcher(url.href, room, { takes: takesText, happened, changed });
+    watcher.start();
+}
+
 async function start() {
     build();
-    client = await SharedClient.open({
+    if (isFramed) {
+        watch();
+        return;
+    }
+    const opened = await SharedClient.open({
         server,
         name: `room ${server}`,
         device: { name: "Live room", appVersion: "0.1" },
+        WebSocket: thinned(WebSocket, takesText),
     });
-    client.on("room", happened);
-    client.on("state", ({ is }) => {
+    client = opened;
+    opened.on("room", happened);
+    opened.on("state", ({ is }) => {
         showState();
         // Logged out, in this tab or another, or refused: begin anew.
         if (is === "stopped" && isIn) location.reload();
     });
     // A login in this tab or another.
-    client.on("session", enter);
+    opened.on("session", enter);
     // Messages are for the chat: this device takes them and shows none.
-    client.on("entry", () => {});
+    opened.on("entry", () => {});
     showState();
-    if (!client.canResume) {
+    if (!opened.canResume) {
         showFoot();
+        watch();
         return;
     }
-    const isBack = await attempt(error, () => client.resume());
+    const isBack = await attempt(error, () => opened.resume());
     if (isBack) await enter();
     if (!isIn) showFoot();
 }

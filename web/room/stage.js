@@ -11,21 +11,27 @@ const giftTime = 3500;
 const maxGifts = 4;
 const maxWaiting = 20;
 const laneHeight = 40;
+/** The most texts that fly at once; their elements are used again. */
+const maxFlying = 40;
 /** The most texts that begin in one frame: each must be measured. */
-const perFrame = 4;
+const perFrame = 2;
 
 /** Texts fly over it, gifts light up. For the eyes only: the log says the same. */
 export class Stage {
     element = h("div", { class: "stage", "aria-hidden": "true" });
     #lanes = new Lanes();
-    /** @type {Element[]} */
+    /** @type {{ name: string, text: string, isOwn: boolean }[]} */
     #waiting = [];
+    /** @type {HTMLElement[]} The elements that do not fly. */
+    #idle = Array.from({ length: maxFlying }, () =>
+        h("span", { class: "flying", hidden: true }, h("b", { dir: "auto" }), " ", h("bdi")),
+    );
     #gifts = h("div", { class: "gifts" });
     #isAsked = false;
     #still = matchMedia("(prefers-reduced-motion: reduce)");
 
     constructor() {
-        this.element.append(this.#gifts);
+        this.element.append(...this.#idle, this.#gifts);
     }
 
     /** Whether the user wants things to move. */
@@ -42,8 +48,7 @@ export class Stage {
     fly(name, text, isOwn) {
         if (this.#waiting.length >= maxWaiting || !this.isMoving || document.hidden) return false;
         const short = text.length > 80 ? `${text.slice(0, 80)}…` : text;
-        const content = [h("b", { dir: "auto" }, name), " ", h("bdi", {}, short)];
-        this.#waiting.push(h("span", { class: isOwn ? "flying own" : "flying" }, ...content));
+        this.#waiting.push({ name, text: short, isOwn });
         this.#ask();
         return true;
     }
@@ -72,11 +77,11 @@ export class Stage {
 
     clear() {
         this.#waiting = [];
-        for (const element of this.element.querySelectorAll(".flying")) element.remove();
+        for (const flight of this.element.getAnimations({ subtree: true })) flight.cancel();
     }
 
     #ask() {
-        if (this.#isAsked || !this.#waiting.length) return;
+        if (this.#isAsked || !this.#waiting.length || document.hidden) return;
         this.#isAsked = true;
         requestAnimationFrame((now) => {
             this.#isAsked = false;
@@ -89,15 +94,29 @@ export class Stage {
     #begin(now) {
         const { clientWidth: width, clientHeight: height } = this.element;
         this.#lanes.resize(Math.max(1, Math.floor(height / laneHeight)));
-        for (let count = 0; count < perFrame && this.#waiting.length; count += 1) {
+        const begun = [];
+        while (begun.length < perFrame && this.#waiting.length && this.#idle.length) {
             const lane = this.#lanes.find(now);
-            if (lane < 0) return;
-            const element = /** @type {HTMLElement} */ (this.#waiting.shift());
+            if (lane < 0) break;
+            const element = /** @type {HTMLElement} */ (this.#idle.shift());
+            const { name, text, isOwn } = /** @type {any} */ (this.#waiting.shift());
+            element.children[0].textContent = name;
+            element.children[1].textContent = text;
+            element.classList.toggle("own", isOwn);
             element.style.insetBlockStart = `${lane * laneHeight}px`;
-            this.element.append(element);
-            const own = element.offsetWidth;
+            element.hidden = false;
+            // Taken until the text is measured.
+            this.#lanes.take(lane, Infinity);
+            begun.push({ element, lane });
+        }
+        // All are measured at once, so that the page is laid out once.
+        for (const { own, element, lane } of begun.map((one) => ({ ...one, own: one.element.offsetWidth }))) {
             const way = [{ transform: `translateX(${width}px)` }, { transform: `translateX(${-own}px)` }];
-            element.animate(way, flight).onfinish = () => element.remove();
+            const flown = element.animate(way, flight);
+            flown.onfinish = flown.oncancel = () => {
+                element.hidden = true;
+                this.#idle.push(element);
+            };
             this.#lanes.take(lane, now + (flight * (own + 48)) / (width + own));
         }
     }

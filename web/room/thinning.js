@@ -41,6 +41,11 @@ export class Thinner {
         this.#leftOut += 1;
     }
 
+    /** Whether `offer` would let one more through; counts nothing. */
+    has(/** @type {number} */ now) {
+        return this.#allowance + ((now - this.#at) / 1000) * this.#perSecond >= 1;
+    }
+
     /** How many were left out since the last call. */
     takeLeftOut() {
         const count = this.#leftOut;
@@ -91,4 +96,36 @@ export function roomOf(/** @type {{ pathname: string, search: string }} */ { pat
     } catch {
         return "lobby";
     }
+}
+
+/**
+ * A WebSocket class that drops texts of rooms that nobody could read, before they cost anything.
+ *
+ * @param {any} WebSocketClass
+ * @param {(frame: string) => boolean} takes Asked for each text of a room.
+ */
+export function thinned(WebSocketClass, takes) {
+    return class extends WebSocketClass {
+        /** @param {((event: { data: unknown }) => void) | null} handler */
+        set onmessage(handler) {
+            super.onmessage = handler && ((/** @type {{ data: unknown }} */ event) => {
+                if (!isRoomText(event.data) || takes(/** @type {string} */ (event.data))) handler(event);
+            });
+        }
+    };
+}
+
+/**
+ * Whether a frame of the server is the text of somebody in a room. The quotes in a text of JSON are escaped, so that
+ * only a field of the packet looks like one. Publications with a number are counted by the SDK.
+ *
+ * @param {unknown} frame
+ */
+export function isRoomText(frame) {
+    return (
+        typeof frame === "string" &&
+        frame.startsWith('{"ephemeral":{"room":{') &&
+        frame.includes('"text":{') &&
+        !frame.includes('"topicSeq":')
+    );
 }

@@ -5,6 +5,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Chats } from "../chat/model.js";
 
+const load = (store) => new Chats(store);
+/** Stores what a change left to store. */
+function keep(store, chats, changed) {
+    const records = chats.takeRecords(changed);
+    for (const [key, value] of records) {
+        if (value === undefined) store.delete(key);
+        else store.set(key, structuredClone(value));
+    }
+    return records;
+}
+
 const message = (seq, extra = {}) => ({
     type: "message",
     message: {
@@ -108,4 +119,74 @@ test("a group that ends, or that the user leaves, is over", () => {
     assert.equal(chats.get("group 9").isOver, false);
     chats.entry(change("members_removed", [1]));
     assert.equal(chats.get("group 9").isOver, true);
+});
+
+test("a message costs the same to store, however many there are", () => {
+    const [chats, store] = [new Chats(), new Map()];
+    const text = "x".repeat(10_000);
+    for (let seq = 1; seq <= 1000; seq++) {
+        const records = keep(store, chats, chats.entry(message(seq, { content: { text } })));
+        // The conversation, the message, and the ones that had to go for it.
+        assert.ok(records.length <= 3, `${records.length} records`);
+        assert.ok(JSON.stringify(records).length < 12_000);
+    }
+    const sizes = [...store].map(([, value]) => JSON.stringify(value).length);
+    assert.ok(sizes.reduce((sum, size) => sum + size, 0) < 1_100_000);
+    const again = load(store).get("uid 7");
+    assert.deepEqual(texts(again), texts(chats.get("uid 7")));
+    assert.deepEqual([again.lines.at(-1).seq, again.lines.length], [1000, 98]);
+});
+
+test("what many strangers write is bounded, too; the newest message of each conversation stays", () => {
+    const [chats, store] = [new Chats(), new Map()];
+    const text = "x".repeat(10_000);
+    for (let seq = 1; seq <= 1000; seq++) {
+        const uid = 100 + (seq % 20);
+        const extra = { conversation: { uid, groupId: null }, fromUid: uid, content: { text } };
+        keep(store, chats, chats.entry(message(seq, extra)));
+    }
+    const all = chats.all;
+    assert.equal(all.length, 20);
+    assert.ok(all.every((chat) => chat.lines.length >= 1));
+    assert.ok(all.reduce((sum, chat) => sum + chat.size, 0) <= 4_000_000);
+    assert.equal(all[0].lines.at(-1).seq, 1000);
+    assert.equal([...store.keys()].filter((key) => key.startsWith("line/")).length, all.flatMap((chat) => chat.lines).length);
+});
+
+test("what could not be stored is stored with the next change", () => {
+    const [chats, store] = [new Chats(), new Map()];
+    const records = chats.takeRecords(chats.entry(message(1)));
+    chats.giveBack(records);
+    keep(store, chats, chats.entry(message(2)));
+    assert.deepEqual(texts(load(store).get("uid 7")), ["1", "2"]);
+    assert.deepEqual(keep(store, chats, []), []);
+});
+
+test("records in which a conversation held its messages are taken over", () => {
+    const { key, revision, size, ...line } = { ...load([]).message(message(5).message).lines[0] };
+    const old = { key: "uid 7", to: { uid: 7 }, title: "bob", lines: [line], markedUpTo: 4, readUpTo: 0, lastSeq: 5, isOver: false };
+    const store = new Map([["chat/uid 7", old]]);
+    const chats = load(store);
+    assert.equal(chats.unread(chats.get("uid 7")), 1);
+    keep(store, chats, [chats.get("uid 7")]);
+    assert.equal(store.get("chat/uid 7").lines, undefined);
+    assert.deepEqual(texts(load(store).get("uid 7")), ["5"]);
+});
+
+test("the history beyond what is kept is held, and not stored", () => {
+    const [chats, store] = [new Chats(), new Map()];
+    for (let seq = 1000; seq <= 1299; seq++) keep(store, chats, chats.entry(message(seq)));
+    const chat = chats.get("uid 7");
+    const older = (first) => Array.from({ length: 50 }, (_, index) => message(first + index).message);
+    chats.history(chat, older(950));
+    chats.history(chat, older(900));
+    assert.deepEqual([chat.lines.length, chat.earlier.length, chat.earlier[0].seq], [300, 100, 900]);
+    assert.deepEqual(keep(store, chats, []), []);
+    chats.entry({ type: "recalled", recalled: { conversation: { uid: 7 }, messageId: "m910" } });
+    assert.equal(chat.earlier[10].recalled, true);
+    // What leaves the newest ones meanwhile leaves no hole.
+    keep(store, chats, chats.entry(message(1300)));
+    assert.deepEqual([chat.earlier.at(-1).seq, chat.lines[0].seq], [1000, 1001]);
+    for (let first = 850; !chats.isFull(chat); first -= 50) chats.history(chat, older(first));
+    assert.ok(chat.earlier.length <= 1000);
 });

@@ -5,10 +5,12 @@ Needs Chromium with its driver and Selenium (Debian: chromium-driver, python3-se
 that WEB_SCREENSHOTS names, if any.
 """
 
+import base64
 import contextlib
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -77,8 +79,9 @@ axe.run(document, { resultTypes: ["violations"] }).then(
 class Server:
     """A real server, which keeps its port over a restart."""
 
-    def __init__(self, folder: str, protocols: tuple[str, ...] = ()):
+    def __init__(self, folder: str, protocols: tuple[str, ...] = (), settings: tuple[str, ...] = ()):
         self.folder = folder
+        self.settings = settings
         self.protocols = protocols
         self.port = 0
         self.liveroom = 0
@@ -86,7 +89,7 @@ class Server:
 
     def start(self) -> None:
         arguments = [PROGRAM, "serve", "--data.directory", self.folder, "--listeners.http.port", str(self.port)]
-        arguments += ["--store.historyDays", "7"]
+        arguments += ["--store.historyDays", "7", *self.settings]
         for name in PROTOCOLS:
             if name in self.protocols:
                 arguments += [f"--listeners.{name}.port", str(getattr(self, name))]
@@ -190,6 +193,28 @@ class Browser:
             self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": source})
             violations = self.driver.execute_async_script(AXE)
             assert violations == [], "\n".join(violations)
+
+    def processor(self) -> tuple[float, float]:
+        """For how long the pages' main threads ran, and waited for a processor, in seconds (Linux; else 1 and 0)."""
+        parents: dict[int, int] = {}
+        ran = waited = 0.0
+        try:
+            for folder in pathlib.Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            for process in parents:
+                ancestor = process
+                while ancestor in parents and ancestor != self.driver.service.process.pid:
+                    ancestor = parents[ancestor]
+                folder = pathlib.Path("/proc", str(process))
+                with contextlib.suppress(OSError):
+                    if ancestor in parents and b"--type=renderer" in (folder / "cmdline").read_bytes():
+                        times = (folder / "task" / str(process) / "schedstat").read_text().split()
+                        ran += int(times[0]) / 1e9
+                        waited += int(times[1]) / 1e9
+        except OSError:
+            pass
+        return (ran, waited) if ran else (1, 0)
 
     def log(self) -> list[str]:
         """What the browser complains about, besides connections that fail while the server is away."""
@@ -454,6 +479,96 @@ def check_own_pages(eve: Browser) -> None:
     step("the server's own pages: first steps, the API, the chat without further settings")
 
 
+# Stands in for the browser's push service, which takes no subscription without a network.
+PUSHES = """
+(() => {
+    const base64 = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replace(/[+]/g, "-").replace(/[/]/g, "_")
+        .replace(/=/g, "");
+    let current = null;
+    const subscription = async (options) => {
+        const pair = await crypto.subtle.generateKey({ name: "ECDH", namedCurve: "P-256" }, true, ["deriveBits"]);
+        const keys = {
+            p256dh: base64(await crypto.subtle.exportKey("raw", pair.publicKey)),
+            auth: base64(crypto.getRandomValues(new Uint8Array(16))),
+        };
+        const endpoint = "https://fcm.googleapis.com/fcm/send/test";
+        return {
+            endpoint,
+            options: { applicationServerKey: options.applicationServerKey.buffer },
+            toJSON: () => ({ endpoint, keys }),
+            unsubscribe: async () => { current = null; return true; },
+        };
+    };
+    PushManager.prototype.subscribe = async function (options) { return (current = await subscription(options)); };
+    PushManager.prototype.getSubscription = async function () { return current; };
+})();
+"""
+
+
+def check_pushes(kim: Browser, server: Server) -> None:
+    """The switch for notifications, with each answer that a browser gives."""
+    origin = f"http://127.0.0.1:{server.port}"
+
+    def permit(setting: str) -> None:
+        permission = {"permission": {"name": "notifications"}, "setting": setting, "origin": origin}
+        kim.driver.execute_cdp_cmd("Browser.setPermission", permission)
+
+    def state(expected: str) -> None:
+        kim.press("Menu")
+        kim.press("Notifications")
+        kim.find(f".push-state[data-state={expected}]")
+
+    kim.driver.get(f"{origin}/chat/")
+    kim.join("kim")
+    permit("denied")
+    state("blocked")
+    kim.sees("Allow them in the browser’s settings", "dialog")
+    assert "Turn on" not in kim.text("dialog")
+    kim.check_access()
+    kim.press("Close")
+    permit("granted")
+    state("off")
+    kim.press("Turn on")
+    kim.find(".push-state[data-state=on]")
+    kim.check_access()
+    kim.shot("notifications")
+    kim.press("Turn off")
+    kim.find(".push-state[data-state=off]")
+    kim.press("Turn on")
+    kim.find(".push-state[data-state=on]")
+    kim.press("Close")
+    kim.press("Menu")
+    kim.press("中文")
+    kim.press("菜单")
+    kim.press("消息提醒")
+    kim.sees("此浏览器会提醒你新消息", "dialog")
+    kim.press("关闭")
+    kim.find(".push-state[data-state=off]")
+    removed = "delete window.PushManager"
+    kim.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": removed})
+    kim.driver.get(f"{origin}/chat/")
+    kim.sees("已连接", ".connection")
+    kim.press("菜单")
+    kim.press("消息提醒")
+    kim.find(".push-state[data-state=unsupported]")
+    assert kim.log() == [], kim.log()
+    step("notifications: blocked, off, on, and not supported are said, and switched where they can be")
+
+
+def push_settings(folder: str) -> tuple[str, ...]:
+    """Settings for Web Push with a new key; none without openssl."""
+    if not shutil.which("openssl"):
+        return ()
+    key = f"{folder}/vapid.pem"
+    subprocess.run(["openssl", "ecparam", "-genkey", "-noout", "-name", "prime256v1", "-out", key], check=True)
+    public = subprocess.run(
+        ["openssl", "ec", "-in", key, "-pubout", "-outform", "DER"], check=True, capture_output=True
+    ).stdout[-65:]
+    text = base64.urlsafe_b64encode(public).decode().rstrip("=")
+    settings = ("--push.webPush.privateKeyFile", key, "--push.webPush.publicKey", text)
+    return (*settings, "--push.webPush.subject", "mailto:test@example.org")
+
+
 def step(text: str) -> None:
     print(f"chat: {text}", flush=True)
 
@@ -487,6 +602,15 @@ def main() -> None:
         eve = Browser(f"http://127.0.0.1:{server.port}/")
         stack.callback(eve.driver.quit)
         check_own_pages(eve)
+        eve.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": PUSHES})
+        keys = stack.enter_context(tempfile.TemporaryDirectory())
+        data = stack.enter_context(tempfile.TemporaryDirectory())
+        if settings := push_settings(keys):
+            pushing = Server(data, settings=settings)
+            stack.callback(pushing.kill)
+            check_pushes(eve, pushing)
+        else:
+            print("chat: notifications SKIPPED: needs openssl", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Lanes, roomOf, Thinner } from "../room/thinning.js";
+import { isRoomText, Lanes, roomOf, thinned, Thinner } from "../room/thinning.js";
+import { connectPacket, PacketReader, publication, roomEvent, subscribePacket, Watcher } from "../room/watch.js";
 
 describe("the live room", () => {
     test("shows what people can read, and counts the rest", () => {
@@ -51,5 +52,194 @@ describe("the live room", () => {
         ]) {
             assert.equal(roomOf({ pathname, search }), room);
         }
+    });
+});
+
+const text = (value) => {
+    const bytes = Buffer.from(value);
+    return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
+};
+/** A field of a protobuf message. */
+const field = (number, value) =>
+    typeof value === "number"
+        ? Buffer.from([number * 8, value])
+        : Buffer.concat([Buffer.from([number * 8 + 2, Buffer.byteLength(value)]), Buffer.from(value)]);
+const pair = (name, value) => Buffer.concat([Buffer.from([38]), text(name), text(value)]);
+function publish(properties, payload) {
+    const all = Buffer.concat(properties);
+    const body = Buffer.concat([text("room/lobby"), Buffer.from([all.length]), all, Buffer.from(payload)]);
+    assert.ok(body.length < 16_384);
+    return Buffer.concat([Buffer.from([0x30, (body.length & 127) | 128, body.length >> 7]), body]);
+}
+const bodyOf = (bytes) => bytes.subarray(3);
+const user = Buffer.concat([field(1, 3), field(2, "cat"), field(3, "")]);
+
+describe("texts that nobody could read", () => {
+    const frame = (room) => JSON.stringify({ ephemeral: { room: { room: "lobby", uid: "7", ...room } } });
+
+    test("are told by their frames; all else is read", () => {
+        assert.ok(isRoomText(frame({ text: { text: "hello" } })));
+        // Quotes within texts are escaped.
+        const odd = '","text":{"text":"';
+        for (const room of [{ notice: { text: odd } }, { gift: { name: odd } }, { kicked: { reason: odd } }]) {
+            assert.ok(!isRoomText(frame(room)), frame(room));
+        }
+        assert.ok(!isRoomText(frame({ text: { text: "counted" }, topicSeq: "4", topicEpoch: "1" })));
+        assert.ok(!isRoomText(JSON.stringify({ event: { seq: "1", message: { content: { text: odd } } } })));
+        for (const other of [undefined, new ArrayBuffer(1), "", "{"]) assert.ok(!isRoomText(other));
+    });
+
+    test("do not reach the SDK", () => {
+        class Socket {
+            set onmessage(handler) {
+                this.handler = handler;
+            }
+        }
+        const got = [];
+        let isTaken = true;
+        const socket = new (thinned(Socket, () => isTaken))();
+        socket.onmessage = ({ data }) => got.push(data);
+        const said = frame({ text: { text: "hello" } });
+        socket.handler({ data: said });
+        isTaken = false;
+        socket.handler({ data: said });
+        socket.handler({ data: "{}" });
+        assert.deepEqual(got, [said, "{}"]);
+        socket.onmessage = null;
+        assert.equal(socket.handler, null);
+    });
+});
+
+describe("watching without an account", () => {
+    test("asks for the room by MQTT 5.0", () => {
+        assert.equal(Buffer.from(connectPacket).toString("hex"), "100d00044d51545405" + "02001e00" + "0000");
+        assert.equal(Buffer.from(subscribePacket("a")).toString("hex"), "820c000100" + "0006" + "726f6f6d2f61" + "20");
+    });
+
+    test("reads packets however they are cut", () => {
+        const one = publish([], "hello");
+        const bytes = Buffer.concat([one, Buffer.from([0xd0, 0]), publish([], "x".repeat(300))]);
+        for (const size of [1, 2, 3, 7, bytes.length]) {
+            const reader = new PacketReader();
+            const found = [];
+            for (let at = 0; at < bytes.length; at += size) {
+                reader.push(bytes.subarray(at, at + size));
+                for (let next; (next = reader.next()); ) found.push([next.type, next.body.length]);
+            }
+            assert.deepEqual(found, [[0x30, one.length - 3], [0xd0, 0], [0x30, 313]], `${size}`);
+        }
+        for (const bad of ["30ffffffff01", "30ffffff7f00"]) {
+            const reader = new PacketReader();
+            reader.push(Buffer.from(bad, "hex"));
+            assert.throws(() => reader.next(), RangeError);
+        }
+    });
+
+    test("shows texts and gifts of viewers, texts of MQTT clients, and notices", () => {
+        const typed = (type, body, ...more) => roomEvent(bodyOf(publish([pair("liveroom-type", type), ...more], body)), "lobby");
+        const chat = Buffer.concat([field(1, user), field(2, "hello 你好")]);
+        const said = { room: "lobby", uid: 0, user: { name: "cat" }, text: { text: "hello 你好" } };
+        assert.deepEqual(typed("2", chat), said);
+        // Behind all that a server may put before it.
+        const others = [Buffer.from([1, 1]), Buffer.from([2, 0, 0, 0, 9]), Buffer.from([35, 0, 1]), Buffer.from([11, 128, 1])];
+        assert.deepEqual(typed("2", chat, ...others, Buffer.concat([Buffer.from([3]), text("text/plain")])), said);
+        const gift = Buffer.concat([field(1, user), field(2, "rose"), field(3, ""), field(4, 5)]);
+        assert.deepEqual(typed("3", gift), { room: "lobby", uid: 0, user: { name: "cat" }, gift: { name: "rose", count: 5 } });
+        assert.deepEqual(typed("4", field(1, "news")), { room: "lobby", uid: 0, notice: { text: "news" } });
+        for (const type of ["0", "1", "5", "77"]) assert.equal(typed(type, user), null, type);
+        const plain = (properties) => roomEvent(bodyOf(publish(properties, "hi")), "lobby");
+        assert.deepEqual(plain([pair("name", "bot")]), { room: "lobby", uid: 0, user: { name: "bot" }, text: { text: "hi" } });
+        assert.equal(plain([]).user.name, "MQTT");
+        // It looks like the server's, but a viewer sent it.
+        assert.equal(plain([pair("liveroom-application-type", "4")]), null);
+    });
+
+    test("bytes of any kind are no reason to fail", () => {
+        for (let seed = 0; seed < 3000; seed++) {
+            const bytes = Uint8Array.from({ length: seed % 40 }, (_, index) => (seed * 7919 + index * 104729) % 251);
+            publication(bytes);
+            roomEvent(bodyOf(publish([pair("liveroom-type", String(seed % 5))], bytes)), "lobby");
+        }
+    });
+
+    class Socket {
+        static all = [];
+        readyState = 1;
+        sent = [];
+        constructor(url, protocols) {
+            Object.assign(this, { url, protocols });
+            Socket.all.push(this);
+        }
+        send(bytes) {
+            this.sent.push(Buffer.from(bytes).toString("hex"));
+        }
+        close() {
+            this.isClosed = true;
+        }
+        get(hex) {
+            this.onmessage?.({ data: Uint8Array.from(Buffer.from(hex, "hex")).buffer });
+        }
+    }
+    function watching(takes = () => true) {
+        Socket.all = [];
+        const [states, events] = [[], []];
+        const watcher = new Watcher("ws://x/mqtt", "lobby", {
+            takes,
+            happened: (event) => events.push(event.text.text),
+            changed: (state) => states.push(state),
+        }, Socket);
+        watcher.start();
+        const [socket] = Socket.all;
+        socket.onopen();
+        return { watcher, socket, states, events };
+    }
+
+    test("connects, subscribes, and reads no more than is asked for", () => {
+        let isTaken = true;
+        const { watcher, socket, states, events } = watching(() => isTaken);
+        assert.deepEqual([socket.url, socket.protocols, socket.binaryType], ["ws://x/mqtt", ["mqtt"], "arraybuffer"]);
+        socket.get("2003000000");
+        assert.equal(socket.sent[1], Buffer.from(subscribePacket("lobby")).toString("hex"));
+        socket.get("900400010000");
+        assert.deepEqual(states, ["connecting", "live"]);
+        socket.get(publish([], "one").toString("hex"));
+        isTaken = false;
+        socket.get(publish([], "two").toString("hex"));
+        assert.deepEqual(events, ["one"]);
+        watcher.stop();
+        assert.ok(socket.isClosed);
+    });
+
+    for (const [name, answers] of [
+        ["the server takes no anonymous clients", ["2003008700"]],
+        ["the rules keep them from the room", ["2003000000", "900400010087"]],
+    ]) {
+        test(`gives up if ${name}`, () => {
+            const { socket, states } = watching();
+            for (const answer of answers) socket.get(answer);
+            assert.deepEqual([states.at(-1), socket.isClosed], ["refused", true]);
+        });
+    }
+
+    test("tries again if the connection ends, or the server is busy", (context) => {
+        context.mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
+        for (const end of [(socket) => socket.onclose(), (socket) => socket.get("2003008900"), (socket) => socket.get("e000")]) {
+            const { watcher, socket, states } = watching();
+            end(socket);
+            assert.deepEqual([states.at(-1), Socket.all.length], ["connecting", 1]);
+            context.mock.timers.tick(2000);
+            assert.equal(Socket.all.length, 2);
+            watcher.stop();
+            context.mock.timers.tick(100_000);
+            assert.equal(Socket.all.length, 2);
+        }
+        // Silence: pings, then a new connection.
+        const { watcher, socket } = watching();
+        for (let count = 0; count < 2; count += 1) context.mock.timers.tick(25_000);
+        assert.deepEqual(socket.sent.slice(1), ["c000", "c000"]);
+        context.mock.timers.tick(25_000);
+        context.mock.timers.tick(2000);
+        assert.equal(Socket.all.length, 2);
+        watcher.stop();
     });
 });

@@ -7,17 +7,30 @@ Needs what chat_browser.py needs; screenshots go to the folder that WEB_SCREENSH
 """
 
 import contextlib
+import functools
+import http.server
+import pathlib
 import subprocess
 import tempfile
 import threading
 import time
 
-from chat_browser import PROGRAM, Browser, Server
+from chat_browser import ACCESS, PROGRAM, Browser, Server
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+# The time between two frames, and frames of more than 50 ms with what the page itself did in them.
 FRAMES = """
 window.frames = [];
+window.slow = [];
+const observer = new PerformanceObserver((list) => {
+    for (const { duration, scripts, startTime, styleAndLayoutStart } of list.getEntries()) {
+        const script = scripts.reduce((sum, one) => sum + one.duration, 0);
+        const layout = styleAndLayoutStart ? startTime + duration - styleAndLayoutStart : 0;
+        window.slow.push({ duration, script, layout });
+    }
+});
+observer.observe({ type: "long-animation-frame" });
 let last = performance.now();
 const next = (now) => {
     window.frames.push(now - last);
@@ -25,6 +38,23 @@ const next = (now) => {
     window.watching = requestAnimationFrame(next);
 };
 window.watching = requestAnimationFrame(next);
+window.stopFrames = () => {
+    cancelAnimationFrame(window.watching);
+    observer.disconnect();
+    return [window.frames, window.slow];
+};
+"""
+# An empty page in which forty words fly, as they do over the stage.
+EMPTY = """
+document.body.style = "position: relative; height: 400px; overflow: hidden; contain: strict";
+for (let count = 0; count < 40; count += 1) {
+    const word = document.createElement("span");
+    word.textContent = `a word that flies, number ${count}`;
+    word.style = `position: absolute; top: ${count * 10}px; white-space: nowrap; will-change: transform`;
+    document.body.append(word);
+    const way = [{ transform: "translateX(1100px)" }, { transform: "translateX(-300px)" }];
+    word.animate(way, { duration: 9000, iterations: Infinity, delay: -count * 220 });
+}
 """
 
 
@@ -49,8 +79,20 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     for browser in (ann, bob):
         browser.find("input[name=name]")
         browser.check_access()
+    bob.driver.get("about:blank")
     join(ann, "ann")
     ann.sees("1 viewer", ".viewers")
+    bob.driver.get(bob.url)
+    bob.sees("watching", ".state")
+    bob.sees("Log in to talk", ".invitation")
+    say(ann, "hello to all who watch")
+    ann.find("button[data-gift=star]").click()
+    bob.sees("ann hello to all who watch", ".log p")
+    bob.sees("hello to all who watch", ".flying")
+    bob.sees("ann gives ⭐ star × 1", ".log p")
+    bob.check_access()
+    bob.shot("room-watching")
+    step("who has no account watches")
     join(bob, "bob")
     for browser in (ann, bob):
         browser.sees("2 viewers", ".viewers")
@@ -167,29 +209,28 @@ def spoken(ann: Browser, bob: Browser) -> bool:
     return "still here?" in bob.text(".log p:nth-last-child(-n+2)")
 
 
-def metrics(browser: Browser) -> dict[str, float]:
-    found = browser.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-    return {metric["name"]: metric["value"] for metric in found}
+def figures(browser: Browser, had: tuple[float, float]) -> tuple[str, list[dict[str, float]], float]:
+    """The frames since FRAMES was run: in words, those in which the page did something, and its share of a processor."""
+    frames, slow = browser.driver.execute_script("return window.stopFrames()")
+    ran, waited = (now - then for now, then in zip(browser.processor(), had))
+    share = ran / (ran + waited) if ran + waited else 1
+    long = [frame for frame in frames if frame > 50]
+    words = f"{len(frames)} frames, {len(long)} over 50 ms, the longest {max(frames):.0f} ms"
+    return f"{words} (the page ran for {ran:.1f} s and waited for a processor for {waited:.1f} s)", slow, share
 
 
 def check_load(ann: Browser, server: Server) -> None:
-    """1,000 texts a second, from LiveRoom clients."""
-    clients = 4
-    rate = 250
-    seconds = 10
-    ann.driver.execute_cdp_cmd("Performance.enable", {})
-    ann.driver.execute_script(FRAMES)
-    start = metrics(ann)
-    before = ann.driver.execute_script("return performance.now()")
+    """1,000 texts a second, from LiveRoom clients: on the page, and beside an empty page with as much to move."""
     sent = 0
 
-    def talk(number: int) -> None:
+    def talk(number: int, seconds: float, clients: int = 4) -> None:
         nonlocal sent
+        rate = 1000 / clients
         arguments = [PROGRAM, "room", "main.hall", "--name", f"fan{number}", "--port", str(server.liveroom)]
         out = subprocess.DEVNULL
         process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=out, stderr=out, text=True)
         began = time.monotonic()
-        for count in range(rate * seconds):
+        for count in range(int(rate * seconds)):
             process.stdin.write(f"text {count} of {number}\n")
             process.stdin.flush()
             sent += 1
@@ -197,30 +238,116 @@ def check_load(ann: Browser, server: Server) -> None:
         process.stdin.close()
         process.wait()
 
-    threads = [threading.Thread(target=talk, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
+    def talking(seconds: float) -> list[threading.Thread]:
+        threads = [threading.Thread(target=talk, args=(number, seconds)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    had = ann.processor()
+    ann.driver.execute_script(FRAMES)
+    before = ann.driver.execute_script("return performance.now()")
+    threads = talking(10)
     ann.sees("too many to show", ".left-out")
-    ann.until(lambda: len(ann.driver.find_elements(By.CSS_SELECTOR, ".flying")) > 20, "a crowded stage")
+    flying = "return [...document.querySelectorAll('.flying')].filter((one) => !one.hidden).length"
+    ann.until(lambda: ann.driver.execute_script(flying) > 20, "a crowded stage")
     ann.shot("room-crowded")
     for thread in threads:
         thread.join()
-    frames = ann.driver.execute_script("cancelAnimationFrame(window.watching); return window.frames")
+    words, slow, share = figures(ann, had)
     elapsed = (ann.driver.execute_script("return performance.now()") - before) / 1000
     lines = len(ann.driver.find_elements(By.CSS_SELECTOR, ".log p"))
-    flying = len(ann.driver.find_elements(By.CSS_SELECTOR, ".flying"))
-    assert lines <= 100 and flying <= 60, (lines, flying)
-    long = [frame for frame in frames if frame > 50]
-    after = metrics(ann)
-    busy = {name: after[name] - start[name] for name in ("ScriptDuration", "LayoutDuration", "TaskDuration")}
-    # Figures, not limits: the browser, the server and the talkers share this machine.
-    step(
-        f"{sent} texts in {elapsed:.0f} s are thinned out: {len(frames)} frames, {len(long)} over 50 ms, the longest "
-        f"{max(frames):.0f} ms; the page was busy for {busy['TaskDuration']:.1f} s, with scripts for "
-        f"{busy['ScriptDuration']:.1f} s, with layout for {busy['LayoutDuration']:.1f} s"
+    assert lines <= 100 and len(ann.driver.find_elements(By.CSS_SELECTOR, ".flying")) <= 40, lines
+    left = ann.driver.execute_script(
+        "return [...document.querySelectorAll('.left-out')].reduce((sum, e) => sum + parseInt(e.textContent.slice(2)), 0)"
     )
+    # A server whose client reads too slowly drops texts, too.
+    assert left > 100, (left, sent)
+    worst = max((one["script"] + one["layout"] for one in slow), default=0)
+    step(f"{sent} texts in {elapsed:.0f} s are thinned out, {left} of them are counted: {words}")
+    step(
+        f"{len(slow)} frames took the browser more than 50 ms; what the page did in them took at most {worst:.0f} ms, "
+        f"{worst * share:.0f} ms of it on a processor"
+    )
+    # On a busy machine a page waits in the middle of its work, and the time says nothing about the page.
+    assert worst <= 50 or share < 0.6, slow
+    ran = ann.processor()[0] - had[0]
+    assert ran < elapsed / 3, f"the page ran for {ran:.1f} s of {elapsed:.1f} s"
     say(ann, "after the crowd")
     ann.sees("after the crowd", ".log p")
+
+    ann.driver.switch_to.new_window("tab")
+    ann.driver.get("about:blank")
+    ann.driver.execute_script(EMPTY)
+    had = ann.processor()
+    ann.driver.execute_script(FRAMES)
+    for thread in talking(5):
+        thread.join()
+    step(f"an empty page beside it, with forty words that fly: {figures(ann, had)[0]}")
+    ann.driver.close()
+    ann.driver.switch_to.window(ann.driver.window_handles[0])
+
+
+def check_widget(ann: Browser, bob: Browser) -> None:
+    """A page of another host shows a room, if the operator names it."""
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        handler = functools.partial(QuietFiles, directory=str(folder))
+        host = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        threading.Thread(target=host.serve_forever, daemon=True).start()
+        stack.callback(host.shutdown)
+        data = stack.enter_context(tempfile.TemporaryDirectory())
+        server = Server(data, settings=("--http.pages.frames", f"http://127.0.0.1:{host.server_port}"))
+        stack.callback(lambda: server.kill())
+        origin = f"http://127.0.0.1:{server.port}"
+        policy = f"default-src 'none'; script-src {origin}; frame-src {origin}"
+        (folder / "index.html").write_text(
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A page</title>'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}"><main><h1>A page</h1>'
+            f'<script src="{origin}/room/embed.js" data-room="main.hall" data-theme="dark" async></script></main>'
+        )
+        ann.driver.get(f"{origin}/room/main.hall")
+        join(ann, "ann")
+        bob.driver.get(f"http://127.0.0.1:{host.server_port}/")
+        frame = bob.find("iframe")
+        assert frame.accessible_name == "Live room main.hall", frame.accessible_name
+        bob.driver.switch_to.frame(frame)
+        bob.sees("watching", ".state")
+        bob.sees("Open the room to talk", ".foot a")
+        assert not bob.driver.find_elements(By.CSS_SELECTOR, "input"), "somebody could log in inside another page"
+        say(ann, "hello to the page")
+        bob.sees("ann hello to the page", ".log p")
+        bob.sees("hello to the page", ".flying")
+        problems = bob.driver.execute_script(ACCESS)
+        assert problems == [], problems
+        paper = "return getComputedStyle(document.body).backgroundColor"
+        assert bob.driver.execute_script(paper) == "rgb(20, 23, 28)"
+        bob.driver.switch_to.default_content()
+        bob.shot("room-widget")
+        assert bob.log() == [], bob.log()
+        step("a page of a host that the operator names shows the room, dark, to watch")
+
+        # Another host's page, by its name: the same files.
+        bob.driver.get(f"http://localhost:{host.server_port}/")
+        bob.driver.switch_to.frame(bob.find("iframe"))
+        bob.until(lambda: bob.driver.execute_script("return location.href").startswith("chrome-error:"), "a refusal")
+        bob.driver.switch_to.default_content()
+        assert any("frame-ancestors" in line for line in bob.log())
+        step("another host's page does not")
+
+        server.kill()
+        server.settings += ("--access.anonymous", "false")
+        server.start()
+        bob.driver.get(f"http://127.0.0.1:{host.server_port}/")
+        bob.driver.switch_to.frame(bob.find("iframe"))
+        bob.sees("This room can be watched with an account only.", ".foot")
+        bob.driver.switch_to.default_content()
+        step("where the operator wants accounts, nobody watches without one")
+
+
+class QuietFiles(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
 
 
 def main() -> None:
@@ -235,6 +362,12 @@ def main() -> None:
         stack.callback(bob.driver.quit)
         check(ann, bob, server)
         check_load(ann, server)
+    with contextlib.ExitStack() as stack:
+        ann = Browser("about:blank")
+        stack.callback(ann.driver.quit)
+        bob = Browser("about:blank")
+        stack.callback(bob.driver.quit)
+        check_widget(ann, bob)
 
 
 if __name__ == "__main__":

@@ -177,4 +177,29 @@ extension Setting where Value == [String] {
             return areAllowed && words.count <= maxCount ? words : nil
         }
     }
+
+    /// Origins of web pages, as a Content-Security-Policy names them: nothing in them can end or extend its directive.
+    package static func origins(_ key: String, maxCount: Int, _ summary: String) -> Self {
+        let allowed = "up to \(maxCount) origins such as https://example.org, with commas between"
+        return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in
+            if text.isEmpty { return [] }
+            let words = words(text)
+            return words.count <= maxCount && words.allSatisfy(isOrigin) ? words : nil
+        }
+    }
+
+    /// Whether a text is `http(s)://HOST` with an optional port; the host may begin with `*.`.
+    private static func isOrigin(_ text: String) -> Bool {
+        guard text.utf8.count <= 255,
+            let scheme = ["https://", "http://"].first(where: text.hasPrefix)
+        else { return false }
+        let parts = text.dropFirst(scheme.count).split(separator: ":", omittingEmptySubsequences: false)
+        guard let host = parts.first, parts.count <= 2 else { return false }
+        if parts.count == 2, !parts[1].allSatisfy(\.isNumber) || UInt16(parts[1]) == nil { return false }
+        let labels = (host.hasPrefix("*.") ? host.dropFirst(2) : host)
+            .split(separator: ".", omittingEmptySubsequences: false)
+        return labels.allSatisfy { label in
+            !label.isEmpty && label.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 package import HermesCore
 import HermesGateways
+import HermesPush
 package import Logging
 import NIOCore
 import NIOPosix
@@ -54,7 +55,9 @@ package final class ServerAssembly: Sendable {
         pages = Pages(
             settings.pages,
             routes: api?.routes,
-            isAnonymousAllowed: settings.gateways.access.isAnonymousAllowed
+            isAnonymousAllowed: settings.gateways.access.isAnonymousAllowed,
+            frames: settings.frames,
+            pushKey: settings.push.webPush?.publicKey ?? ""
         )
         self.outbound = outbound
         self.settings = settings

@@ -169,6 +169,11 @@ extension ServerSettings {
         default: true,
         "Whether /chat/ is a chat for browsers; it needs http.websocket.enabled."
     )
+    private static let frames = Setting<[String]>.origins(
+        "http.pages.frames",
+        maxCount: 100,
+        "Origins whose web pages may show a live room in a frame; https://*.example.org: all below example.org; empty: none."
+    )
     private static let trustedProxies = Setting<[IPNetwork]>.networks(
         "http.trustedProxies",
         maxCount: 100,
@@ -216,7 +221,8 @@ extension ServerSettings {
             !["listeners.", "access.", "limits."].contains { setting.key.hasPrefix($0) }
         }
         + [webSocketEnabled.descriptor, webSocketOrigins.descriptor, trustedProxies.descriptor]
-        + [homePage.descriptor, apiPage.descriptor, chatPage.descriptor] + APISettings.all
+        + [homePage.descriptor, apiPage.descriptor, chatPage.descriptor, frames.descriptor]
+        + APISettings.all
         + PushSettings.settings + WebhookSettings.settings
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
 
@@ -253,6 +259,7 @@ extension ServerSettings {
             ),
             trustedProxies: try values.value(of: Self.trustedProxies),
             pages: try Self.pages(values),
+            frames: try values.value(of: Self.frames),
             api: try APISettings(values),
             gateways: try GatewaySettings(values),
             push: try PushSettings(values),

@@ -74,6 +74,8 @@ package struct ServerSettings: Sendable {
     package var trustedProxies: [IPNetwork]
     /// The web pages of the HTTP port.
     package var pages: WebPages
+    /// The origins whose pages may show a live room in a frame.
+    package var frames: [String] = []
     /// Not a setting: the time limits of the HTTP port, shortened only by tests.
     package var httpLimits = HTTPExchange.Limits()
     package var api: APISettings

@@ -7,19 +7,25 @@ import NIOCore
 
 /// The web pages of the HTTP port: registers their paths.
 struct Pages: Sendable {
-    /// A page may load from this server, connect to it, and nothing else; no other page may show it in a frame.
+    /// A page may load from this server, connect to it, and nothing else.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-        + "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        + "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
 
     let pages: WebPages
     let home: HomePage
     /// The text of `/api`; nil: the HTTP API is switched off.
     private let api: String?
+    /// The origins whose pages may show a live room in a frame.
+    private let frames: [String]
+    /// The key with which browsers subscribe to notifications (RFC 8292); empty: there are none.
+    private let pushKey: String
 
     /// - Parameter routes: those of the HTTP API; nil: it is switched off.
-    init(_ pages: WebPages, routes: [APIRoute]?, isAnonymousAllowed: Bool) {
+    init(_ pages: WebPages, routes: [APIRoute]?, isAnonymousAllowed: Bool, frames: [String], pushKey: String) {
         self.pages = pages
+        self.frames = frames
+        self.pushKey = pushKey
         home = HomePage(pages: pages, hasAPI: routes != nil, isAnonymousAllowed: isAnonymousAllowed)
         api = pages.contains(.api) ? routes.map(APIPage.text) : nil
     }
@@ -32,6 +38,12 @@ struct Pages: Sendable {
                 }
             }
             if let api { router.on("/api", method: method) { request, _ in Self.html(api, to: request) } }
+            if pages.contains(.chat) {
+                router.on("/chat/push.json", method: method) { [pushAnswer] request, _ in
+                    let headers = Self.headers("application/json", [.cacheControl: "no-store"])
+                    return Self.response(headers, ByteBuffer(string: pushAnswer), to: request)
+                }
+            }
         }
         for file in WebFile.all where !pages.isDisjoint(with: file.pages) { register(file, on: router) }
     }
@@ -40,9 +52,10 @@ struct Pages: Sendable {
         let packed = ByteBuffer(bytes: file.packed)
         // Weak: the same content is sent in two encodings (RFC 9110, section 8.8.3.3).
         let tag = "W/\"\(file.tag)\""
+        let frames = file.isFramed ? frames : []
         let answer: @Sendable (Request, BasicRequestContext) -> Response = { request, _ in
             let caching: HTTPFields = [.eTag: tag, .cacheControl: "no-cache", .vary: "Accept-Encoding"]
-            var headers = Self.headers(file.contentType, caching)
+            var headers = Self.headers(file.contentType, caching, frames: frames)
             if file.isPublic {
                 headers[.accessControlAllowOrigin] = "*"
                 headers[.crossOriginResourcePolicy] = "cross-origin"
@@ -97,14 +110,24 @@ struct Pages: Sendable {
         return Response(status: .ok, headers: headers)
     }
 
+    /// What the chat asks for before it offers notifications; the key is base64url.
+    var pushAnswer: String { "{\"publicKey\":\"\(pushKey.filter(Self.isBase64URL))\"}" }
+
+    private static func isBase64URL(_ character: Character) -> Bool {
+        character.isASCII && (character.isLetter || character.isNumber || "-_=".contains(character))
+    }
+
     /// The headers of every answer, which keep a page to itself.
-    private static func headers(_ type: String, _ further: HTTPFields) -> HTTPFields {
+    ///
+    /// - Parameter frames: the origins whose pages may show it in a frame.
+    private static func headers(_ type: String, _ further: HTTPFields, frames: [String] = []) -> HTTPFields {
         var headers = further
         headers[.contentType] = type
-        headers[.contentSecurityPolicy] = policy
+        headers[.contentSecurityPolicy] = policy + (frames.isEmpty ? "'none'" : frames.joined(separator: " "))
         headers[.xContentTypeOptions] = "nosniff"
         headers[.referrerPolicy] = "no-referrer"
-        headers[.frameOptions] = "DENY"
+        // It cannot name origins; browsers that know the policy's directive ignore it.
+        if frames.isEmpty { headers[.frameOptions] = "DENY" }
         headers[.crossOriginOpenerPolicy] = "same-origin"
         headers[.crossOriginResourcePolicy] = "same-origin"
         headers[.permissionsPolicy] = "camera=(), microphone=(), geolocation=(), payment=(), usb=()"

@@ -34,8 +34,11 @@ struct WebFile: Sendable {
         return .chat
     }
 
-    /// Whether apps on other hosts may load it: the SDK.
-    var isPublic: Bool { !path.dropFirst().contains("/") }
+    /// Whether apps on other hosts may load it: the SDK, and the script that puts a live room into a page.
+    var isPublic: Bool { !path.dropFirst().contains("/") || path == "/room/embed.js" }
+    /// Whether pages on other hosts may show it in a frame, if the operator names them: the live room, which in a frame
+    /// can only be watched.
+    var isFramed: Bool { path == "/room/index.html" }
 }
 
 /// The pages, each of which can be switched off.

@@ -101,7 +101,7 @@ import Testing
     @Test func `the SDK takes at most 25 KiB as it is sent`() throws {
         let sdk = try #require(WebFile.all.first { $0.path == "/hermes.js" })
         #expect(sdk.packed.count <= 25 * 1024)
-        #expect(WebFile.all.filter(\.isPublic).count == 3)
+        #expect(WebFile.all.filter(\.isPublic).count == 4)
     }
 
     @Test func `the chat is a folder, for the sake of its links`() async throws {
@@ -131,6 +131,39 @@ import Testing
             #expect(script.headers["content-type"] == "text/javascript; charset=utf-8")
             #expect(try await HTTPProbe.get("/", port: server.port("http")).text.contains("href=\"/room/lobby\""))
         }
+    }
+
+    @Test func `only a live room may be framed, and only by the origins that the operator names`() async throws {
+        let origins = ["https://example.org", "https://*.example.net:8443"]
+        func framed(_ settings: inout ServerSettings) { settings.frames = origins }
+        try await withServer(configure: framed) { server in
+            for path in ["/room/lobby", "/room/", "/room/index.html"] {
+                let room = try await HTTPProbe.send("GET", path, port: server.port("http"))
+                let policy = try #require(room.headers["content-security-policy"])
+                #expect(policy.hasSuffix("; frame-ancestors https://example.org https://*.example.net:8443"), "\(path)")
+                #expect(room.headers["x-frame-options"] == nil, "\(path)")
+            }
+            for path in ["/", "/api", "/chat/", "/room/room.js", "/room/embed.js"] {
+                let other = try await HTTPProbe.send("GET", path, port: server.port("http"))
+                let policy = try #require(other.headers["content-security-policy"])
+                #expect(policy.hasSuffix("frame-ancestors 'none'"), "\(path)")
+                #expect(other.headers["x-frame-options"] == "DENY", "\(path)")
+            }
+            // Pages elsewhere load the script.
+            let script = try await HTTPProbe.send("GET", "/room/embed.js", port: server.port("http"))
+            #expect(script.status == 200 && script.headers["cross-origin-resource-policy"] == "cross-origin")
+        }
+    }
+
+    @Test func `the chat learns the key for notifications`() async throws {
+        try await withServer { server in
+            let none = try await HTTPProbe.send("GET", "/chat/push.json", port: server.port("http"))
+            #expect(none.status == 200 && none.text == "{\"publicKey\":\"\"}")
+            #expect(none.headers["content-type"] == "application/json" && none.headers["cache-control"] == "no-store")
+        }
+        let pages = Pages(.chat, routes: nil, isAnonymousAllowed: false, frames: [], pushKey: "BP-k_x\"<=")
+        let response = pages.pushAnswer
+        #expect(response == "{\"publicKey\":\"BP-k_x=\"}")
     }
 
     @Test func `a page that is switched off is not there, and nothing points to it`() async throws {
