@@ -181,14 +181,15 @@ public final class HermesClient: Sendable {
         return session
     }
 
-    /// Waits until the client has stopped; closes it if the task is cancelled.
+    /// Waits until the client has stopped; closes it if the task is cancelled. Then the last event comes again, because
+    /// the app may not be done with it; ``close()`` says that it is.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws {
         do {
             try await driver.waitUntilStopped()
         } catch is CancellationError {
-            await close()
+            await close(takingLastEvent: false)
         }
     }
 

@@ -31,7 +31,7 @@ struct PreparedStatement {
         if let value { sqlite3_bind_int64(pointer, index, value) } else { sqlite3_bind_null(pointer, index) }
     }
 
-    /// Binds the bits: numbers above 2⁶³−1 are restored by ``unsigned(_:)``.
+    /// Binds the bits: ``unsigned(_:)`` restores numbers above 2⁶³−1, such as the halves of ids.
     func bind(_ value: UInt64, at index: Int32) {
         sqlite3_bind_int64(pointer, index, Int64(bitPattern: value))
     }
@@ -147,9 +147,47 @@ struct PreparedStatement {
 
     func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(pointer, column) }
 
+    /// A number of bytes or of rows; nil if it cannot be one, because the row is damaged.
+    func soundAmount(_ column: Int32, upTo most: Int64 = PreparedStatement.maxAmount) -> Int? {
+        let number = integer(column)
+        return number >= 0 && number <= most ? Int(number) : nil
+    }
+
+    /// A number of bytes or of rows. A damaged one counts as none, because a sum with it would overflow; the start has
+    /// reported it.
+    func amount(_ column: Int32, upTo most: Int64 = PreparedStatement.maxAmount) -> Int {
+        soundAmount(column, upTo: most) ?? 0
+    }
+
+    /// The most bytes of a row, or of a session's queue.
+    static let maxAmount: Int64 = 1 << 44
+    /// The most of many rows.
+    static let maxSum: Int64 = 1 << 56
+    private static let hasSoundWeight = "weight BETWEEN 0 AND \(maxAmount)"
+    /// The sum of a table's weights, without damaged ones.
+    static let totalWeight = "total(CASE WHEN \(hasSoundWeight) THEN weight ELSE 0 END)"
+    /// The number of a table's damaged weights.
+    static let damagedWeights = "count(CASE WHEN \(hasSoundWeight) THEN NULL ELSE 1 END)"
+
+    /// All 64 bits, for what is not counted on.
     func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(pointer, column)) }
 
-    func timestamp(_ column: Int32) -> Timestamp { Timestamp(rawValue: integer(column)) }
+    /// A number of a sequence: of an inbox, a conversation, a queue.
+    ///
+    /// - Throws: ``StoreFailure/damagedRow`` if it is negative or so large that counting on would overflow.
+    func sequence(_ column: Int32) throws -> UInt64 {
+        let number = integer(column)
+        guard number >= 0, number <= Self.maxSequence else { throw StoreFailure.damagedRow }
+        return UInt64(number)
+    }
+
+    /// The largest number of a sequence that counts as sound.
+    static let maxSequence: Int64 = 1 << 60
+
+    /// A damaged one is brought within the range in which the difference of two does not overflow.
+    func timestamp(_ column: Int32) -> Timestamp {
+        Timestamp(rawValue: min(max(integer(column), -Self.maxSequence), Self.maxSequence))
+    }
 
     func user(_ column: Int32) throws -> UserID {
         guard let user = UserID(integer(column)) else { throw StoreFailure.damagedRow }

@@ -91,8 +91,11 @@ extension SQLiteStore {
                 try BatchWriter.settle(db)
                 try SessionWriter.settle(db)
             }
-            let unread = try pool.write { try UnreadLedger($0) }
-            let queues = try pool.write { QueueBudget(settings, waiting: try SessionReader(db: $0).waiting()) }
+            let damage = Damage(logger: logger, tell: damaged)
+            let unread = try pool.write { try UnreadLedger($0, damage: damage) }
+            let queues = try pool.write {
+                QueueBudget(settings, waiting: try SessionReader(db: $0, damage: damage).waiting())
+            }
             try record.markOpen(bootID: bootID)
             let checkpointer = try DatabaseQueue(path: path, configuration: configuration)
             return SQLiteStore(
@@ -106,7 +109,7 @@ extension SQLiteStore {
                 lock: lock,
                 record: record,
                 logger: logger,
-                damage: Damage(logger: logger, tell: damaged)
+                damage: damage
             )
         } catch {
             if isNew { removeEmptyFile(path) }

@@ -60,14 +60,14 @@ extension SQLiteStore: PushTokenStore {
                 arguments: [user.rawValue]
             ).map { row in
                 guard let device = DeviceID(row["device_id"] as String),
-                    let service = PushToken.Service(rawValue: row["service"])
+                    let service = UInt8(exactly: row["service"] as Int64).flatMap(PushToken.Service.init(rawValue:))
                 else { throw StoreFailure.damagedRow }
                 return PushTarget(
                     device: device,
                     token: PushToken(stored: service, text: row["token"], appID: row["app_id"]),
                     setAt: Timestamp(rawValue: row["set_at"]),
-                    cursor: UInt64(bitPattern: row["cursor"] as Int64),
-                    pushedUpTo: UInt64(bitPattern: row["pushed_up_to"] as Int64)
+                    cursor: UInt64(clamping: row["cursor"] as Int64),
+                    pushedUpTo: UInt64(clamping: row["pushed_up_to"] as Int64)
                 )
             }
         }

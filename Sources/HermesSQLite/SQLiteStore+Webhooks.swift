@@ -98,7 +98,8 @@ extension SQLiteStore: WebhookStore {
                             createdAt: Timestamp(rawValue: row["created_at"]),
                             body: Array(row["body"] as Data)
                         ),
-                        attempts: row["attempts"]
+                        // A damaged number must not overflow when the next attempt is counted.
+                        attempts: min(max(row["attempts"], 0), 1 << 30)
                     )
                 }
                 let found = try Self.inOrder(webhooks.sorted { $0.number < $1.number }, db)

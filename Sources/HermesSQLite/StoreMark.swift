@@ -35,7 +35,11 @@ enum StoreMark {
     /// a release was lost, the client's next publication would be taken for a repetition. Delivering a message twice is
     /// the lesser evil.
     private static func renumberSessions(_ db: Database, forgetsReceived: Bool) throws {
-        try db.execute(sql: "UPDATE session_head SET head = head + ?", arguments: [sessionJump])
+        // Damaged ones stay as they are: a sum out of range would fail the start.
+        try db.execute(
+            sql: "UPDATE session_head SET head = head + ? WHERE head BETWEEN 0 AND \(PreparedStatement.maxSequence)",
+            arguments: [sessionJump]
+        )
         if forgetsReceived { try db.execute(sql: "DELETE FROM session_received") }
     }
 }

@@ -81,6 +81,126 @@ struct DamageTests {
         try store.close()
     }
 
+    @Test("A number that cannot be counts as none, and stops nothing", arguments: [Int64.max, .min, -1])
+    func numbers(_ number: Int64) async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store)
+        for text in ["a", "b"] { try world.send(text, from: 0, to: 1) }
+        let session = try SessionWorld(store).open("c").id
+        try SessionWorld(store).publish("1", to: [session])
+        let lying = store.inboxes.now.holding
+        try store.close()
+        try await DatabaseQueue(path: directory.database).write { db in
+            for table in ["inbox", "inbox_fresh"] {
+                try db.execute(sql: "UPDATE \(table) SET weight = ? WHERE seq = 1", arguments: [number])
+            }
+            try db.execute(sql: "UPDATE session_head SET queued = ?1, bytes = ?1", arguments: [number])
+        }
+        let again = try open(directory, told)
+        #expect(again.inboxes.now.holding == Holding(entries: lying.entries, bytes: lying.bytes / 2))
+        #expect(told.value == 3, "the weights of one sender in one table, and the session's numbers")
+        let later = StoreWorld(store: again, people: world.people)
+        try later.send("c", from: 0, to: 1)
+        #expect(try await later.inbox(1) == ["1:a", "2:b", "3:c"])
+        let sessions = SessionWorld(again)
+        try sessions.publish("2", to: [session])
+        // The file was changed behind the store's back, so it counts as a copy, whose queues jump ahead.
+        let queue = try await sessions.queue(session)
+        #expect(queue.count == 2 && queue.first == "1:1" && queue.last?.hasSuffix(":2") == true)
+        try await later.purge(at: StoreWorld.later(.seconds(1000 * 86_400)))
+        #expect(again.inboxes.now.holding.entries == 0)
+        try again.close()
+    }
+
+    @Test(
+        "A number of a sequence that cannot be refuses what needs it, and nothing else",
+        arguments: [
+            "UPDATE inbox_head SET head = ? WHERE user = 1", "UPDATE inbox_head SET oldest = ? WHERE user = 1",
+            "UPDATE inbox_head SET acknowledged = ? WHERE user = 1", "UPDATE conversation SET last_seq = ?",
+            "UPDATE device SET cursor = ? WHERE user = 1", "UPDATE message SET conversation_seq = ?",
+            "UPDATE message SET sent_at = ?", "UPDATE message SET refs = ?", "UPDATE session_head SET head = ?",
+            "UPDATE session SET sent_up_to = ?", "UPDATE session SET expiry = ?", "UPDATE session SET expires_at = ?",
+            "UPDATE group_member SET joined_after = ?", "UPDATE publication_refs SET refs = ?",
+        ],
+        [Int64.max, .min, -1]
+    )
+    func sequences(_ damage: String, _ number: Int64) async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store, people: 4)
+        try world.send("a", from: 0, to: 1)
+        let create = GroupCommand.create(name: "g", members: [world[1].user])
+        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[0].user)) else { return }
+        let session = try SessionWorld(store).open("c").id
+        try SessionWorld(store).publish("1", to: [session])
+        try store.close()
+        try await DatabaseQueue(path: directory.database).write { db in
+            try db.execute(sql: damage, arguments: [number])
+        }
+        let again = try open(directory, told)
+        let later = StoreWorld(store: again, people: world.people)
+        let outcomes = try again.commit(
+            [
+                .append(later.message("b", from: 0, to: 1)),
+                .append(later.message("c", from: 2, to: 3)),
+                .group(.dissolve(group.id), by: world[0].user),
+                .acknowledge(world[0].user, StoreWorld.phone, upTo: 1),
+            ],
+            now: StoreWorld.now
+        )
+        guard case .appended = outcomes[1] else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        // Whether they fail or not: they end.
+        for person in 0...1 {
+            _ = try? await later.inbox(person)
+            _ = try? await again.open(
+                DeviceDescription(id: StoreWorld.tablet),
+                of: world[person].user,
+                token: nil,
+                now: StoreWorld.now
+            )
+            _ = try? await again.devices(of: world[person].user)
+        }
+        _ = try? await again.history(of: later.conversation(0, 1), before: nil, limit: 10)
+        let sessions = SessionWorld(again)
+        _ = try? await again.sessions()
+        _ = try? sessions.publish("2", to: [session])
+        _ = try? sessions.open("c")
+        _ = try? await sessions.queue(session)
+        let other = try sessions.open("d").id
+        try sessions.publish("3", to: [other])
+        let queue = try await sessions.queue(other)
+        #expect(queue == ["1:3"])
+        #expect(try await later.inbox(3) == ["1:c"])
+        for _ in 0..<100 { _ = try? await again.purge(now: StoreWorld.later(.seconds(86_400 * 1000)), limit: 100) }
+        _ = try? await sessions.purge(at: StoreWorld.later(.seconds(86_400 * 1000)))
+        try again.close()
+    }
+
+    @Test("The numbers of push tokens and webhooks, too") func outbound() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try open(directory, Count())
+        let world = try await StoreWorld(store: store)
+        try await store.pool.write { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO push_token (user, device_id, service, token, app_id, set_at, pushed_up_to)
+                    VALUES (1, 'phone', 300, 't', '', 0, -1);
+                    INSERT INTO webhook (id, user, created_at, body, attempts, due)
+                    VALUES ('e', 1, 0, x'', \(Int64.max), 0);
+                    """
+            )
+        }
+        await #expect(throws: HermesError.self) { try await store.pushTargets(of: world[0].user) }
+        #expect(try await store.dueWebhooks(now: StoreWorld.now, limit: 1).map(\.attempts) == [1 << 30])
+        try store.close()
+    }
+
     @Test("Subscriptions, places and retained publications beside it are there")
     func sessions() async throws {
         let directory = try TemporaryDirectory()

@@ -45,8 +45,32 @@ import Testing
             #expect(ready == (200, "ready\n"))
             let metrics = try await body("/metrics", of: server)
             #expect(metrics.text.contains("process_cpu_seconds_total"))
+            #expect(metrics.text.contains("\nhermes_mqtt_wills_waiting "))
+            #expect(metrics.text.contains("\nhermes_mqtt_wills_waiting_bytes "))
             let nothing = try await body("/nothing", of: server)
             #expect(nothing.status == 404)
+        }
+    }
+
+    @Test(.enabled(if: TestCertificate.canBeMade)) func `the HTTP port limits and counts TLS handshakes`() async throws
+    {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        func encrypted(_ settings: inout ServerSettings) {
+            settings.http.tls = files.settings
+            settings.gateways.limits.tlsHandshakesPerSecondPerAddress = 1
+        }
+        try await withServer(configure: encrypted) { server in
+            func metrics() async -> String? {
+                try? await HTTPProbe.get("/metrics", port: server.port("http"), trusting: files.certificate).text
+            }
+            var refused = 0
+            for _ in 0..<60 where await metrics() == nil { refused += 1 }
+            #expect(refused > 0)
+            var text: String?
+            while text == nil { text = await metrics() }
+            let name = "hermes_connections_refused_total{gateway=\"http\",reason=\"tls_handshakes\"} "
+            #expect(text?.contains(name) == true && text?.contains(name + "0\n") == false)
         }
     }
 

@@ -65,7 +65,7 @@ extension ConnectionDriver {
     /// Waits until the machine has stopped.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
-    func waitUntilStopped() async throws {
+    package func waitUntilStopped() async throws {
         let id = nextWaiterID()
         try await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -83,14 +83,15 @@ extension ConnectionDriver {
         if case .stopped(let reason?) = machine.state { throw reason }
     }
 
-    /// Waits until the machine has stopped; closes the connection if the task is cancelled.
+    /// Waits until the machine has stopped; closes the connection if the task is cancelled. The last event does not count
+    /// as taken then: the app may be at work on it, and whoever cancels does not know.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     package func run() async throws {
         do {
             try await waitUntilStopped()
         } catch is CancellationError {
-            await close(takesLast: true)
+            await close(takesLast: false)
         }
     }
 

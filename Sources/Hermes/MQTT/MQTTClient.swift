@@ -196,10 +196,17 @@ public final class MQTTClient: Sendable {
     ///   again.
     public func close(takingLastMessage: Bool) async { await driver.close(takesLast: takingLastMessage) }
 
-    /// Waits until the client has stopped; closes it if the task is cancelled.
+    /// Waits until the client has stopped; closes it if the task is cancelled. Then the last message, if it has QoS 1 or 2,
+    /// comes again, because the app may not be done with it; ``close()`` says that it is.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }
+
+    /// Waits until the client has stopped. A cancelled task leaves the client open, so that its owner can close it and
+    /// say whether the last message was taken.
+    ///
+    /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
+    package func stopped() async throws { try await driver.waitUntilStopped() }
 }
 
 extension ConnectionDriver where Link == MQTTLink {

@@ -132,7 +132,7 @@ struct SubCommand: AsyncParsableCommand {
                     return nil
                 }
                 group.addTask {
-                    try await client.run()
+                    try await client.stopped()
                     return nil
                 }
                 group.addTask {

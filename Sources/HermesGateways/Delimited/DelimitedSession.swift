@@ -59,11 +59,10 @@ package final class DelimitedSession: GatewaySession {
 
     package func received(_ frame: DelimitedFrame) {
         isJSON = frame.isJSON
-        connection.charge(.parts(frame.partCount))
         if isJSON { connection.charge(.json(frame.body.readableBytes)) }
         let packet: Hermes_V1_Packet
         do {
-            packet = try frame.packet()
+            packet = try frame.packet { connection.charge(.parts($0)) }
         } catch {
             return connection.end(.malformed(error))
         }

@@ -12,10 +12,14 @@ enum IMPBContent {
 
     // MARK: From IMPB
 
-    static func canonical(_ message: some IMPBChatMessage) -> Result<MessageContent, HermesError> {
+    /// - Parameter counted: gets the number of the content's parts before it is parsed.
+    static func canonical(
+        _ message: some IMPBChatMessage,
+        counted: (Int) -> Void = { _ in }
+    ) -> Result<MessageContent, HermesError> {
         var content = Hermes_V1_Content()
         do {
-            content.kind = try kind(message.type, protobufBytes(message.content))
+            content.kind = try kind(message.type, protobufBytes(message.content), counted)
         } catch {
             return .failure(HermesError(.invalidArgument, "the content does not fit its type", cause: error))
         }
@@ -32,17 +36,18 @@ enum IMPBContent {
 
     private static func kind(
         _ type: IMPB_Content_type,
-        _ bytes: [UInt8]
+        _ bytes: [UInt8],
+        _ counted: (Int) -> Void
     ) throws -> Hermes_V1_Content.OneOf_Kind {
         switch type {
         case .text:
-            return .text(try body(IMPB_msg_text_content.self, bytes).text)
+            return .text(try body(IMPB_msg_text_content.self, bytes, counted).text)
         case .image:
             var image = Hermes_V1_Content.Image()
-            image.url = try body(IMPB_msg_img_content.self, bytes).imgURL
+            image.url = try body(IMPB_msg_img_content.self, bytes, counted).imgURL
             return .image(image)
         case .sound:
-            let content = try body(IMPB_msg_sound_content.self, bytes)
+            let content = try body(IMPB_msg_sound_content.self, bytes, counted)
             var sound = Hermes_V1_Content.Sound()
             sound.durationSeconds = content.soundDuration
             sound.sourceURL = content.sourceURL
@@ -50,19 +55,19 @@ enum IMPBContent {
             sound.fileName = content.fildNme
             return .sound(sound)
         case .location:
-            let content = try body(IMPB_msg_location_content.self, bytes).location
+            let content = try body(IMPB_msg_location_content.self, bytes, counted).location
             var location = Hermes_V1_Content.Location()
             location.latitude = content.lat
             location.longitude = content.lon
             return .location(location)
         case .expression:
-            let content = try body(IMPB_msg_expression_content.self, bytes)
+            let content = try body(IMPB_msg_expression_content.self, bytes, counted)
             var expression = Hermes_V1_Content.Expression()
             expression.id = content.eid
             expression.name = content.name
             return .expression(expression)
         case .custom:
-            let info = try body(IMPB_msg_cumstom_content.self, bytes).info
+            let info = try body(IMPB_msg_cumstom_content.self, bytes, counted).info
             var custom = Hermes_V1_Content.Custom()
             custom.type = info.key
             custom.data = protobufBytes(info.value.utf8)
@@ -80,8 +85,12 @@ enum IMPBContent {
     ///
     /// - Throws: also if they contain no known field: any text may parse as unknown fields, and the message would
     ///   arrive empty.
-    private static func body<Body: WireMessage>(_ type: Body.Type, _ bytes: [UInt8]) throws(WireError) -> Body {
-        let body = try Body(wire: bytes)
+    private static func body<Body: WireMessage>(
+        _ type: Body.Type,
+        _ bytes: [UInt8],
+        _ counted: (Int) -> Void
+    ) throws(WireError) -> Body {
+        let body = try Body(wire: bytes, counted: counted)
         guard !body.unknownFields.data.isEmpty else { return body }
         var known = body
         known.unknownFields = UnknownStorage()

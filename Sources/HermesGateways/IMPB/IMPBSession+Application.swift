@@ -17,7 +17,8 @@ extension IMPBSession: TopicSubscriber {
         }
         guard let message: IMPB_C2C_msg = parse(base.body, seq) else { return }
         do throws(HermesError) {
-            let payload = try IMPBApplication.payload(of: try IMPBContent.canonical(message).get())
+            let content = try IMPBContent.canonical(message, counted: { connection.charge(.parts($0)) }).get()
+            let payload = try IMPBApplication.payload(of: content)
             let details = PublicationDetails(payloadIsUTF8: true, contentType: "application/json")
             publish(payload, details, to: topic, seq: seq, from: sender)
         } catch {

@@ -41,8 +41,7 @@ extension IMPBSession {
         from sender: Sender
     ) {
         let content: MessageContent
-        connection.charge(.parts(MessageParts.count(IMPB_msg_text_content.self, wire: [UInt8](message.content))))
-        switch IMPBContent.canonical(message) {
+        switch IMPBContent.canonical(message, counted: { connection.charge(.parts($0)) }) {
         case .failure(let error): return fail(seq, error)
         case .success(let canonical): content = canonical
         }

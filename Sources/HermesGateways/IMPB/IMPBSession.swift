@@ -111,9 +111,8 @@ package final class IMPBSession: GatewaySession {
 
     /// Parses a frame's body; nil after an error was written.
     func parse<Body: WireMessage>(_ body: ByteBuffer, _ seq: UInt32) -> Body? {
-        connection.charge(.parts(MessageParts.count(Body.self, wire: body)))
         do {
-            return try Body(wire: body)
+            return try Body(wire: body) { connection.charge(.parts($0)) }
         } catch {
             fail(seq, HermesError(.invalidArgument, error.message))
             return nil
@@ -122,9 +121,8 @@ package final class IMPBSession: GatewaySession {
 
     /// Parses a nested message; nil after an error was written.
     func parse<Body: WireMessage>(_ body: some SwiftProtobufContiguousBytes, _ seq: UInt32) -> Body? {
-        connection.charge(.parts(MessageParts.count(Body.self, wire: body)))
         do {
-            return try Body(wire: body)
+            return try Body(wire: body) { connection.charge(.parts($0)) }
         } catch {
             fail(seq, HermesError(.invalidArgument, error.message))
             return nil

@@ -87,6 +87,16 @@ package final class ConnectionAcceptor: Sendable {
         }
     }
 
+    /// Charges a TLS handshake, before it begins.
+    ///
+    /// - Throws: if the address has begun too many; close the channel without sending anything.
+    func beginHandshake(of address: ConnectionCounter.Address, on channel: any Channel) throws {
+        if let refusal = counter.beginHandshake(of: address, now: channel.eventLoop.now) {
+            state.metrics.refused(refusal)
+            throw RefusedConnection()
+        }
+    }
+
     private func add(_ address: ConnectionCounter.Address) throws {
         guard !state.isDraining else { throw RefusedConnection() }
         if let refusal = counter.add(address) {

@@ -4,7 +4,8 @@
 package import NIOCore
 import Synchronization
 
-/// Counts the open connections of all listeners, in total and per address, and enforces the limits.
+/// Counts the open connections of all listeners, in total and per address, and enforces the limits; also that on TLS
+/// handshakes (``HandshakeBudget``).
 ///
 /// Those of the HTTP port count for their address as all others, but have a total of their own: neither do they take the
 /// places of the gateways' clients, nor these theirs. What comes over the connection of a trusted proxy counts for the client
@@ -49,6 +50,8 @@ package final class ConnectionCounter: Sendable {
     package enum Refusal: String, CaseIterable, Sendable, Hashable {
         case total
         case perAddress = "per_address"
+        /// The address began too many TLS handshakes.
+        case handshakes = "tls_handshakes"
     }
 
     private struct Counts {
@@ -69,18 +72,29 @@ package final class ConnectionCounter: Sendable {
     private let httpTotal: Int
     private let perAddress: Int
     private let counts = Mutex(Counts())
+    private let handshakes: HandshakeBudget
 
     /// - Parameters:
     ///   - total: the most connections in all.
     ///   - perAddress: the most connections of one address.
-    package init(total: Int, perAddress: Int) {
+    ///   - handshakesPerSecond: the TLS handshakes of one address.
+    package init(
+        total: Int,
+        perAddress: Int,
+        handshakesPerSecond: Int = ConnectionLimits().tlsHandshakesPerSecondPerAddress
+    ) {
+        handshakes = HandshakeBudget(perAddress: handshakesPerSecond)
         self.total = total
         httpTotal = Self.httpTotal(of: total)
         self.perAddress = perAddress
     }
 
     package convenience init(_ limits: ConnectionLimits) {
-        self.init(total: limits.connections, perAddress: limits.connectionsPerAddress)
+        self.init(
+            total: limits.connections,
+            perAddress: limits.connectionsPerAddress,
+            handshakesPerSecond: limits.tlsHandshakesPerSecondPerAddress
+        )
     }
 
     /// The limit on HTTP connections other than WebSockets, from the limit on gateway connections.
@@ -135,6 +149,15 @@ package final class ConnectionCounter: Sendable {
         sameAddress.all -= 1
         if isHTTP { sameAddress.http -= 1 }
         counts.perAddress[address] = sameAddress.all > 0 ? sameAddress : nil
+    }
+
+    /// Charges a TLS handshake to an address, before it begins.
+    ///
+    /// - Parameter now: on the connection's loop.
+    /// - Returns: nil if the address may; otherwise nothing was charged.
+    package func beginHandshake(of address: Address, now: NIODeadline) -> Refusal? {
+        let now = Duration.nanoseconds(Int64(clamping: now.uptimeNanoseconds))
+        return handshakes.take(of: address, now: now) ? nil : .handshakes
     }
 
     // MARK: The HTTP port

@@ -103,6 +103,9 @@ package final class GatewayEnvironment: Sendable {
         )
     }
 
+    /// The wills of MQTT clients that wait for their delay or for the store, and their bytes.
+    package var waitingWills: Holding { wills.waiting }
+
     /// The environment of a listener's connections.
     package func environment(for listener: ListenerSettings) -> GatewayEnvironment {
         listener.isAnonymousAllowed || !settings.isAnonymousAllowed ? self : GatewayEnvironment(withoutAnonymous: self)

@@ -126,21 +126,30 @@ package final class Listener: Sendable {
     ) throws {
         guard let proxyPatience else {
             return try acceptor.admit(channel) { address in
-                let carrier = try addTLS(tls, to: channel)
+                let carrier = try addTLS(tls, to: channel, from: address, by: acceptor)
                 try acceptor.serve(channel, countedAs: address, carrier: carrier)
             }
         }
         let identify = try acceptor.admitUnknown(channel)
         try channel.pipeline.syncOperations.addHandler(
             ProxyHeaderHandler(patience: proxyPatience, logger: acceptor.state.logger) { channel, peer in
-                try identify(peer ?? channel.remoteAddress)
-                try acceptor.serve(channel, for: peer, carrier: try addTLS(tls, to: channel))
+                let client = peer ?? channel.remoteAddress
+                try identify(client)
+                let address = ConnectionCounter.Address(client)
+                let carrier = try addTLS(tls, to: channel, from: address, by: acceptor)
+                try acceptor.serve(channel, for: peer, carrier: carrier)
             }
         )
     }
 
-    private static func addTLS(_ tls: TLSContextBox?, to channel: any Channel) throws -> Connection.Carrier {
+    private static func addTLS(
+        _ tls: TLSContextBox?,
+        to channel: any Channel,
+        from address: ConnectionCounter.Address,
+        by acceptor: ConnectionAcceptor
+    ) throws -> Connection.Carrier {
         guard let tls else { return .plain }
+        try acceptor.beginHandshake(of: address, on: channel)
         if tls.hasRevocations {
             let chain = VerifiedChain()
             try channel.pipeline.syncOperations.addHandler(chain.makeHandler(tls.current()))

@@ -9,20 +9,20 @@ import Synchronization
 /// Connections settle in steps, so that one lock covers many requests. A connection that settles when nothing is left
 /// waits until the budget has refilled. So a connection that asks for little seldom waits, whoever shares its address.
 ///
-/// State: a `Mutex` around a table, bounded by ``maxEntries``.
+/// State: a `Mutex` around ``TokenBuckets``.
 package final class SharedRates: Sendable {
     package enum Payer: Hashable, Sendable {
         case account(UserID)
         case address(ConnectionCounter.Address)
     }
 
-    static let maxEntries = 65_536
+    static let maxEntries = TokenBuckets<Payer>.maxEntries
     /// The most seconds' worth that may be owed.
     static let maxDebt = 60
 
     private let perAccount: Int
     private let perAddress: Int
-    private let buckets = Mutex<[Payer: TokenBucket]>([:])
+    private let buckets = Mutex(TokenBuckets<Payer>())
 
     /// - Parameters:
     ///   - perAccount: units per second of one account.
@@ -47,30 +47,11 @@ package final class SharedRates: Sendable {
     /// - Parameter now: of a clock that never goes back.
     /// - Returns: how long the connection must wait; zero while something is left.
     package func charge(_ units: Int, to payer: Payer, now: Duration) -> Duration {
-        let rate = rate(of: payer)
-        return buckets.withLock { buckets in
-            var bucket: TokenBucket
-            if let known = buckets[payer] {
-                bucket = known
-            } else {
-                makeRoom(in: &buckets, now: now)
-                bucket = TokenBucket(burst: rate, now: now)
-            }
-            _ = bucket.hasToken(rate: rate, burst: rate, now: now)
-            bucket.take(units, debt: Self.maxDebt * rate)
-            buckets[payer] = bucket
-            return bucket.delay(rate: rate)
-        }
-    }
-
-    /// Forgets full budgets; if that is not enough, those above half, then all.
-    private func makeRoom(in buckets: inout [Payer: TokenBucket], now: Duration) {
-        for part in [0.99, 0.5, -.infinity] where buckets.count >= Self.maxEntries {
-            buckets = buckets.filter { payer, bucket in
-                var bucket = bucket
+        buckets.withLock { buckets in
+            buckets.change(payer, now: now, rate: { .init(perSecond: rate(of: $0), burst: rate(of: $0)) }) { bucket in
                 let rate = rate(of: payer)
-                _ = bucket.hasToken(rate: rate, burst: rate, now: now)
-                return !bucket.holds(part, ofBurst: rate)
+                bucket.take(units, debt: Self.maxDebt * rate)
+                return bucket.delay(rate: rate)
             }
         }
     }

@@ -2,30 +2,113 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import NIOCore
-import NIOPosix
+package import NIOCore
+package import NIOPosix
 
-/// A listening socket in the file system, for this user and group only.
-enum UnixSocket {
-    private static let mode = 0o660
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#else
+import Darwin
+#endif
 
-    /// Binds the socket. Removes an abandoned one, but not one in use.
+/// A listening socket in the file system. Its mode holds before anybody can connect.
+package enum UnixSocket {
+    /// Of a listener's socket: this user and group.
+    static let groupMode: mode_t = 0o660
+    /// The connections that wait to be accepted, as on other listeners.
+    static let backlog: CInt = 1_024
+
+    /// Binds a listener's socket. Removes an abandoned one, but not one in use.
     ///
-    /// - Throws: IOError with EADDRINUSE if another process listens there, NIO's error if the path is not a socket.
+    /// - Throws: IOError with EADDRINUSE if another process listens there, or if the path is not a socket.
     static func bind(_ bootstrap: ServerBootstrap, path: String, group: any EventLoopGroup) async throws -> any Channel
     {
         if let living = try? await ClientBootstrap(group: group).connect(unixDomainSocketPath: path).get() {
             try? await living.close().get()
             throw IOError(errnoCode: EADDRINUSE, reason: "bind")
         }
-        let channel = try await bootstrap.bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true).get()
+        return try await bind(bootstrap, path: path, mode: groupMode)
+    }
+
+    /// Binds a socket in the place of an earlier one, if there is one. The caller removes it in the end.
+    ///
+    /// - Parameter mode: of the file.
+    /// - Throws: IOError with EADDRINUSE if the path is not a socket.
+    package static func bind(
+        _ bootstrap: ServerBootstrap,
+        path: String,
+        mode: mode_t
+    ) async throws -> any Channel {
+        let socket = try bound(path, mode: mode)
+        let channel = try await bootstrap.withBoundSocket(socket).get()
+        // NIO listens with a backlog of 128; the second call changes it.
+        _ = listen(socket, backlog)
+        return channel
+    }
+
+    /// A socket that has its path and its mode and does not listen yet: until it does, the system refuses every
+    /// connection.
+    static func bound(_ path: String, mode: mode_t) throws -> CInt {
+        let address = try SocketAddress(unixDomainSocketPath: path)
+        removeSocket(path)
+        #if canImport(Glibc)
+        let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+        #else
+        let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+        #endif
+        guard descriptor >= 0 else { throw IOError(errnoCode: errno, reason: "socket") }
         do {
-            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw IOError(errnoCode: errno, reason: "fcntl") }
+            try address.withSockAddr { address, size in
+                guard systemBind(descriptor, address, socklen_t(size)) == 0 else {
+                    throw IOError(errnoCode: errno, reason: "bind")
+                }
+            }
+            // Never the mode of a file that a link in its place names.
+            guard fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0 else {
+                let error = IOError(errnoCode: errno, reason: "chmod")
+                removeSocket(path)
+                throw error
+            }
         } catch {
-            try? await channel.close().get()
+            close(descriptor)
             throw error
         }
-        return channel
+        return descriptor
+    }
+
+    /// Whether a socket in a directory is safe from its owner: that is the server's user or root. Root trusts every
+    /// owner, for it could be the operator's, as in containers.
+    ///
+    /// - Parameters:
+    ///   - owner: the directory's.
+    ///   - user: the server's.
+    package static func isTrusted(owner: uid_t, by user: uid_t = geteuid()) -> Bool {
+        owner == user || owner == 0 || user == 0
+    }
+
+    /// The owner of a directory; nil if it cannot be read.
+    package static func owner(of directory: String) -> uid_t? {
+        var status = stat()
+        return stat(directory, &status) == 0 ? status.st_uid : nil
+    }
+
+    private static func removeSocket(_ path: String) {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
+        unlink(path)
+    }
+
+    private static func systemBind(_ descriptor: CInt, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> CInt {
+        #if canImport(Glibc)
+        Glibc.bind(descriptor, address, size)
+        #elseif canImport(Musl)
+        Musl.bind(descriptor, address, size)
+        #else
+        Darwin.bind(descriptor, address, size)
+        #endif
     }
 
     /// Removes the socket; it may be missing already.

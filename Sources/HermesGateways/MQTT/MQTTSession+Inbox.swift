@@ -152,10 +152,9 @@ extension MQTTSession {
             return answer(head, .notAuthorized)
         }
         let frame = DelimitedFrame(body: payload, isJSON: isJSON)
-        connection.charge(.parts(frame.partCount))
         connection.charge(isJSON ? .json(payload.readableBytes) : .bytes(payload.readableBytes))
         do {
-            let packet = try frame.packet()
+            let packet = try frame.packet { connection.charge(.parts($0)) }
             answer(head, .success)
             if !renewsToken(packet) { packets.received(packet) }
         } catch {

@@ -39,6 +39,9 @@ final class MQTTWills: Sendable {
         self.time = time
     }
 
+    /// The wills that wait for their delay or for the store, and their bytes.
+    var waiting: Holding { state.withLock { $0.shares.tally.total } }
+
     /// A connection ended without DISCONNECT: its will is published after its delay, or when the session ends,
     /// whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
     func ended(_ will: MQTTPendingWill, of key: SessionKey, sessionExpiry: Duration, on loop: LoopContext) {

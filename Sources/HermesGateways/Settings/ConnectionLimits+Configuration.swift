@@ -16,6 +16,13 @@ extension ConnectionLimits {
         in: 1...1_000_000,
         "Connections from one IP address; further ones are closed at once."
     )
+    private static let tlsHandshakesPerSecondPerAddress = Setting.number(
+        "limits.tlsHandshakesPerSecondPerAddress",
+        default: defaults.tlsHandshakesPerSecondPerAddress,
+        in: 1...1_000_000,
+        "TLS handshakes from one IP address per second, on average, with ten times as many at once; further connections "
+            + "are closed before the handshake."
+    )
     private static let timeToAuthenticate = Setting.duration(
         "limits.timeToAuthenticate",
         default: defaults.timeToAuthenticate,
@@ -96,8 +103,9 @@ extension ConnectionLimits {
 
     /// The connection settings below `limits`.
     package static let settings: [SettingDescriptor] = [
-        connections.descriptor, connectionsPerAddress.descriptor, timeToAuthenticate.descriptor, idle.descriptor,
-        stuck.descriptor, outboundQueue.descriptor, memory.descriptor, requestsPerSecond.descriptor,
+        connections.descriptor, connectionsPerAddress.descriptor, tlsHandshakesPerSecondPerAddress.descriptor,
+        timeToAuthenticate.descriptor, idle.descriptor, stuck.descriptor, outboundQueue.descriptor, memory.descriptor,
+        requestsPerSecond.descriptor,
         requestsPerSecondPerAccount.descriptor, requestsPerSecondPerAddress.descriptor, throttled.descriptor,
         frame.descriptor, loginFrame.descriptor, loginBytes.descriptor,
     ]
@@ -106,6 +114,7 @@ extension ConnectionLimits {
         self.init(
             connections: try values.value(of: Self.connections),
             connectionsPerAddress: try values.value(of: Self.connectionsPerAddress),
+            tlsHandshakesPerSecondPerAddress: try values.value(of: Self.tlsHandshakesPerSecondPerAddress),
             timeToAuthenticate: try values.value(of: Self.timeToAuthenticate),
             idle: try values.value(of: Self.idle),
             stuck: try values.value(of: Self.stuck),

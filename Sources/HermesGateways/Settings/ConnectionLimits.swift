@@ -6,6 +6,8 @@ package struct ConnectionLimits: Sendable, Hashable {
     /// The connections of all listeners together.
     package var connections: Int
     package var connectionsPerAddress: Int
+    /// The TLS handshakes per second of one address, on average; ten times as many at once.
+    package var tlsHandshakesPerSecondPerAddress: Int
     /// The longest time of a connection without a login.
     package var timeToAuthenticate: Duration
     /// The longest time of a connection without sending a byte.
@@ -34,6 +36,7 @@ package struct ConnectionLimits: Sendable, Hashable {
     package init(
         connections: Int = 100_000,
         connectionsPerAddress: Int = 2000,
+        tlsHandshakesPerSecondPerAddress: Int = 50,
         timeToAuthenticate: Duration = .seconds(10),
         idle: Duration = .seconds(600),
         stuck: Duration = .seconds(60),
@@ -49,6 +52,7 @@ package struct ConnectionLimits: Sendable, Hashable {
     ) {
         self.connections = connections
         self.connectionsPerAddress = connectionsPerAddress
+        self.tlsHandshakesPerSecondPerAddress = tlsHandshakesPerSecondPerAddress
         self.timeToAuthenticate = timeToAuthenticate
         self.idle = idle
         self.stuck = stuck

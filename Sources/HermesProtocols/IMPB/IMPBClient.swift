@@ -217,7 +217,7 @@ public final class IMPBClient: Sendable {
     /// Closes the connection. The last event counts as taken.
     public func close() async { await driver.close(takesLast: true) }
 
-    /// Waits until the client has stopped; closes it if the task is cancelled.
+    /// Waits until the client has stopped; closes it if the task is cancelled. Then the last event comes again.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }

@@ -100,7 +100,7 @@ public final class QSIOPClient: Sendable {
     /// - Parameter takingLastPush: whether the app is done with the last push; if not, it comes again.
     public func close(takingLastPush: Bool) async { await driver.close(takesLast: takingLastPush) }
 
-    /// Waits until the device has stopped; closes it if the task is cancelled.
+    /// Waits until the device has stopped; closes it if the task is cancelled. Then the last push comes again.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the device.
     public func run() async throws { try await driver.run() }

@@ -86,7 +86,7 @@ struct DeviceReader {
             ),
             createdAt: row.timestamp(4),
             lastSeenAt: row.timestamp(5),
-            cursor: row.unsigned(6),
+            cursor: try row.sequence(6),
             // A newer server's value counts as the strongest.
             proof: Int(exactly: row.integer(7)).flatMap(DeviceProof.init(rawValue:)) ?? .account
         )

@@ -14,7 +14,7 @@ struct InboxReader {
         let query = try PreparedStatement(db, "SELECT head, oldest FROM inbox_head WHERE user = ?")
         query.bind(user, at: 1)
         let position = try query.first { row in
-            InboxPosition(epoch: epoch, head: row.unsigned(0), oldest: row.unsigned(1))
+            InboxPosition(epoch: epoch, head: try row.sequence(0), oldest: try row.sequence(1))
         }
         return position ?? InboxPosition(epoch: epoch, head: 0, oldest: 1)
     }
@@ -114,7 +114,7 @@ struct InboxReader {
         return Message(
             id: MessageKey.id(key: row.integer(first), shift: row.integer(first + 15), low: row.unsigned(first + 1)),
             conversation: conversation,
-            conversationSeq: row.unsigned(first + 5),
+            conversationSeq: try row.sequence(first + 5),
             sender: try row.user(first + 6),
             senderName: row.text(first + 7) ?? "",
             senderDevice: row.text(first + 8).flatMap { DeviceID($0) },

@@ -88,7 +88,7 @@ struct SocialReader {
                     user: try row.user(0),
                     role: role,
                     mutedUntil: row.timestamp(2),
-                    joinedAfter: row.unsigned(3)
+                    joinedAfter: try row.sequence(3)
                 )
             )
             return true
@@ -144,7 +144,7 @@ struct SocialReader {
         query.bind(Int64(group.rawValue), at: 1)
         query.bind(user, at: 2)
         return try query.first { row in
-            Group(try summary(row), members: [GroupMember(user: user, joinedAfter: row.unsigned(7))]).readableAfter(
+            Group(try summary(row), members: [GroupMember(user: user, joinedAfter: try row.sequence(7))]).readableAfter(
                 user
             )
         } ?? nil

@@ -23,24 +23,29 @@ struct SessionReader {
         )
         var sessions: [StoredSession] = []
         try query.forEachRow { row in
-            var session = StoredSession(
-                id: DurableSessionID(rawValue: row.integer(0)),
-                key: SessionKey(owner: row.text(1) ?? "", clientID: row.text(2) ?? "")
-            )
-            session.wasPresent = true
-            session.expiry = row.isNull(3) ? nil : .milliseconds(row.integer(3))
-            session.isOnline = row.integer(4) != 0
-            session.expiresAt = row.isNull(5) ? nil : row.timestamp(5)
-            session.sentUpTo = row.unsigned(6)
-            session.head = row.unsigned(7)
-            session.queuedCount = Int(clamping: row.integer(8))
-            session.queuedBytes = Int(clamping: row.integer(9))
-            session.payer = StoredSession.payer(of: session.key, openedBy: CommitSource(stored: row.text(10) ?? ""))
-            sessions.append(session)
+            let found = try skipping("session \(row.integer(0))") { try session(row) }
+            if let found { sessions.append(found) }
             return true
         }
         try readSubscriptions(into: &sessions)
         return sessions
+    }
+
+    private func session(_ row: PreparedStatement) throws -> StoredSession {
+        var session = StoredSession(
+            id: DurableSessionID(rawValue: row.integer(0)),
+            key: SessionKey(owner: row.text(1) ?? "", clientID: row.text(2) ?? "")
+        )
+        session.wasPresent = true
+        session.expiry = row.isNull(3) ? nil : .milliseconds(row.integer(3))
+        session.isOnline = row.integer(4) != 0
+        session.expiresAt = row.isNull(5) ? nil : row.timestamp(5)
+        session.sentUpTo = try row.sequence(6)
+        session.head = try row.sequence(7)
+        session.queuedCount = row.amount(8)
+        session.queuedBytes = row.amount(9)
+        session.payer = StoredSession.payer(of: session.key, openedBy: CommitSource(stored: row.text(10) ?? ""))
+        return session
     }
 
     /// What waits, by who pays for it.
@@ -48,15 +53,17 @@ struct SessionReader {
         let query = try PreparedStatement(
             db,
             """
-            SELECT s.owner, s.payer, h.queued, h.bytes FROM session_head h JOIN session s ON s.id = h.session \
-            WHERE h.queued > 0
+            SELECT s.owner, s.payer, h.queued, h.bytes, s.id FROM session_head h JOIN session s ON s.id = h.session \
+            WHERE h.queued <> 0 OR h.bytes <> 0
             """
         )
         var tally = OwnerTally()
         try query.forEachRow { row in
             let key = SessionKey(owner: row.text(0) ?? "", clientID: "")
             let payer = StoredSession.payer(of: key, openedBy: CommitSource(stored: row.text(1) ?? ""))
-            tally.add(Holding(entries: Int(clamping: row.integer(2)), bytes: Int(clamping: row.integer(3))), of: payer)
+            let (entries, bytes) = (row.soundAmount(2), row.soundAmount(3))
+            if entries == nil || bytes == nil { damage?.found("what waits for session \(row.integer(4))") }
+            tally.add(Holding(entries: entries ?? 0, bytes: bytes ?? 0), of: payer)
             return true
         }
         return tally
@@ -149,7 +156,7 @@ struct SessionReader {
             query.bind(min(seq, UInt64(Int64.max)), at: 2)
             query.bind(Int64(limit - page.count), at: 3)
             try query.forEachRow { row in
-                bytes += Int(clamping: row.integer(2))
+                bytes += row.amount(2)
                 let found = try skipping("place \(row.unsigned(0)) of session \(id.rawValue)") {
                     try queued(row, last: &last)
                 }
@@ -175,7 +182,7 @@ struct SessionReader {
         // Where the content is.
         let first: Int32 = row.isNull(5) ? 6 : 10
         return QueuedPublication(
-            seq: row.unsigned(0),
+            seq: try row.sequence(0),
             qos: delivery.qos,
             identifiers: row.isNull(4) ? [] : PublicationCoding.identifiers(row.bytes(4)),
             retain: delivery.retain,

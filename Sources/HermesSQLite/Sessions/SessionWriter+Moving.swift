@@ -68,7 +68,7 @@ extension SessionWriter {
         }
         for table in tables {
             MoveStatements.bind(session, seq, to: table.select)
-            guard let weight = try table.select.first({ Int(clamping: $0.integer(0)) }) else { continue }
+            guard let weight = try table.select.first({ $0.amount(0) }) else { continue }
             let payer = try head(of: session).map { cache.heads.values[$0].payer } ?? .server
             // It leaves one queue, so that an owner whose share is full can move it to another one of its own.
             queueChanges.add(Holding(entries: -1, bytes: -weight), of: payer)

@@ -177,7 +177,7 @@ extension SessionWriter {
             Self.bind(id, range, to: table.select)
             try table.select.forEachRow { row in
                 rows += 1
-                bytes += Int(clamping: row.integer(0))
+                bytes += row.amount(0)
                 if !row.isNull(1) { dereferenced[row.integer(1), default: 0] += 1 }
                 return true
             }

@@ -49,7 +49,7 @@ extension SessionWriter {
         session.queuedCount = cache.heads.values[head].queued
         session.queuedBytes = cache.heads.values[head].bytes
         session.payer = cache.heads.values[head].payer
-        session.sentUpTo = found.map { UInt64(bitPattern: $0["sent_up_to"] as Int64) } ?? 0
+        session.sentUpTo = found.map { UInt64(clamping: $0["sent_up_to"] as Int64) } ?? 0
         let reader = SessionReader(db: db)
         session.subscriptions = try reader.subscriptions(of: id)
         session.released = try reader.released(of: id)

@@ -145,9 +145,9 @@ struct SessionWriter {
         statements.selectHead.bind(id.rawValue, at: 1)
         let found = try statements.selectHead.first { row in
             SessionCache.Head(
-                head: row.unsigned(0),
-                queued: Int(clamping: row.integer(1)),
-                bytes: Int(clamping: row.integer(2)),
+                head: try row.sequence(0),
+                queued: row.amount(1),
+                bytes: row.amount(2),
                 payer: StoredSession.payer(
                     of: SessionKey(owner: row.text(3) ?? "", clientID: ""),
                     openedBy: CommitSource(stored: row.text(4) ?? "")

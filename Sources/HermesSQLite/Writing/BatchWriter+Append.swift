@@ -219,7 +219,7 @@ extension BatchWriter {
                 SendReceipt(
                     messageID: MessageKey.id(key: key, shift: row.integer(0), low: row.unsigned(1)),
                     clientID: append.draft.clientID,
-                    conversationSeq: row.unsigned(5),
+                    conversationSeq: try row.sequence(5),
                     inboxSeq: deliveries.first { $0.user == append.sender.user }?.seq ?? 0,
                     sentAt: row.timestamp(6),
                     isDuplicate: true
@@ -238,7 +238,7 @@ extension BatchWriter {
         statement.bind(columns.kind, at: 1)
         statement.bind(columns.a, at: 2)
         statement.bind(columns.b, at: 3)
-        let found = try statement.first { WriterCache.Conversation(key: $0.integer(0), lastSeq: $0.unsigned(1)) }
+        let found = try statement.first { WriterCache.Conversation(key: $0.integer(0), lastSeq: try $0.sequence(1)) }
         if let found { cache.conversations[id] = found }
         return found
     }
@@ -251,7 +251,7 @@ extension BatchWriter {
             statement.bind(columns.a, at: 2)
             statement.bind(columns.b, at: 3)
             let found = try statement.first { row in
-                WriterCache.Conversation(key: row.integer(0), lastSeq: row.unsigned(1))
+                WriterCache.Conversation(key: row.integer(0), lastSeq: try row.sequence(1))
             }
             if let found {
                 cache.conversations[id] = found

@@ -135,7 +135,7 @@ extension BatchWriter {
         try select.bind(owner, at: 1) {
             try select.forEachRow { row in
                 sessions.append(row.integer(0))
-                let holding = Holding(entries: Int(clamping: row.integer(1)), bytes: Int(clamping: row.integer(2)))
+                let holding = Holding(entries: row.amount(1), bytes: row.amount(2))
                 removedQueues.add(-holding, of: CommitSource(account: owner))
                 return true
             }

@@ -28,7 +28,7 @@ extension BatchWriter {
                 description: opening.device,
                 createdAt: now,
                 lastSeenAt: now,
-                cursor: cache.inboxes.values[index].oldest - 1,
+                cursor: max(cache.inboxes.values[index].oldest, 1) - 1,
                 proof: opening.proof
             )
             try write(device, of: user)

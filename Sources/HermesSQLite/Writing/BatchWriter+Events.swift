@@ -77,7 +77,7 @@ extension BatchWriter {
         statements.selectCursors.bind(user, at: 1)
         try statements.selectCursors.forEachRow { row in
             guard let device = row.text(0).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
-            cursors[device] = row.unsigned(1)
+            cursors[device] = try row.sequence(1)
             return true
         }
         return cursors
@@ -141,7 +141,7 @@ extension BatchWriter {
                 sender: try row.user(1),
                 sentAt: row.timestamp(2),
                 isRecalled: row.integer(3) != 0,
-                conversationSeq: row.unsigned(4),
+                conversationSeq: try row.sequence(4),
                 recipients: try DeliveryList.decode(row.bytes(5)).map(\.user),
                 contentHash: row.isNull(7) ? MessageContent(bytes: row.bytes(6)).stableHash : row.integer(7)
             )

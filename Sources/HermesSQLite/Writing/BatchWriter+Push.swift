@@ -140,11 +140,15 @@ extension BatchWriter {
             try select.first { row in
                 var bytes = row.bytes(1)[...]
                 guard let push = EventCoding.takePush(from: &bytes) else { throw StoreFailure.damagedRow }
+                let users = row.isNull(2) ? nil : row.bytes(2)
+                // Behind its users, a job has an index here.
+                let cursor = row.integer(3)
+                guard cursor >= 0, users.map({ cursor <= $0.count / 4 }) ?? true else { throw StoreFailure.damagedRow }
                 return Job(
                     number: row.integer(0),
                     push: push,
-                    users: row.isNull(2) ? nil : row.bytes(2),
-                    cursor: row.integer(3),
+                    users: users,
+                    cursor: cursor,
                     lastUser: row.integer(4)
                 )
             }
@@ -224,7 +228,7 @@ extension BatchWriter {
                 )
                 delete.bind(user, at: 1)
                 delete.bind(old, at: 2)
-                guard let weight = try delete.first({ Int($0.integer(0)) }) else { continue }
+                guard let weight = try delete.first({ $0.amount(0) }) else { continue }
                 inboxChanges.went(weight)
                 cache.inboxes[user]?.use.subtract(weight)
                 cache.inboxes[user]?.shares[.server]?.subtract(weight)

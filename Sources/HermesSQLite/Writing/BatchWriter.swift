@@ -142,9 +142,9 @@ struct BatchWriter {
         statements.selectInbox.bind(user, at: 1)
         let found = try statements.selectInbox.first { row in
             WriterCache.Inbox(
-                head: row.unsigned(0),
-                oldest: row.unsigned(1),
-                acknowledged: row.unsigned(2),
+                head: try row.sequence(0),
+                oldest: try row.sequence(1),
+                acknowledged: try row.sequence(2),
                 blocksSomebody: row.integer(3) != 0
             )
         }
@@ -173,7 +173,9 @@ struct BatchWriter {
     }
 
     private static func use(_ query: PreparedStatement) throws -> Holding {
-        try query.first { Holding(entries: Int($0.integer(0)), bytes: Int($0.integer(1))) } ?? Holding()
+        try query.first {
+            Holding(entries: Int($0.integer(0)), bytes: $0.amount(1, upTo: PreparedStatement.maxSum))
+        } ?? Holding()
     }
 
     /// Whether a message fits into a loaded inbox.

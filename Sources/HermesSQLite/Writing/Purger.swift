@@ -82,10 +82,10 @@ struct Purger {
         return done
     }
 
-    private mutating func uncount(source: Int64, weight: Int64, of user: UserID) {
-        inboxChanges.went(Int(weight))
+    private mutating func uncount(source: Int64, weight: Int, of user: UserID) {
+        inboxChanges.went(weight)
         guard let sender = Int32(exactly: source).flatMap(UserID.init(rawValue:)), sender != user else { return }
-        unreadChanges[sender, default: 0] -= Int(weight)
+        unreadChanges[sender, default: 0] -= weight
     }
 
     private mutating func count(_ rows: Int) {
@@ -140,7 +140,7 @@ struct Purger {
             last = row.unsigned(0)
             rows += 1
             if !row.isNull(1) { released[row.integer(1), default: 0] += 1 }
-            uncount(source: row.integer(2), weight: row.integer(3), of: user)
+            uncount(source: row.integer(2), weight: row.amount(3), of: user)
             return true
         }
         guard rows > 0 else { return }
@@ -181,7 +181,7 @@ struct Purger {
                     delete.bind(user, at: 1)
                     delete.bind(seq, at: 2)
                     delete.bind(key, at: 3)
-                    guard let entry = try delete.first({ ($0.integer(0), $0.integer(1)) }) else { continue }
+                    guard let entry = try delete.first({ ($0.integer(0), $0.amount(1)) }) else { continue }
                     uncount(source: entry.0, weight: entry.1, of: user)
                     users.insert(user)
                     count(1)
@@ -204,7 +204,7 @@ struct Purger {
             for (user, seq) in found {
                 delete.bind(user, at: 1)
                 delete.bind(seq, at: 2)
-                if let weight = try delete.first({ Int($0.integer(0)) }) { inboxChanges.went(weight) }
+                if let weight = try delete.first({ $0.amount(0) }) { inboxChanges.went(weight) }
                 users.insert(user)
             }
             count(found.count)

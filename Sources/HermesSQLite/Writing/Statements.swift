@@ -53,13 +53,14 @@ struct Statements {
         static let selectBlock = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND blocks = 1"
         static let selectUse = """
             SELECT sum(entries), sum(bytes) FROM ( \
-            SELECT count(*) AS entries, total(weight) AS bytes FROM inbox WHERE user = ?1 UNION ALL \
-            SELECT count(*), total(weight) FROM inbox_fresh WHERE user = ?1)
+            SELECT count(*) AS entries, \(PreparedStatement.totalWeight) AS bytes FROM inbox WHERE user = ?1 UNION ALL \
+            SELECT count(*), \(PreparedStatement.totalWeight) FROM inbox_fresh WHERE user = ?1)
             """
         static let selectShare = """
             SELECT sum(entries), sum(bytes) FROM ( \
-            SELECT count(*) AS entries, total(weight) AS bytes FROM inbox WHERE user = ?1 AND source = ?2 UNION ALL \
-            SELECT count(*), total(weight) FROM inbox_fresh WHERE user = ?1 AND source = ?2)
+            SELECT count(*) AS entries, \(PreparedStatement.totalWeight) AS bytes FROM inbox \
+            WHERE user = ?1 AND source = ?2 UNION ALL \
+            SELECT count(*), \(PreparedStatement.totalWeight) FROM inbox_fresh WHERE user = ?1 AND source = ?2)
             """
         static let updateInbox = "UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ? WHERE user = ?"
         static let insertEntry = """

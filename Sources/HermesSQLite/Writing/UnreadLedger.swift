@@ -14,20 +14,29 @@ final class UnreadLedger: Sendable {
     /// What lay in all inboxes when the store was opened.
     let lying: Holding
 
-    init(_ db: Database) throws {
+    /// - Parameter damage: is told of entries with a weight that cannot be; they count as nothing.
+    init(_ db: Database, damage: Damage) throws {
         var found: [UserID: Int] = [:]
         var lying = Holding()
         for table in Purger.Query.tables {
             let query = try PreparedStatement(
                 db,
                 """
-                SELECT CASE WHEN source > 0 AND source <> user THEN source ELSE 0 END AS sender, total(weight), count(*) \
-                FROM \(table) GROUP BY sender
+                SELECT CASE WHEN source > 0 AND source <> user THEN source ELSE 0 END AS sender, \
+                \(PreparedStatement.totalWeight), count(*), \(PreparedStatement.damagedWeights) FROM \(table) \
+                GROUP BY sender
                 """
             )
             try query.forEachRow { row in
-                lying += Holding(entries: Int(row.integer(2)), bytes: Int(row.integer(1)))
-                if row.integer(0) > 0 { found[try row.user(0), default: 0] += Int(row.integer(1)) }
+                let bytes = row.amount(1, upTo: PreparedStatement.maxSum)
+                let damaged = row.integer(3)
+                if damaged > 0 { damage.found("\(damaged) weights in \(table) of sender \(row.integer(0))") }
+                lying += Holding(entries: Int(row.integer(2)), bytes: bytes)
+                if let sender = UserID(row.integer(0)) {
+                    found[sender, default: 0] += bytes
+                } else if row.integer(0) > 0 {
+                    damage.found("entries in \(table) of sender \(row.integer(0))")
+                }
                 return true
             }
         }

@@ -24,6 +24,7 @@ package final class ServerAssembly: Sendable {
     private let control: ControlSocket?
     private let files: AccessFiles
     private let memory: MemoryBudget
+    private let wills: @Sendable () -> Holding
     let api: API?
     private let pages: Pages
     private let outbound: OutboundServices
@@ -45,12 +46,14 @@ package final class ServerAssembly: Sendable {
         control: ControlSocket?,
         files: AccessFiles,
         memory: MemoryBudget,
+        wills: @escaping @Sendable () -> Holding,
         api: API?,
         outbound: OutboundServices,
         logger: Logger
     ) {
         self.files = files
         self.memory = memory
+        self.wills = wills
         self.api = api
         pages = Pages(
             settings.pages,
@@ -165,6 +168,7 @@ package final class ServerAssembly: Sendable {
                     control: control,
                     files: files,
                     memory: environment.loops.memory,
+                    wills: { environment.waitingWills },
                     api: settings.api.isEnabled
                         ? API(
                             settings.api,
@@ -284,6 +288,7 @@ package final class ServerAssembly: Sendable {
             http: counter,
             messenger: messenger,
             memory: memory,
+            wills: wills,
             outbound: outbound
         )
         let uptime = http.listener.gate.uptime

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesGateways
 import Logging
 import NIOCore
 import NIOPosix
@@ -21,24 +22,27 @@ struct ControlSocket: Service {
     let logger: Logger
 
     /// Binds the socket. Removes an earlier server's socket: the store's lock shows that none is running.
+    ///
+    /// - Throws: ``Untrusted`` if the directory belongs to somebody who could replace the socket.
     static func bind(
         directory: String,
         administration: Administration,
         group: any EventLoopGroup,
         logger: Logger
     ) async throws -> ControlSocket {
+        guard let owner = UnixSocket.owner(of: directory), UnixSocket.isTrusted(owner: owner) else {
+            throw Untrusted(directory: directory)
+        }
         let path = directory + "/" + fileName
         let connections = ControlConnections()
-        let server = try await ServerBootstrap(group: group)
+        let bootstrap = ServerBootstrap(group: group)
             .childChannelInitializer { channel in
                 connections.add(channel)
                 return channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(ControlHandler(connections))
                 }
             }
-            .bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true)
-            .get()
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        let server = try await UnixSocket.bind(bootstrap, path: path, mode: 0o600)
         return ControlSocket(
             administration: administration,
             server: server,
@@ -46,6 +50,15 @@ struct ControlSocket: Service {
             path: path,
             logger: logger
         )
+    }
+
+    /// The directory belongs to another user.
+    struct Untrusted: Error, CustomStringConvertible {
+        let directory: String
+
+        var description: String {
+            "\(directory) belongs to another user, who could replace the socket; change its owner to the server's user"
+        }
     }
 
     func run() async throws {

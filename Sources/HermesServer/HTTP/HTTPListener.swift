@@ -151,7 +151,15 @@ final class HTTPListener: Sendable {
 
     private func serve(_ channel: any Channel, peer: SocketAddress?, _ place: HTTPPlace) throws {
         let pipeline = channel.pipeline.syncOperations
-        if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls.current())) }
+        if let tls {
+            // A trusted proxy brings many clients.
+            let address = gate.forwarded.trusts(peer) ? .unknown : ConnectionCounter.Address(peer)
+            if let refusal = counter.beginHandshake(of: address, now: channel.eventLoop.now) {
+                gate.metrics.refused(refusal)
+                throw ConnectionCounter.Refused(refusal: refusal)
+            }
+            try pipeline.addHandler(NIOSSLServerHandler(context: tls.current()))
+        }
         var limits = NIOHTTPDecoderLimitConfiguration()
         limits.maxHeaderFieldSize = Self.maxFieldBytes
         limits.maxHeaderListSize = Self.maxHeadBytes

@@ -20,9 +20,12 @@ final class StateGauges: Sendable {
     private let away = Gauge(label: "hermes_mqtt_sessions", dimensions: [("state", "away")])
     private let sessionsWaiting = Gauge(label: "hermes_mqtt_commit_waiting")
     private let sessionBytesWaiting = Gauge(label: "hermes_mqtt_commit_waiting_bytes")
+    private let willsWaiting = Gauge(label: "hermes_mqtt_wills_waiting")
+    private let willBytesWaiting = Gauge(label: "hermes_mqtt_wills_waiting_bytes")
     private let dropped = Counter(label: "hermes_mqtt_queue_full_total")
     private let handedOver = Counter(label: "hermes_mqtt_handed_over_total")
     private let messenger: Messenger
+    private let wills: @Sendable () -> Holding
     private let budgets: BudgetGauges
     private let outbound: OutboundGauges
     private let last = Mutex<GroupCommitter.Statistics?>(nil)
@@ -34,8 +37,10 @@ final class StateGauges: Sendable {
         http: ConnectionCounter,
         messenger: Messenger,
         memory: MemoryBudget,
+        wills: @escaping @Sendable () -> Holding,
         outbound: OutboundServices
     ) {
+        self.wills = wills
         budgets = BudgetGauges(memory, messenger)
         self.messenger = messenger
         self.outbound = OutboundGauges(outbound)
@@ -73,6 +78,9 @@ final class StateGauges: Sendable {
         away.record(now.sessions - now.online)
         sessionsWaiting.record(now.commits.waiting)
         sessionBytesWaiting.record(now.commits.waitingBytes)
+        let wills = wills()
+        willsWaiting.record(wills.entries)
+        willBytesWaiting.record(wills.bytes)
         lastSessions.withLock { last in
             dropped.increment(by: now.dropped &- (last?.dropped ?? 0))
             handedOver.increment(by: now.handedOver &- (last?.handedOver ?? 0))

@@ -29,17 +29,17 @@ package struct DelimitedFrame: WireFrame {
 
     /// Parses the body.
     ///
-    /// - Parameter maxParts: how many parts it may have; nil: any number, for those of a server.
+    /// - Parameters:
+    ///   - maxParts: how many parts it may have (``MessageParts``); nil: any number, for those of a server.
+    ///   - counted: gets the number of its parts before it is parsed, also if they are too many.
     /// - Throws: WireError `.badBody` if it is not a packet or has too many parts, `.badText` if its JSON is not UTF-8.
-    package func packet(maxParts: Int? = MessageParts.max) throws(WireError) -> Hermes_V1_Packet {
+    package func packet(
+        maxParts: Int? = MessageParts.max,
+        counted: (Int) -> Void = { _ in }
+    ) throws(WireError) -> Hermes_V1_Packet {
         isJSON
-            ? try Hermes_V1_Packet(wireJSON: body, maxParts: maxParts)
-            : try Hermes_V1_Packet(wire: body, maxParts: maxParts)
-    }
-
-    /// The parts of the body (``MessageParts``).
-    package var partCount: Int {
-        isJSON ? MessageParts.count(json: body) : MessageParts.count(Hermes_V1_Packet.self, wire: body)
+            ? try Hermes_V1_Packet(wireJSON: body, maxParts: maxParts, counted: counted)
+            : try Hermes_V1_Packet(wire: body, maxParts: maxParts, counted: counted)
     }
 
     package var encodedBytes: Int {

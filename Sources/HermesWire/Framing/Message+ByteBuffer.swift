@@ -8,24 +8,37 @@ package import SwiftProtobuf
 extension SwiftProtobuf.Message {
     /// Parses a message from all readable bytes of a buffer.
     ///
-    /// - Parameter maxParts: how many parts it may have (``MessageParts``): those of messages from the server, or nil for
-    ///   any number.
+    /// - Parameters:
+    ///   - maxParts: how many parts it may have (``MessageParts``): those of messages from the server, or nil for any
+    ///     number.
+    ///   - counted: gets the number of its parts before it is parsed, also if they are too many; not called without
+    ///     `maxParts`.
     /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, lack a required field, or have
     ///   too many parts.
-    package init(wire buffer: ByteBuffer, maxParts: Int? = MessageParts.max) throws(WireError) {
-        try self.init(wire: BufferBytes(buffer), maxParts: maxParts)
+    package init(
+        wire buffer: ByteBuffer,
+        maxParts: Int? = MessageParts.max,
+        counted: (Int) -> Void = { _ in }
+    ) throws(WireError) {
+        try self.init(wire: BufferBytes(buffer), maxParts: maxParts, counted: counted)
     }
 
     /// Parses a message from bytes, for example from a field that holds another message.
     ///
+    /// - Parameters:
+    ///   - maxParts: how many parts it may have; nil: any number.
+    ///   - counted: gets the number of its parts before it is parsed.
     /// - Throws: WireError `.badBody` if they are not this message, nest deeper than 32, lack a required field, or have
     ///   too many parts.
     package init(
         wire bytes: some SwiftProtobufContiguousBytes,
-        maxParts: Int? = MessageParts.max
+        maxParts: Int? = MessageParts.max,
+        counted: (Int) -> Void = { _ in }
     ) throws(WireError) {
-        if let maxParts, MessageParts.count(Self.self, wire: bytes) > maxParts {
-            throw .tooManyParts(Self.protoMessageName)
+        if let maxParts {
+            let parts = MessageParts.count(Self.self, wire: bytes)
+            counted(parts)
+            guard parts <= maxParts else { throw .tooManyParts(Self.protoMessageName) }
         }
         do {
             try self.init(serializedBytes: bytes, options: .wire)

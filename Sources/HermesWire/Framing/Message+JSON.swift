@@ -14,13 +14,22 @@ extension SwiftProtobuf.Message {
     /// SwiftProtobuf's JSON decoder lets enum numbers of 64 bits pass. Its binary encoder sizes an enum as 32 bits and
     /// writes 64, which is past the end of its buffer, so such a number must not get into a message.
     ///
+    /// - Parameters:
+    ///   - maxParts: how many parts it may have; nil: any number.
+    ///   - counted: gets the number of its parts before anything else.
     /// - Throws: WireError `.badText` if they are not UTF-8; `.badBody` if they are not this message, nest more than 32
     ///   objects, hold an enum number that does not fit into 32 bits, or have too many parts (``MessageParts``).
-    package init(wireJSON buffer: ByteBuffer, maxParts: Int? = MessageParts.max) throws(WireError) {
+    package init(
+        wireJSON buffer: ByteBuffer,
+        maxParts: Int? = MessageParts.max,
+        counted: (Int) -> Void = { _ in }
+    ) throws(WireError) {
+        let parts = maxParts == nil ? 0 : MessageParts.count(json: buffer)
+        if maxParts != nil { counted(parts) }
         guard String(validating: buffer.readableBytesView, as: UTF8.self) != nil else {
             throw WireError(.badText, "the JSON of a \(Self.protoMessageName) is not UTF-8")
         }
-        if let maxParts, MessageParts.count(json: buffer) > maxParts { throw .tooManyParts(Self.protoMessageName) }
+        if let maxParts, parts > maxParts { throw .tooManyParts(Self.protoMessageName) }
         var options = JSONDecodingOptions()
         options.messageDepthLimit = BinaryDecodingOptions.wire.messageDepthLimit
         options.ignoreUnknownFields = true

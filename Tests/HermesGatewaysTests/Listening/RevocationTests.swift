@@ -93,6 +93,21 @@ import Testing
         func remove() { try? FileManager.default.removeItem(at: directory) }
     }
 
+    /// A listener for the clients of an authority that are not on its list.
+    private func with(
+        _ authority: Authority,
+        _ files: TestCertificate,
+        _ body: (Listener) async throws -> Void
+    ) async throws {
+        var tls = files.settings
+        tls.clientCertificates = .required
+        tls.clientAuthorityPath = authority.path("ca.pem")
+        tls.revocationListPath = authority.path("crl.pem")
+        try await GatewayHarness.with(LineGateway.self, on: ListenerSettings(port: 0, tls: tls)) { harness in
+            try await body(harness.listener)
+        }
+    }
+
     private static let keys: [[String]] = [
         ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"], ["ec", "-pkeyopt", "ec_paramgen_curve:P-384"], ["rsa:2048"],
     ]
@@ -111,19 +126,7 @@ import Testing
             other.remove()
         }
         for name in ["ann", "bob"] { try authority.issue(name) }
-        var tls = files.settings
-        tls.clientCertificates = .required
-        tls.clientAuthorityPath = authority.path("ca.pem")
-        tls.revocationListPath = authority.path("crl.pem")
-        let settings = ListenerSettings(port: 0, tls: tls)
-        try await GatewayHarness.with(LineGateway.self) { harness in
-            let listener = try await Listener.start(
-                LineGateway(environment: harness.environment),
-                name: "other",
-                on: settings,
-                environment: harness.environment,
-                group: harness.group
-            )
+        try await with(authority, files) { listener in
             let ann = try await LineClient.connect(to: listener, tls: authority.client("ann", of: files))
             #expect(await ann.next() == "hello")
             let bob = try await LineClient.connect(to: listener, tls: authority.client("bob", of: files))
@@ -144,8 +147,6 @@ import Testing
             }
             #expect(!listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970)))
             #expect(listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970) + 3 * 86_400))
-            await listener.stopAccepting()
-            await listener.drain(within: .seconds(1))
         }
     }
 
@@ -160,19 +161,7 @@ import Testing
         try authority.issue("ann", by: "good")
         try authority.issue("bob", by: "bad")
         try authority.issue("carl")
-        var tls = files.settings
-        tls.clientCertificates = .required
-        tls.clientAuthorityPath = authority.path("ca.pem")
-        tls.revocationListPath = authority.path("crl.pem")
-        let settings = ListenerSettings(port: 0, tls: tls)
-        try await GatewayHarness.with(LineGateway.self) { harness in
-            let listener = try await Listener.start(
-                LineGateway(environment: harness.environment),
-                name: "other",
-                on: settings,
-                environment: harness.environment,
-                group: harness.group
-            )
+        try await with(authority, files) { listener in
             func connect(_ name: String, _ authorities: [String]) async throws -> LineClient {
                 try await LineClient.connect(to: listener, tls: authority.client(name, authorities, of: files))
             }
@@ -192,8 +181,6 @@ import Testing
                 try await client.send("there\n")
                 #expect(await client.next() == "there")
             }
-            await listener.stopAccepting()
-            await listener.drain(within: .seconds(1))
         }
     }
 
@@ -259,19 +246,7 @@ import Testing
             authority.remove()
         }
         try authority.issue("bob")
-        var tls = files.settings
-        tls.clientCertificates = .required
-        tls.clientAuthorityPath = authority.path("ca.pem")
-        tls.revocationListPath = authority.path("crl.pem")
-        let settings = ListenerSettings(port: 0, tls: tls)
-        try await GatewayHarness.with(LineGateway.self) { harness in
-            let listener = try await Listener.start(
-                LineGateway(environment: harness.environment),
-                name: "other",
-                on: settings,
-                environment: harness.environment,
-                group: harness.group
-            )
+        try await with(authority, files) { listener in
             func connect(resuming: Bool) throws -> ResumingClient {
                 try ResumingClient(version, port: listener.port, "bob", of: authority, resuming: resuming)
             }
@@ -289,8 +264,6 @@ import Testing
             let again = try connect(resuming: true)
             #expect(await !again.printed(until: "hello").contains("hello"))
             again.end()
-            await listener.stopAccepting()
-            await listener.drain(within: .seconds(1))
         }
     }
 

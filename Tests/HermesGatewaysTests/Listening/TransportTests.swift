@@ -185,6 +185,59 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: path))
     }
 
+    @Test func `nobody can connect before a socket has its mode`() throws {
+        let path = FileManager.default.temporaryDirectory.appending(path: "s-\(UInt32.random(in: 0 ... .max))").path
+        let socket = try UnixSocket.bound(path, mode: 0o600)
+        defer {
+            close(socket)
+            UnixSocket.remove(path)
+        }
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+        let client = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connect(unixDomainSocketPath: path)
+        #expect(throws: IOError.self) { try client.wait() }
+    }
+
+    @Test(
+        arguments: [(1000, 1000, true), (0, 1000, true), (1000, 0, true), (1001, 1000, false)] as [(uid_t, uid_t, Bool)]
+    )
+    func `a directory of somebody else is not trusted, except by root`(_ owner: uid_t, _ user: uid_t, _ isTrusted: Bool)
+    {
+        #expect(UnixSocket.isTrusted(owner: owner, by: user) == isTrusted)
+    }
+
+    // MARK: Handshakes
+
+    @Test(.enabled(if: TestCertificate.canBeMade))
+    func `an address that begins too many TLS handshakes is closed before them, others are not`() async throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        let settings = ListenerSettings(port: 0, tls: files.settings, proxyProtocol: .v2)
+        var limits = ConnectionLimits()
+        limits.tlsHandshakesPerSecondPerAddress = 1
+        try await with(settings, limits: limits) { listener, _ in
+            /// Whether the server speaks TLS with an address.
+            func isServed(_ address: [UInt8]) async -> Bool {
+                do {
+                    let tls = try client(files, certificate: nil, key: nil)
+                    let client = try await LineClient.connect(to: listener, first: Self.header(address), tls: tls)
+                    defer { client.channel.close(promise: nil) }
+                    return await client.next() == "hello"
+                } catch {
+                    // Closed while it was connecting.
+                    return false
+                }
+            }
+            let start = ContinuousClock.now
+            var served = 0
+            for _ in 0..<60 where await isServed([192, 0, 2, 1]) { served += 1 }
+            let returned = Int((ContinuousClock.now - start) / .seconds(1)) + 1
+            #expect(served >= HandshakeBudget.burstSeconds && served <= HandshakeBudget.burstSeconds + returned)
+            #expect(await isServed([192, 0, 2, 2]))
+            // Who waits gets in, however often it tried.
+            while await !isServed([192, 0, 2, 1]) { await Task.yield() }
+        }
+    }
+
     // MARK: Certificates
 
     private func client(_ files: TestCertificate, certificate: String?, key: String?) throws -> TLSConfiguration {

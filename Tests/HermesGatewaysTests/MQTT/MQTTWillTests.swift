@@ -166,8 +166,11 @@ import Testing
                 try await client.drop()
                 while harness.messenger.durable.statistics.online > 0 { await Task.yield() }
             }
+            #expect(harness.environment.waitingWills == Holding())
             try await leave("first")
             #expect(try await watch.untilPong().isEmpty)
+            let waiting = harness.environment.waitingWills
+            #expect(waiting.entries == 1 && (40_000...50_000).contains(waiting.bytes))
             // No room for another of this address: at once rather than never.
             try await leave("second")
             #expect(try await watch.taken().topic == "second")

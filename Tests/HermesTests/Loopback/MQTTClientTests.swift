@@ -133,6 +133,26 @@ struct MQTTClientTests {
         try await server.stop()
     }
 
+    @Test func `a cancelled run acknowledges nothing that the app may not be done with`() async throws {
+        let server = try await FakeMQTTServer.scripted { packet, connection in
+            guard case .connect = packet else { return }
+            connection.accept()
+            connection.send(
+                .publish(MQTTPublish(topic: "b", payload: ByteBuffer(string: "1"), qos: .atLeastOnce, packetID: 5))
+            )
+        }
+        let client = try MQTTClient(.fake(server))
+        try await client.connect()
+        let messages = client.messages.makeAsyncIterator()
+        #expect(await messages.next()?.text == "1")
+        let run = Task { try await client.run() }
+        run.cancel()
+        try await run.value
+        let last = await server.firstPacket { _, packet in if case .connect = packet { false } else { true } }
+        #expect(last == .disconnect(MQTTDisconnect(reason: .success)))
+        try await server.stop()
+    }
+
     @Test func `a subscription that is not renewed ends the client`() async throws {
         let server = try await FakeMQTTServer.scripted { packet, connection in
             switch packet {

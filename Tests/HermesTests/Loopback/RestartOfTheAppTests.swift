@@ -49,6 +49,26 @@ struct RestartOfTheAppTests {
         return texts
     }
 
+    @Test func `a cancelled run leaves the entry that the app may not be done with`() async throws {
+        try await withServer { server in
+            let port = server.port("delimited")
+            let ann = try HermesClient(Self.configuration(port: port, device: "ann"))
+            _ = try await ann.logIn(.register(nickName: "ann", password: "secret"))
+            let bob = try HermesClient(Self.configuration(port: port, device: "bob"))
+            let session = try await bob.logIn(.register(nickName: "bob", password: "secret"))
+            try await ann.send("1", to: .user(session.uid)).receipt()
+            #expect(await Self.texts(1, from: bob) == ["1"])
+            let run = Task { try await bob.run() }
+            run.cancel()
+            try await run.value
+            let again = try HermesClient(Self.configuration(port: port, device: "bob"))
+            _ = try await again.logIn(.token(session.token))
+            #expect(await Self.texts(1, from: again) == ["1"])
+            await again.close()
+            await ann.close()
+        }
+    }
+
     @Test(arguments: TestStore.allCases)
     func `what was sent offline arrives after a restart, once, in order, and a refusal is told`(
         store kind: TestStore

@@ -46,6 +46,18 @@ struct MessagePartsTests {
         #expect(try Hermes_V1_Packet(wire: bytes, maxParts: nil) != Hermes_V1_Packet())
     }
 
+    @Test(arguments: [10, 1_000, 450_000]) func partsAreToldBeforeParsingAndOnce(count: Int) throws {
+        let bytes = dense("networks", count)
+        let expected = MessageParts.count(Hermes_V1_Packet.self, wire: bytes)
+        var told: [Int] = []
+        _ = try? DelimitedFrame(body: bytes).packet { told.append($0) }
+        #expect(told == [expected])
+        let json = ByteBuffer(string: "[" + String(repeating: "{},", count: count))
+        told = []
+        #expect(throws: WireError.self) { try DelimitedFrame(body: json, isJSON: true).packet { told.append($0) } }
+        #expect(told == [MessageParts.count(json: json)])
+    }
+
     @Test func textAndBytesAreOnePartWhateverTheyHold() throws {
         let inner = dense("networks", 30_000)
         let packet = Hermes_V1_Packet.with {

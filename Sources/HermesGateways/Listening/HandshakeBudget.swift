@@ -1,0 +1,36 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Limits the TLS handshakes of each address. One costs the server up to some milliseconds of an event loop and its client
+/// nothing, so it is charged before its first byte. Whether a client resumes a session is not known then: it pays the same.
+///
+/// State: a `Mutex` around ``TokenBuckets``, taken once per handshake.
+package final class HandshakeBudget: Sendable {
+    /// For so many seconds an address may have saved up.
+    static let burstSeconds = 10
+
+    private let rate: TokenBuckets<ConnectionCounter.Address>.Rate
+    private let buckets = Mutex(TokenBuckets<ConnectionCounter.Address>())
+
+    /// - Parameter perAddress: handshakes per second of one address.
+    package init(perAddress: Int) {
+        rate = .init(perSecond: max(1, perAddress), burst: max(1, perAddress) * Self.burstSeconds)
+    }
+
+    /// Takes one handshake. Local sockets have no budget, nor have peers whose address is not known.
+    ///
+    /// - Parameter now: of a clock that never goes back.
+    /// - Returns: false if there is none left; then nothing is charged, so that who waits gets in.
+    package func take(of address: ConnectionCounter.Address, now: Duration) -> Bool {
+        guard address != .local, address != .unknown else { return true }
+        return buckets.withLock { buckets in
+            buckets.change(address, now: now, rate: { _ in rate }) { bucket in
+                guard bucket.hasToken(rate: rate.perSecond, burst: rate.burst, now: now) else { return false }
+                bucket.take()
+                return true
+            }
+        }
+    }
+}

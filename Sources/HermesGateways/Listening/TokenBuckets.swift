@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The token buckets of many payers. Pure.
+///
+/// Bounded: full buckets are forgotten first, then those above half, then all.
+struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
+    /// How fast a payer's tokens return, and how many it may have.
+    struct Rate {
+        let perSecond: Int
+        let burst: Int
+    }
+
+    static var maxEntries: Int { 65_536 }
+
+    private var buckets: [Payer: TokenBucket] = [:]
+
+    var count: Int { buckets.count }
+
+    /// Takes tokens of a payer's bucket.
+    ///
+    /// - Parameters:
+    ///   - now: of a clock that never goes back.
+    ///   - rate: of any payer.
+    ///   - body: gets the bucket as it is now.
+    mutating func change<Result>(
+        _ payer: Payer,
+        now: Duration,
+        rate: (Payer) -> Rate,
+        _ body: (inout TokenBucket) -> Result
+    ) -> Result {
+        let own = rate(payer)
+        var bucket: TokenBucket
+        if let known = buckets[payer] {
+            bucket = known
+        } else {
+            makeRoom(now: now, rate: rate)
+            bucket = TokenBucket(burst: own.burst, now: now)
+        }
+        _ = bucket.hasToken(rate: own.perSecond, burst: own.burst, now: now)
+        defer { buckets[payer] = bucket }
+        return body(&bucket)
+    }
+
+    private mutating func makeRoom(now: Duration, rate: (Payer) -> Rate) {
+        for part in [0.99, 0.5, -.infinity] where buckets.count >= Self.maxEntries {
+            buckets = buckets.filter { payer, bucket in
+                var bucket = bucket
+                let rate = rate(payer)
+                _ = bucket.hasToken(rate: rate.perSecond, burst: rate.burst, now: now)
+                return !bucket.holds(part, ofBurst: rate.burst)
+            }
+        }
+    }
+}
