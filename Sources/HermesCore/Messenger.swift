@@ -13,6 +13,8 @@ package final class Messenger: Sendable {
     package let pushTokens: PushTokenService
     /// The place for an observer of commits and acknowledgements.
     package var watch: DeliveryWatch { messages.committer.watch }
+    /// Those who watch the server's events.
+    package var events: EventWatch { watch.events }
     /// Kept sessions and retained messages.
     package let durable: DurableSessions
     /// Retained messages; the same as `durable.retained`.
@@ -64,6 +66,13 @@ package final class Messenger: Sendable {
             time: time,
             settings: messageSettings
         )
+        sessions.observePresence { [events = messages.committer.watch.events] user, isOnline in
+            if isOnline {
+                events.note(.notice(.online(user)), .online)
+            } else {
+                events.note(.notice(.offline(user)), .offline)
+            }
+        }
         pushes = PushService(
             store: messageStore,
             social: socialStore,

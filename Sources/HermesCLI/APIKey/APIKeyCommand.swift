@@ -28,7 +28,7 @@ struct APIKeyCreate: AsyncParsableCommand {
         abstract: "Create a key and print it.",
         discussion: """
             Scopes: push, users:read, users:write, tokens:write, messages:read, messages:write, rooms:read, rooms:write,
-            topics:read, topics:write, stats:read; or all.
+            topics:read, topics:write, stats:read, events:read; or all.
 
             Example: hermes apikey create shop --scopes push,users:read > shop.key
             """

@@ -19,12 +19,14 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case roomsRead = "rooms:read"
     /// Send to a room, remove an account from it.
     case roomsWrite = "rooms:write"
-    /// Read retained publications.
+    /// Read retained publications and, with ``eventsRead``, those that are published.
     case topicsRead = "topics:read"
     /// Publish, delete retained publications.
     case topicsWrite = "topics:write"
     /// Read statistics.
     case statsRead = "stats:read"
+    /// Follow events as they happen.
+    case eventsRead = "events:read"
 
     /// Parses a list such as `push,users:read`.
     ///

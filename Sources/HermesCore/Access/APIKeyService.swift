@@ -8,7 +8,7 @@ import Synchronization
 /// A key is 256 random bits, so it cannot be guessed and its hash needs no salt. Every request looks it up in the
 /// store, so a revoked key stops working at once.
 ///
-/// State: a `Mutex` around the recorded uses; nothing is called under it.
+/// State: a `Mutex` around the recorded uses, another around the observer; nothing is called under them.
 package final class APIKeyService: Sendable {
     /// The prefix of every key, by which people and scanners recognize it.
     package static let prefix = "hk_"
@@ -21,6 +21,7 @@ package final class APIKeyService: Sendable {
     private let time: any TimeSource
     /// When the use of each key was last recorded.
     private let noted = Mutex<[Int64: Duration]>([:])
+    private let revoked = Mutex<@Sendable (_ name: String) -> Void>({ _ in })
 
     package init(store: any APIKeyStore, time: any TimeSource) {
         self.store = store
@@ -54,7 +55,15 @@ package final class APIKeyService: Sendable {
 
     /// Revokes a key at once.
     /// - Throws: `.notFound`, `.storageUnavailable`.
-    package func revoke(name: String) async throws(HermesError) { try await store.revoke(apiKeyNamed: name) }
+    package func revoke(name: String) async throws(HermesError) {
+        try await store.revoke(apiKeyNamed: name)
+        revoked.withLock { $0 }(name)
+    }
+
+    /// Sets an observer that gets the names of revoked keys; it must not block. It replaces an earlier one.
+    package func whenRevoked(_ observer: @escaping @Sendable (_ name: String) -> Void) {
+        revoked.withLock { $0 = observer }
+    }
 
     /// Finds the key of a secret and records its use.
     ///

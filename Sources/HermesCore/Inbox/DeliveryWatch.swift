@@ -17,13 +17,16 @@ package protocol DeliveryObserver: Sendable {
 /// State: a `Mutex`; the observer is called outside of it.
 package final class DeliveryWatch: Sendable {
     private let observer = Mutex<(any DeliveryObserver)?>(nil)
+    /// Those who watch the server's events.
+    let events = EventWatch()
 
     /// Sets the observer; it replaces an earlier one.
     package func install(_ observer: any DeliveryObserver) { self.observer.withLock { $0 = observer } }
 
     func committed(_ entries: [UserID: [InboxEntry]]) {
-        guard !entries.isEmpty, let observer = observer.withLock({ $0 }) else { return }
-        observer.committed(entries)
+        guard !entries.isEmpty else { return }
+        events.committed(entries)
+        observer.withLock { $0 }?.committed(entries)
     }
 
     func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {

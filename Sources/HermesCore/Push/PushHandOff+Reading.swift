@@ -59,6 +59,7 @@ extension PushHandOff {
         let worthy = HandOffPlan.pushWorthy(page.withoutExpired(at: now).entries, for: user, nil)
         let notices = worthy.filter { $0.committedAt >= oldest }.map { WebhookNotice.messageUndelivered(user, $0) }
         try await webhooks.append(notices, marks: [user: last])
+        for notice in notices { events.note(.notice(notice), .messageUndelivered) }
         return last < page.position.head
     }
 }

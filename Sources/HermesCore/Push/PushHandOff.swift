@@ -54,6 +54,7 @@ package final class PushHandOff: DeliveryObserver {
     /// Nil: there are no pushes, only webhooks.
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
+    let events: EventWatch
     let time: any TimeSource
     let text: @Sendable (Message) -> PushText
     let report: @Sendable (Report) -> Void
@@ -95,6 +96,7 @@ package final class PushHandOff: DeliveryObserver {
         sessions = messenger.sessions
         self.sender = sender
         self.webhooks = webhooks
+        events = messenger.events
         time = messenger.time
         self.text = text
         self.report = report
@@ -307,9 +309,16 @@ package final class PushHandOff: DeliveryObserver {
                 wait = max(wait ?? .zero, delay)
                 continue
             }
-            if webhooks?.wants(.pushResult) == true {
-                notices.append(.pushResult(key.user, candidate.target.device, service, item.notification, outcome))
-            }
+            guard webhooks?.wants(.pushResult) == true || events.wants(.pushResult) else { continue }
+            let notice = WebhookNotice.pushResult(
+                key.user,
+                candidate.target.device,
+                service,
+                item.notification,
+                outcome
+            )
+            events.note(.notice(notice), .pushResult)
+            notices.append(notice)
         }
         var settlements: [PushSettlement] = []
         if upTo > candidate.target.pushedUpTo {

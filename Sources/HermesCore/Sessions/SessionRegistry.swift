@@ -16,7 +16,7 @@ package final class SessionRegistry: Sendable {
     private let shards: [Shard]
     private let ends = RecentEnds<UserID>()
     private let time: any TimeSource
-    private let observer = Mutex<(@Sendable (UserID, Bool) -> Void)?>(nil)
+    private let observers = Mutex<[@Sendable (UserID, Bool) -> Void]>([])
 
     /// Creates an empty registry.
     ///
@@ -81,9 +81,9 @@ package final class SessionRegistry: Sendable {
     /// The total number of connections.
     package var count: Int { shards.reduce(0) { $0 + $1.count } }
 
-    /// Sets an observer for users that come online (true) or go offline; it must not block.
+    /// Adds an observer for users that come online (true) or go offline; it must not block.
     package func observePresence(_ observer: @escaping @Sendable (UserID, Bool) -> Void) {
-        self.observer.withLock { $0 = observer }
+        observers.withLock { $0.append(observer) }
     }
 
     // MARK: Ending
@@ -183,7 +183,7 @@ package final class SessionRegistry: Sendable {
             let lastSeen = presence.isOnline ? nil : time.now()
             let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
             if isTold { for watcher in presence.watchers { watcher.ephemeralArrived(event) } }
-            if !isLate { observer.withLock { $0 }?(user, presence.isOnline) }
+            if !isLate { for observer in observers.withLock({ $0 }) { observer(user, presence.isOnline) } }
             let latest = shard.presence(of: user)
             if latest.version == presence.version { return }
             presence = latest

@@ -41,32 +41,62 @@ package enum WebhookNotice: Sendable, Hashable {
 
     /// The event in its stored and posted form.
     func event(id: String, now: Timestamp) -> WebhookEvent {
-        let body = Body(
+        WebhookEvent(id: id, user: user, createdAt: now, body: body(id: id, at: now))
+    }
+
+    /// The event as a JSON object.
+    ///
+    /// - Parameter id: by which the receiver recognizes a repetition; nil: it has none.
+    func body(id: String?, at now: Timestamp) -> [UInt8] {
+        Body(
             id: id,
             type: kind.rawValue,
             time: now.rawValue,
             user: user.rawValue,
             message: message,
             push: push
-        )
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Cannot fail: only numbers and texts.
-        let bytes = (try? encoder.encode(body)).map { Array($0) } ?? []
-        return WebhookEvent(id: id, user: user, createdAt: now, body: bytes)
+        ).bytes
+    }
+
+    /// The same object for a message that was committed; `user` is its sender.
+    static func body(ofAccepted message: Message, at now: Timestamp) -> [UInt8] {
+        Body(
+            id: nil,
+            type: ServerEvent.Kind.messageAccepted.rawValue,
+            time: now.rawValue,
+            user: message.sender.rawValue,
+            message: Entry(
+                seq: nil,
+                conversationSeq: message.conversationSeq,
+                id: String(describing: message.id),
+                conversation: HandOffPlan.name(of: message.conversation, for: message.sender),
+                from: message.sender.rawValue,
+                sentAt: message.sentAt.rawValue
+            ),
+            push: nil
+        ).bytes
     }
 
     private struct Body: Encodable {
-        let id: String
+        let id: String?
         let type: String
         let time: Int64
         let user: Int32
         let message: Entry?
         let push: Push?
+
+        var bytes: [UInt8] {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            // Cannot fail: only numbers and texts.
+            return (try? encoder.encode(self)).map { Array($0) } ?? []
+        }
     }
 
     private struct Entry: Encodable {
-        let seq: UInt64
+        /// In the user's inbox.
+        let seq: UInt64?
+        let conversationSeq: UInt64?
         let id: String?
         let conversation: String?
         let from: Int32?
@@ -88,10 +118,18 @@ package enum WebhookNotice: Sendable, Hashable {
             // A push of the back end's own.
             var id: String?
             if case .push(let push) = entry.event { id = String(describing: push.id) }
-            return Entry(seq: entry.seq, id: id, conversation: nil, from: nil, sentAt: entry.committedAt.rawValue)
+            return Entry(
+                seq: entry.seq,
+                conversationSeq: nil,
+                id: id,
+                conversation: nil,
+                from: nil,
+                sentAt: entry.committedAt.rawValue
+            )
         }
         return Entry(
             seq: entry.seq,
+            conversationSeq: nil,
             id: String(describing: message.id),
             conversation: HandOffPlan.name(of: message.conversation, for: user),
             from: message.sender.rawValue,

@@ -176,7 +176,17 @@ package final class ServerAssembly: Sendable {
                                 messenger: messenger,
                                 keys: keys,
                                 loops: environment.loops,
-                                access: environment.access
+                                access: environment.access,
+                                events: EventStreams(
+                                    settings.events,
+                                    findsUndelivered: !settings.webhooks.url.isEmpty
+                                        && settings.webhooks.kinds.contains(.messageUndelivered),
+                                    maxBytes: settings.gateways.limits.memoryBytes / 8,
+                                    messenger: messenger,
+                                    keys: keys,
+                                    loops: environment.loops,
+                                    access: environment.access
+                                )
                             ),
                             logger: logger
                         ) : nil,

@@ -222,7 +222,7 @@ extension ServerSettings {
         }
         + [webSocketEnabled.descriptor, webSocketOrigins.descriptor, trustedProxies.descriptor]
         + [homePage.descriptor, apiPage.descriptor, chatPage.descriptor, frames.descriptor]
-        + APISettings.all
+        + APISettings.all + EventSettings.all
         + PushSettings.settings + WebhookSettings.settings
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
 
@@ -261,6 +261,7 @@ extension ServerSettings {
             pages: try Self.pages(values),
             frames: try values.value(of: Self.frames),
             api: try APISettings(values),
+            events: try EventSettings(values),
             gateways: try GatewaySettings(values),
             push: try PushSettings(values),
             webhooks: try WebhookSettings(values),

@@ -79,6 +79,8 @@ package struct ServerSettings: Sendable {
     /// Not a setting: the time limits of the HTTP port, shortened only by tests.
     package var httpLimits = HTTPExchange.Limits()
     package var api: APISettings
+    /// The event streams of the API.
+    package var events = EventSettings()
     package var gateways: GatewaySettings
     package var push = PushSettings()
     package var webhooks = WebhookSettings()

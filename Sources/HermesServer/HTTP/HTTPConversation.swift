@@ -10,6 +10,21 @@ import NIOCore
 import NIOHTTPTypes
 import Synchronization
 
+/// The context of a request.
+struct HTTPContext: RequestContext {
+    /// The type of a stream of events (HTML, section 9.2).
+    static let eventStream = "text/event-stream"
+
+    var coreContext: CoreRequestContextStorage
+    /// The connection of the request.
+    let channel: any Channel
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = CoreRequestContextStorage(source: source)
+        channel = source.channel
+    }
+}
+
 /// Answers the requests of a connection in order, by the routes. ``HTTPGuardHandler`` ends the connection.
 struct HTTPConversation: HTTPChannelHandler {
     /// Hummingbird's form of a connection. ``HTTPListener`` creates the channels.
@@ -22,12 +37,12 @@ struct HTTPConversation: HTTPChannelHandler {
     let responder: Responder
     private let logger: Logger
 
-    init(_ router: Router<BasicRequestContext>, logger: Logger) {
+    init(_ router: Router<HTTPContext>, logger: Logger) {
         let routes = router.buildResponder()
         let date = HTTPDate()
         self.logger = logger
         responder = { request, writer, channel in
-            let context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+            let context = HTTPContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
             var response: Response
             do {
                 response = try await routes.respond(to: request, context: context)

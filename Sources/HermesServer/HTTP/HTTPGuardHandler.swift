@@ -37,6 +37,8 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var passed: [PassedRequest] = []
     /// The connection becomes a WebSocket: what comes is no HTTP any more.
     private var isHandedOver = false
+    /// The answer that is being sent has no end.
+    private var isStreaming = false
 
     init(gate: HTTPGate, peer: SocketAddress?) {
         self.gate = gate
@@ -121,7 +123,8 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if exchange.stop() { context.close(promise: nil) }
             return
         }
-        if case .inputClosed? = event as? ChannelEvent, exchange.owed == 0, !hasSaidLastWord {
+        // The reader of a stream who closes its side has gone: nothing else would show that before the next event.
+        if case .inputClosed? = event as? ChannelEvent, exchange.owed == 0 || isStreaming, !hasSaidLastWord {
             return context.close(promise: nil)
         }
         context.fireUserInboundEventTriggered(event)
@@ -138,14 +141,18 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .head(var head):
             if head.status.code >= 200 {
                 exchange.answerBegan()
+                isStreaming = head.headers.first(name: "content-type") == HTTPContext.eventStream
                 if exchange.endsAfterAnswers, exchange.owed == 1, lastWord == nil {
                     head.headers.replaceOrAdd(name: "connection", value: "close")
                 }
             }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .body:
+            // A stream may last as long as the peer takes it.
+            if context.channel.isWritable { exchange.answerMoved(now: gate.uptime()) }
             context.write(data, promise: promise)
         case .end:
+            isStreaming = false
             if !passed.isEmpty { gate.ended(passed.removeFirst()) }
             let isLast = exchange.answered(now: gate.uptime())
             context.write(data, promise: promise)

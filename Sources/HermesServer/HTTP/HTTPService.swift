@@ -34,6 +34,7 @@ struct HTTPService: Service {
         await withDiscardingTaskGroup { group in
             group.addTask {
                 try? await gracefulShutdown()
+                api?.core.events.stop()
                 // A client that holds a request open does not keep the server from stopping.
                 await listener.stop(within: Self.farewell)
             }
@@ -43,8 +44,8 @@ struct HTTPService: Service {
         }
     }
 
-    private func router() -> Router<BasicRequestContext> {
-        let router = Router()
+    private func router() -> Router<HTTPContext> {
+        let router = Router(context: HTTPContext.self)
         router.get("/healthz") { _, _ in "ok\n" }
         router.get("/readyz") { [health, readiness] _, _ -> Response in
             guard health.current == .ready else { return Self.text(.serviceUnavailable, "\(health.text)\n") }

@@ -30,7 +30,7 @@ struct Pages: Sendable {
         api = pages.contains(.api) ? routes.map(APIPage.text) : nil
     }
 
-    func register(on router: Router<BasicRequestContext>) {
+    func register(on router: Router<HTTPContext>) {
         for method in [HTTPRequest.Method.get, .head] {
             if pages.contains(.home) {
                 router.on("/", method: method) { [home] request, _ in
@@ -48,12 +48,12 @@ struct Pages: Sendable {
         for file in WebFile.all where !pages.isDisjoint(with: file.pages) { register(file, on: router) }
     }
 
-    private func register(_ file: WebFile, on router: Router<BasicRequestContext>) {
+    private func register(_ file: WebFile, on router: Router<HTTPContext>) {
         let packed = ByteBuffer(bytes: file.packed)
         // Weak: the same content is sent in two encodings (RFC 9110, section 8.8.3.3).
         let tag = "W/\"\(file.tag)\""
         let frames = file.isFramed ? frames : []
-        let answer: @Sendable (Request, BasicRequestContext) -> Response = { request, _ in
+        let answer: @Sendable (Request, HTTPContext) -> Response = { request, _ in
             let caching: HTTPFields = [.eTag: tag, .cacheControl: "no-cache", .vary: "Accept-Encoding"]
             var headers = Self.headers(file.contentType, caching, frames: frames)
             if file.isPublic {

@@ -53,7 +53,7 @@ struct API: Sendable {
     /// Registers every route, and the answers to unknown ones.
     ///
     /// - Parameter known: gets the accepted and refused keys.
-    func register(on router: Router<BasicRequestContext>, telling known: KnownKeys) {
+    func register(on router: Router<HTTPContext>, telling known: KnownKeys) {
         for (path, routes) in Dictionary(grouping: routes, by: \.path) {
             for route in routes {
                 router.on(RouterPath("/v1" + path), method: route.method) { request, context in
@@ -84,7 +84,7 @@ struct API: Sendable {
 
     private func respond(
         to request: Request,
-        _ context: BasicRequestContext,
+        _ context: HTTPContext,
         _ route: APIRoute,
         telling known: KnownKeys
     ) async -> Response {
@@ -93,6 +93,7 @@ struct API: Sendable {
             let key = try await authorize(request, route, &headers, telling: known)
             let call = try await call(request, context, route, key)
             let answer = try await route.handler(call)
+            if let stream = answer.stream { return self.stream(stream, headers, to: context.channel) }
             for (name, value) in answer.headers {
                 if let name = HTTPField.Name(name) { headers[name] = value }
             }
@@ -114,6 +115,24 @@ struct API: Sendable {
             log(error, route)
             return Self.response(APIProblem(.internalServerError, .internalError, "The log has the cause."), headers)
         }
+    }
+
+    /// The answer that is a stream of events; it ends with its connection.
+    private func stream(_ stream: EventStream, _ headers: HTTPFields, to channel: any Channel) -> Response {
+        var headers = headers
+        headers[.contentType] = HTTPContext.eventStream
+        headers[.cacheControl] = "no-store"
+        // Proxies of nginx's kind would hold events back.
+        headers[.accelBuffering] = "no"
+        channel.closeFuture.whenComplete { [events = core.events] _ in events.close(stream) }
+        return Response(
+            status: .ok,
+            headers: headers,
+            body: ResponseBody { [events = core.events] writer in
+                defer { events.close(stream) }
+                try await stream.write(to: &writer)
+            }
+        )
     }
 
     private func log(_ error: any Error, _ route: APIRoute) {
@@ -175,7 +194,7 @@ struct API: Sendable {
 
     private func call(
         _ request: Request,
-        _ context: BasicRequestContext,
+        _ context: HTTPContext,
         _ route: APIRoute,
         _ key: APIKey?
     ) async throws -> APICall {
@@ -190,7 +209,14 @@ struct API: Sendable {
             }
             path[parameter.name] = text
         }
-        let query = try Self.query(request.uri.query ?? "", route)
+        if route.isStream, !Self.accepts(HTTPContext.eventStream, request.headers[values: .accept]) {
+            throw APIProblem(
+                .notAcceptable,
+                .unsupported,
+                "This path answers with \(HTTPContext.eventStream), which Accept excludes."
+            )
+        }
+        let (query, lists) = try Self.query(request.uri.query ?? "", route)
         var idempotencyKey: String?
         if route.isIdempotent {
             idempotencyKey = try Self.idempotencyKey(request.headers[values: .idempotencyKey])
@@ -200,6 +226,7 @@ struct API: Sendable {
             key: key,
             pathParameters: path,
             query: query,
+            lists: lists,
             body: route.body == nil ? .null : try Self.json(bytes, route),
             bodyBytes: bytes,
             idempotencyKey: idempotencyKey
@@ -219,8 +246,28 @@ struct API: Sendable {
         return key
     }
 
-    private static func query(_ text: String, _ route: APIRoute) throws(APIProblem) -> [String: String] {
+    /// Whether a type is among those that `Accept` names (RFC 9110, section 12.5.1); without the field everything is.
+    static func accepts(_ type: String, _ fields: [String]) -> Bool {
+        guard !fields.isEmpty else { return true }
+        let ranges = ["*/*", "\(type.prefix { $0 != "/" })/*", type]
+        // The most specific range decides.
+        var best = (specificity: -1, isAccepted: false)
+        for part in fields.joined(separator: ",").split(separator: ",") {
+            let words = part.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces).lowercased() }
+            guard let range = words.first, let specificity = ranges.firstIndex(of: range) else { continue }
+            let quality = words.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+            if specificity > best.specificity { best = (specificity, quality > 0) }
+        }
+        return best.isAccepted
+    }
+
+    /// - Returns: the parameters that are given once, and those that may be repeated.
+    private static func query(
+        _ text: String,
+        _ route: APIRoute
+    ) throws(APIProblem) -> ([String: String], [String: [String]]) {
         var query: [String: String] = [:]
+        var lists: [String: [String]] = [:]
         for pair in text.split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let value = parts.count > 1 ? parts[1].replacing("+", with: " ") : ""
@@ -234,6 +281,20 @@ struct API: Sendable {
                     "There is no query parameter \"\(name.prefix(64))\"; allowed: \(allowed.isEmpty ? "none" : allowed)."
                 )
             }
+            if let (element, count) = parameter.repeated {
+                if let problem = element.problem(with: .string(value), at: name) {
+                    throw APIProblem(.badRequest, .invalidArgument, "In the query: \(problem).")
+                }
+                lists[name, default: []].append(value)
+                guard lists[name, default: []].count <= count.upperBound else {
+                    throw APIProblem(
+                        .badRequest,
+                        .invalidArgument,
+                        "The query parameter \(name) is given more than \(count.upperBound) times."
+                    )
+                }
+                continue
+            }
             guard query[name] == nil else {
                 throw APIProblem(.badRequest, .invalidArgument, "The query parameter \(name) is given twice.")
             }
@@ -246,7 +307,7 @@ struct API: Sendable {
         if let missing = route.query.first(where: { $0.isRequired && query[$0.name] == nil }) {
             throw APIProblem(.badRequest, .invalidArgument, "The query parameter \(missing.name) is missing.")
         }
-        return query
+        return (query, lists)
     }
 
     /// Reads the body, after a check of its length.
@@ -316,5 +377,6 @@ extension HTTPField.Name {
     static let rateLimitLimit = HTTPField.Name("RateLimit-Limit") ?? .retryAfter
     static let rateLimitRemaining = HTTPField.Name("RateLimit-Remaining") ?? .retryAfter
     static let rateLimitReset = HTTPField.Name("RateLimit-Reset") ?? .retryAfter
+    static let accelBuffering = HTTPField.Name("X-Accel-Buffering") ?? .cacheControl
     static let idempotencyKey = HTTPField.Name("Idempotency-Key") ?? .ifMatch
 }

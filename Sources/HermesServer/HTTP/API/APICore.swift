@@ -18,8 +18,16 @@ struct APICore: Sendable {
     let publisher: TopicPublisher
     let loops: LoopContexts
     let access: TopicAccess
+    let events: EventStreams
 
-    init(messenger: Messenger, keys: APIKeyService, loops: LoopContexts, access: TopicAccess) {
+    init(
+        messenger: Messenger,
+        keys: APIKeyService,
+        loops: LoopContexts,
+        access: TopicAccess,
+        events: EventStreams
+    ) {
+        self.events = events
         self.messenger = messenger
         self.keys = keys
         self.access = access
@@ -31,7 +39,7 @@ struct APICore: Sendable {
     /// All routes, in the order of the document.
     var routes: [APIRoute] {
         pushRoutes + userRoutes + invitationRoutes + deviceRoutes + tokenRoutes + messageRoutes + roomRoutes
-            + topicRoutes + statisticsRoutes
+            + topicRoutes + eventRoutes + statisticsRoutes
     }
 
     // MARK: Shared parts

@@ -15,6 +15,11 @@ struct APIRoute: Sendable {
         let isRequired: Bool
         let summary: String
 
+        /// In a query: the schema of one value, and how many there may be; nil: only one.
+        var repeated: (element: APISchema, count: ClosedRange<Int>)? {
+            if case .array(let element, let count) = schema { (element, count) } else { nil }
+        }
+
         init(_ name: String, _ schema: APISchema, required: Bool = false, _ summary: String) {
             self.name = name
             self.schema = schema
@@ -44,6 +49,8 @@ struct APIRoute: Sendable {
     let answer: APISchema?
     /// Further failures, beside those of every route.
     var failures: [HTTPResponse.Status] = []
+    /// Whether a success is a stream of events, which has no end.
+    var isStream = false
     let handler: Handler
 
     /// The statuses of all failures, ascending.
@@ -70,6 +77,8 @@ struct APICall: Sendable {
     /// By name; present if the route has them.
     let pathParameters: [String: String]
     let query: [String: String]
+    /// The values of parameters that may be repeated.
+    var lists: [String: [String]] = [:]
     /// `.null` where the route has no body.
     let body: JSON
     /// The body as sent.
@@ -86,8 +95,15 @@ struct APIAnswer: Sendable {
     var headers: [(name: String, value: String)] = []
     /// The text of the body, if it exists already.
     var text: String?
+    /// The stream of events that is the body.
+    var stream: EventStream?
 
     init(_ body: JSON) { self.body = body }
+
+    init(stream: EventStream) {
+        body = nil
+        self.stream = stream
+    }
 
     init(text: String) {
         body = nil

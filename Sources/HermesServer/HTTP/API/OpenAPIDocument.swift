@@ -24,7 +24,7 @@ enum OpenAPIDocument {
                 "title": "Hermes",
                 "version": .string(HermesVersion.current),
                 "description":
-                    "Pushes, accounts, messages, rooms and topics for back ends. Keys: hermes apikey create.",
+                    "Pushes, accounts, messages, rooms, topics and events for back ends. Keys: hermes apikey create.",
             ],
             "paths": .object(paths),
             "components": [
@@ -91,7 +91,9 @@ enum OpenAPIDocument {
                     "RateLimit-Remaining": number("The number of requests allowed now."),
                     "RateLimit-Reset": number("Seconds until all of them are back."),
                 ],
-            "content": route.answer.map { ["application/json": ["schema": $0.document]] },
+            "content": route.answer.map { answer in
+                .members([(route.isStream ? HTTPContext.eventStream : "application/json"): ["schema": answer.document]])
+            },
         ])
     }
 

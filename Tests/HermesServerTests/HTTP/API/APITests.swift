@@ -268,7 +268,7 @@ struct APITests {
 }
 
 /// A clock whose intervals never end, so that no token comes back.
-private struct StandingTime: TimeSource {
+struct StandingTime: TimeSource {
     private let system = SystemTime()
 
     func now() -> Timestamp { system.now() }

@@ -1,0 +1,86 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Synchronization
+
+/// An event of the server, for those who watch it while it happens. Nothing of it is kept.
+package enum ServerEvent: Sendable, Hashable {
+    /// The kinds by their names; those of webhooks have the same ones there.
+    package enum Kind: String, Sendable, CaseIterable {
+        case online
+        case offline
+        case messageAccepted = "message.accepted"
+        case messageUndelivered = "message.undelivered"
+        case pushResult = "push.result"
+
+        fileprivate var bit: UInt32 {
+            switch self {
+            case .online: 1
+            case .offline: 2
+            case .messageAccepted: 4
+            case .messageUndelivered: 8
+            case .pushResult: 16
+            }
+        }
+    }
+
+    /// An event that webhooks have, too.
+    case notice(WebhookNotice)
+    /// A message is committed.
+    case accepted(Message)
+
+    package var kind: Kind {
+        switch self {
+        case .accepted: .messageAccepted
+        case .notice(.online): .online
+        case .notice(.offline): .offline
+        case .notice(.messageUndelivered): .messageUndelivered
+        case .notice(.pushResult): .pushResult
+        }
+    }
+
+    /// The event as a JSON object: as a webhook would post it, without its id.
+    package func body(at now: Timestamp) -> [UInt8] {
+        switch self {
+        case .notice(let notice): notice.body(id: nil, at: now)
+        case .accepted(let message): WebhookNotice.body(ofAccepted: message, at: now)
+        }
+    }
+}
+
+/// Passes the events of the server to whoever watches them. Where nobody does, it costs one load.
+///
+/// State: an atomic for the wanted kinds, and a `Mutex` around the observer, who is called outside of it.
+package final class EventWatch: Sendable {
+    private let wanted = Atomic<UInt32>(0)
+    private let observer = Mutex<@Sendable (ServerEvent) -> Void>({ _ in })
+
+    package init() {}
+
+    /// Sets the observer, which must not block; it replaces an earlier one.
+    package func observe(_ observer: @escaping @Sendable (ServerEvent) -> Void) {
+        self.observer.withLock { $0 = observer }
+    }
+
+    /// Sets the kinds that somebody watches now.
+    package func want(_ kinds: Set<ServerEvent.Kind>) {
+        wanted.store(kinds.reduce(0) { $0 | $1.bit }, ordering: .relaxed)
+    }
+
+    package func wants(_ kind: ServerEvent.Kind) -> Bool { wanted.load(ordering: .relaxed) & kind.bit != 0 }
+
+    /// Passes an event on, if somebody watches its kind.
+    package func note(_ event: @autoclosure () -> ServerEvent, _ kind: ServerEvent.Kind) {
+        guard wants(kind) else { return }
+        observer.withLock { $0 }(event())
+    }
+
+    /// Passes the messages among committed entries on, each once, in the order of their ids.
+    func committed(_ entries: [UserID: [InboxEntry]]) {
+        guard wants(.messageAccepted) else { return }
+        var messages: [MessageID: Message] = [:]
+        for case .message(let message) in entries.values.joined().lazy.map(\.event) { messages[message.id] = message }
+        for message in messages.values.sorted(by: { $0.id < $1.id }) { note(.accepted(message), .messageAccepted) }
+    }
+}

@@ -1,0 +1,112 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// An event that waits for the reader of a stream.
+enum StreamedEvent: Sendable {
+    case publication(Publication)
+    /// A publication whose payload is larger than events may be.
+    case tooLarge(TopicName, bytes: Int)
+    case server(ServerEvent, at: Timestamp)
+    /// Events that were dropped here.
+    case dropped(Int)
+}
+
+/// The reason why a stream ends.
+enum StreamEnd: String, Sendable {
+    case keyRevoked = "key_revoked"
+    case serverStopping = "server_stopping"
+    /// The reader has gone.
+    case gone
+
+    /// Whether the reader still gets the events that wait.
+    var deliversRest: Bool { self == .serverStopping }
+}
+
+/// What waits for the reader of one stream. Bounded: what has no room is counted, and the reader is told the number in the
+/// place of the missing events. Does no I/O.
+struct EventQueue: Sendable {
+    /// The next part of the stream.
+    struct Batch: Sendable {
+        var events: [(event: StreamedEvent, weight: Int)] = []
+        var isHeartbeatDue = false
+        var end: StreamEnd?
+    }
+
+    /// The size that an event counts for beside its payload.
+    static let eventWeight = 512
+
+    let maxBytes: Int
+    /// What waits or is being written, in bytes.
+    private(set) var bytes = 0
+    private(set) var end: StreamEnd?
+    private var events: [(event: StreamedEvent, weight: Int)] = []
+    /// Since the reader was last told.
+    private var dropped = 0
+    private var isFull = false
+    private var isHeartbeatDue = false
+
+    init(maxBytes: Int) { self.maxBytes = maxBytes }
+
+    /// Whether there is something to write.
+    var hasWork: Bool { !events.isEmpty || isHeartbeatDue || end != nil }
+
+    /// Adds an event, if there is room.
+    ///
+    /// A full queue takes nothing until half of it is written: so the reader is told few large numbers.
+    ///
+    /// - Returns: whether it was added.
+    mutating func add(weight: Int, _ event: () -> StreamedEvent) -> Bool {
+        guard end == nil else { return false }
+        if isFull, bytes > maxBytes / 2 {
+            dropped += 1
+            return false
+        }
+        guard bytes == 0 || bytes + weight <= maxBytes else {
+            isFull = true
+            dropped += 1
+            return false
+        }
+        isFull = false
+        tellDropped()
+        events.append((event(), weight))
+        bytes += weight
+        return true
+    }
+
+    /// An event was dropped before it reached the queue.
+    mutating func drop() { if end == nil { dropped += 1 } }
+
+    mutating func heartbeatDue() { isHeartbeatDue = true }
+
+    /// Ends the stream; the first reason counts.
+    mutating func end(_ reason: StreamEnd) {
+        guard end == nil else { return }
+        end = reason
+        guard !reason.deliversRest else { return }
+        bytes -= events.reduce(0) { $0 + $1.weight }
+        events = []
+        dropped = 0
+    }
+
+    /// Takes everything; nil: there is nothing to write. ``written(_:)`` has to follow for its weight.
+    mutating func take() -> Batch? {
+        guard hasWork else { return nil }
+        tellDropped()
+        defer {
+            events = []
+            isHeartbeatDue = false
+        }
+        return Batch(events: events, isHeartbeatDue: isHeartbeatDue, end: end)
+    }
+
+    /// Events of this weight were written, or never will be.
+    mutating func written(_ weight: Int) { bytes -= weight }
+
+    private mutating func tellDropped() {
+        guard dropped > 0 else { return }
+        events.append((.dropped(dropped), 0))
+        dropped = 0
+    }
+}

@@ -1,0 +1,264 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+import HermesGateways
+import Metrics
+import Synchronization
+
+/// The open streams of `/v1/events`: their limits, the events of the server for them, and their end. Thread-safe.
+///
+/// While no stream is open, a publication costs nothing here, and an event of the server one load.
+///
+/// State: one `Mutex`; no stream is called under it.
+final class EventStreams: Sendable {
+    private struct Key {
+        let allowance: EventAllowance
+        var streams: Int
+    }
+
+    private struct State {
+        var open: [ObjectIdentifier: EventStream] = [:]
+        /// The keys that had a stream; as few as there are keys.
+        var keys: [Int64: Key] = [:]
+        var opened = 0
+        var isStopped = false
+    }
+
+    let settings: EventSettings
+    /// Whether messages that nobody has acknowledged are found: by the queue of webhooks.
+    let findsUndelivered: Bool
+    private let loops: LoopContexts
+    private let access: TopicAccess
+    private let keys: APIKeyService
+    private let events: EventWatch
+    private let time: any TimeSource
+    private let memory: EventMemory
+    private let metrics = EventMetrics()
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - findsUndelivered: whether webhooks get `message.undelivered`.
+    ///   - maxBytes: what may wait for all streams together.
+    init(
+        _ settings: EventSettings,
+        findsUndelivered: Bool,
+        maxBytes: Int,
+        messenger: Messenger,
+        keys: APIKeyService,
+        loops: LoopContexts,
+        access: TopicAccess
+    ) {
+        self.settings = settings
+        self.findsUndelivered = findsUndelivered
+        self.loops = loops
+        self.access = access
+        self.keys = keys
+        events = messenger.events
+        time = messenger.time
+        memory = EventMemory(limit: maxBytes)
+        metrics.open.record(0)
+        events.observe { [weak self] in self?.happened($0) }
+        keys.whenRevoked { [weak self] in self?.revoked($0) }
+    }
+
+    /// The number of open streams.
+    var count: Int { state.withLock { $0.open.count } }
+
+    /// What waits for the readers of all streams, in bytes.
+    var waitingBytes: Int { memory.used }
+
+    /// Opens a stream. After this returns it gets everything; ``close(_:)`` has to follow.
+    ///
+    /// - Throws: the reason why there is none.
+    func open(
+        for key: APIKey,
+        topics: [TopicFilter],
+        kinds: Set<ServerEvent.Kind>
+    ) async throws -> EventStream {
+        let (stream, place) = try admit(key, topics, kinds)
+        let loop = loops.all[place % loops.all.count]
+        await withCheckedContinuation { continuation in
+            loop.post(
+                .run { [access] in
+                    stream.begin(EventSubscriber(stream, access: access), on: loop)
+                    continuation.resume()
+                }
+            )
+        }
+        do {
+            // It may have been revoked before the stream was there to be ended.
+            guard try await keys.keys().contains(where: { $0.id == key.id }) else {
+                throw HermesError(.invalidToken, "The API key is unknown or revoked.")
+            }
+        } catch {
+            close(stream)
+            throw error
+        }
+        return stream
+    }
+
+    private func admit(
+        _ key: APIKey,
+        _ topics: [TopicFilter],
+        _ kinds: Set<ServerEvent.Kind>
+    ) throws -> (EventStream, Int) {
+        let now = time.uptime()
+        let (stream, place, refusal) = state.withLock { state -> (EventStream?, Int, EventMetrics.Refusal?) in
+            guard !state.isStopped else { return (nil, 0, nil) }
+            guard state.open.count < settings.maxStreams else { return (nil, 0, .total) }
+            let known = state.keys[key.id]
+            guard known?.streams ?? 0 < settings.maxStreamsPerKey else { return (nil, 0, .key) }
+            let allowance = known?.allowance ?? EventAllowance(perSecond: settings.eventsPerSecond, now: now)
+            state.keys[key.id] = Key(allowance: allowance, streams: (known?.streams ?? 0) + 1)
+            let stream = EventStream(
+                key,
+                topics: topics,
+                kinds: kinds,
+                settings: settings,
+                allowance: allowance,
+                memory: memory,
+                metrics: metrics,
+                time: time
+            )
+            state.open[ObjectIdentifier(stream)] = stream
+            state.opened &+= 1
+            changed(state)
+            return (stream, state.opened, nil)
+        }
+        if let stream { return (stream, place) }
+        guard let refusal else {
+            throw APIProblem(.serviceUnavailable, .shuttingDown, "The server is stopping.", retryAfter: .seconds(2))
+        }
+        metrics.refused(refusal)
+        switch refusal {
+        case .total:
+            throw APIProblem(
+                .serviceUnavailable,
+                .overloaded,
+                "There are \(settings.maxStreams) streams of events already (http.events.streams).",
+                retryAfter: .seconds(10)
+            )
+        case .key:
+            throw APIProblem(
+                .tooManyRequests,
+                .rateLimited,
+                "This key has \(settings.maxStreamsPerKey) streams of events already (http.events.streamsPerKey).",
+                retryAfter: .seconds(10)
+            )
+        }
+    }
+
+    /// Forgets a stream, and ends it if it is still open.
+    func close(_ stream: EventStream) {
+        state.withLock { state in
+            guard state.open.removeValue(forKey: ObjectIdentifier(stream)) != nil else { return }
+            // Its allowance stays: a key does not get a new one by coming back.
+            state.keys[stream.key.id]?.streams -= 1
+            changed(state)
+        }
+        stream.end(.gone)
+    }
+
+    /// Ends all streams, and opens no more.
+    func stop() {
+        let open = state.withLock { state in
+            state.isStopped = true
+            return Array(state.open.values)
+        }
+        for stream in open { stream.end(.serverStopping) }
+    }
+
+    /// Atomics alone.
+    private func changed(_ state: State) {
+        metrics.open.record(state.open.count)
+        events.want(state.open.values.reduce(into: []) { $0.formUnion($1.kinds) })
+    }
+
+    private func happened(_ event: ServerEvent) {
+        let streams = state.withLock { Array($0.open.values) }
+        let now = time.now()
+        for stream in streams where stream.kinds.contains(event.kind) { stream.take(event, at: now) }
+    }
+
+    private func revoked(_ name: String) {
+        let streams = state.withLock { Array($0.open.values) }
+        for stream in streams where stream.key.name == name { stream.end(.keyRevoked) }
+    }
+}
+
+/// The memory that waits for the readers of all streams.
+///
+/// State: an atomic.
+final class EventMemory: Sendable {
+    private let limit: Int
+    private let held = Atomic(0)
+
+    /// - Parameter limit: in bytes.
+    init(limit: Int) { self.limit = max(0, limit) }
+
+    var used: Int { held.load(ordering: .relaxed) }
+
+    /// Takes memory, if there is enough.
+    func take(_ bytes: Int) -> Bool {
+        guard held.add(bytes, ordering: .relaxed).newValue > limit else { return true }
+        giveBack(bytes)
+        return false
+    }
+
+    func giveBack(_ bytes: Int) { held.subtract(bytes, ordering: .relaxed) }
+}
+
+/// The rate of events of one key. Once it is used up there are none until a part has come back: so the reader is told few
+/// large numbers of dropped events.
+///
+/// State: one `Mutex`.
+final class EventAllowance: Sendable {
+    private struct State {
+        var bucket: TokenBucket
+        var isUsedUp = false
+    }
+
+    private let perSecond: Int
+    private let state: Mutex<State>
+
+    init(perSecond: Int, now: Duration) {
+        self.perSecond = perSecond
+        state = Mutex(State(bucket: TokenBucket(burst: perSecond, now: now)))
+    }
+
+    /// Whether another event may be written; takes it.
+    func allows(now: Duration) -> Bool {
+        state.withLock { state in
+            let hasToken = state.bucket.hasToken(rate: perSecond, burst: perSecond, now: now)
+            if state.isUsedUp { state.isUsedUp = !state.bucket.holds(0.1, ofBurst: perSecond) }
+            guard hasToken, !state.isUsedUp else {
+                state.isUsedUp = true
+                return false
+            }
+            state.bucket.take()
+            return true
+        }
+    }
+}
+
+/// The metrics of the streams, created once.
+struct EventMetrics: Sendable {
+    enum Refusal: String, CaseIterable {
+        case total
+        case key
+    }
+
+    let open = Gauge(label: "hermes_event_streams_open")
+    let written = Counter(label: "hermes_events_written_total")
+    let dropped = Counter(label: "hermes_events_dropped_total")
+    private let byRefusal = Dictionary(
+        uniqueKeysWithValues: Refusal.allCases.map { refusal in
+            let dimensions = [("reason", refusal.rawValue)]
+            return (refusal, Counter(label: "hermes_event_streams_refused_total", dimensions: dimensions))
+        }
+    )
+
+    func refused(_ refusal: Refusal) { byRefusal[refusal]?.increment() }
+}

@@ -1,0 +1,70 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import HermesWire
+import NIOCore
+
+/// Writes Server-Sent Events (HTML, section 9.2). Events have no `id`: what happens while a reader is away is lost.
+enum EventText {
+    /// A comment, which readers ignore.
+    static let heartbeat = ":\n\n"
+
+    /// The beginning of a stream.
+    ///
+    /// - Parameter retry: the time after which a reader comes back.
+    static func ready(topics: [TopicFilter], kinds: [ServerEvent.Kind], retry: Duration) -> String {
+        let data: JSON = [
+            "server": .string("hermes/\(HermesVersion.current)"),
+            "topics": .array(topics.map { .string($0.rawValue) }),
+            "kinds": .array(kinds.map { .string($0.rawValue) }),
+        ]
+        return "retry: \(Int(retry / .milliseconds(1)))\n" + text("ready", data)
+    }
+
+    static func end(_ reason: StreamEnd) -> String { text("end", ["reason": .string(reason.rawValue)]) }
+
+    /// Appends an event; one that has expired is left out.
+    ///
+    /// - Returns: whether it was written.
+    static func write(_ event: StreamedEvent, now: Timestamp, into buffer: inout ByteBuffer) -> Bool {
+        switch event {
+        case .publication(let publication):
+            if let end = publication.details?.expiresAt, end <= now { return false }
+            buffer.writeString(text("publication", data(of: publication)))
+        case .tooLarge(let topic, let bytes):
+            let data: JSON = ["topic": .string(topic.rawValue), "too_large": true, "bytes": .integer(bytes)]
+            buffer.writeString(text("publication", data))
+        case .server(let event, let time):
+            buffer.writeString("event: \(event.kind.rawValue)\ndata: ")
+            buffer.writeBytes(event.body(at: time))
+            buffer.writeString("\n\n")
+        case .dropped(let count):
+            buffer.writeString(text("dropped", ["count": .integer(count)]))
+        }
+        return true
+    }
+
+    /// JSON has no line feeds, so it is one line.
+    private static func text(_ name: String, _ data: JSON) -> String { "event: \(name)\ndata: \(data.text)\n\n" }
+
+    private static func data(of publication: Publication) -> JSON {
+        let payload = publication.payload.readableBytesView
+        let text = String(validating: payload, as: UTF8.self)
+        let details = publication.details
+        let properties = details?.userProperties ?? []
+        return .members([
+            "topic": .string(publication.topic.rawValue),
+            "qos": .integer(publication.qos.rawValue),
+            "retain": publication.retain ? true : nil,
+            "text": text.map(JSON.string),
+            "base64": text == nil ? .string(Data(payload).base64EncodedString()) : nil,
+            "content_type": details?.contentType.map(JSON.string),
+            "response_topic": details?.responseTopic.map(JSON.string),
+            "user_properties": properties.isEmpty
+                ? nil : .array(properties.map { ["name": .string($0.name), "value": .string($0.value)] }),
+            "liveroom_type": publication.kind == Publication.plainKind ? nil : .integer(publication.kind),
+        ])
+    }
+}
