@@ -34,28 +34,9 @@ extension SQLiteStore {
                 return since
             }
             guard uptime - since >= Self.logPeriod else { return }
-            if try await emptyLog() { maintenance.withLock { $0.logSince = nil } }
+            if try await checkpointer.empty() { maintenance.withLock { $0.logSince = nil } }
         } catch {
             throw failure(error)
-        }
-    }
-
-    /// Writes the log back into the database file and truncates it.
-    ///
-    /// - Returns: false if a reader still needs the log.
-    private func emptyLog() async throws -> Bool {
-        do {
-            // Most of it runs beside the writer, on a connection of its own; the rest delays commits.
-            try await checkpointer.writeWithoutTransaction { db in _ = try db.checkpoint(.passive) }
-            try await pool.writeWithoutTransaction { db in
-                // Waits only briefly for readers, because commits wait as well.
-                try db.execute(sql: "PRAGMA busy_timeout = 20")
-                defer { try? db.execute(sql: "PRAGMA busy_timeout = \(Int(Self.busyTimeout * 1000))") }
-                _ = try db.checkpoint(.truncate)
-            }
-            return true
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
-            return false
         }
     }
 

@@ -3,11 +3,23 @@
 
 internal import GRDB
 package import HermesCore
+import Synchronization
 
 extension SQLiteStore: MessageStore {
     package func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
         do {
-            return try commitBatch(operations, now: now)
+            return try commitBatch(operations[...], isWhole: true, now: now)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    package func commit(
+        firstOf operations: ArraySlice<WriteOperation>,
+        now: Timestamp
+    ) throws(HermesError) -> [WriteOutcome] {
+        do {
+            return try commitBatch(operations, isWhole: false, now: now)
         } catch {
             throw failure(error)
         }
@@ -58,14 +70,46 @@ extension SQLiteStore: MessageStore {
     }
 
     package func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
-        let purged = try await write { [settings, damage] (db, users) in
-            var purger = Purger(db: db, settings: settings, now: now, limit: limit, damage: damage)
-            defer { users = Array(purger.users) }
-            let count = try purger.run()
-            return (count: count, unread: purger.unreadChanges, inboxes: purger.inboxChanges)
+        let purged = try await write { [self] (db, users) in
+            var changes: [(unread: [UserID: Int], inboxes: InboxLedger.Changes)] = []
+            let count = try Self.inSteps(limit, purgeStep, TimeSlice(clock)) { rows in
+                var purger = Purger(db: db, settings: settings, now: now, limit: rows, damage: damage)
+                defer { users += purger.users }
+                let count = try purger.run()
+                changes.append((purger.unreadChanges, purger.inboxChanges))
+                return count
+            }
+            return (count: count, changes: changes)
         }
-        inboxes.apply(purged.inboxes)
-        unread.apply(purged.unread)
+        for changes in purged.changes {
+            inboxes.apply(changes.inboxes)
+            unread.apply(changes.unread)
+        }
         return purged.count
+    }
+
+    /// Repeats steps in one transaction until there is nothing left, the limit is reached, or the time is spent.
+    ///
+    /// - Parameters:
+    ///   - size: the number of rows of a step.
+    ///   - step: gets the most rows, and returns how many it handled.
+    /// - Returns: the sum.
+    static func inSteps(
+        _ limit: Int,
+        _ size: borrowing Mutex<StepSize>,
+        _ time: TimeSlice,
+        _ step: (Int) throws -> Int
+    ) throws -> Int {
+        var sum = 0
+        var last = time.elapsed
+        repeat {
+            let count = try step(min(size.withLock { $0.rows }, limit - sum))
+            guard count > 0 else { break }
+            sum += count
+            let now = time.elapsed
+            size.withLock { $0.learn(now - last) }
+            last = now
+        } while sum < limit && !time.isSpent
+        return sum
     }
 }

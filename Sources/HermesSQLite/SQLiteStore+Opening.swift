@@ -31,18 +31,22 @@ extension SQLiteStore {
             durability: durability,
             settings: settings,
             bootID: RunRecord.bootID,
+            clock: SystemTime(),
             logger: logger,
             checking: checking,
             damaged: damaged
         )
     }
 
-    /// - Parameter bootID: the boot id; nil where the system has none.
+    /// - Parameters:
+    ///   - bootID: the boot id; nil where the system has none.
+    ///   - clock: measures how long transactions take.
     static func open(
         directory: String,
         durability: Durability,
         settings: StoreSettings,
         bootID: String?,
+        clock: any TimeSource = SystemTime(),
         logger: Logger,
         checking: () -> Void = {},
         damaged: @escaping @Sendable () -> Void = {}
@@ -69,7 +73,8 @@ extension SQLiteStore {
             case .unclosed(let bootID): try record.markOpen(bootID: bootID)
             case .replaced: try record.markOpen(bootID: nil)
             }
-            let pool = try DatabasePool(path: path, configuration: configuration)
+            let log = LogWatch()
+            let pool = try DatabasePool(path: path, configuration: configuration(log))
             // A new epoch is on the disk before any client sees it, whatever the durability.
             try pool.writeWithoutTransaction { db in
                 for pragma in tuning(.full) { try db.execute(sql: pragma) }
@@ -97,11 +102,16 @@ extension SQLiteStore {
                 QueueBudget(settings, waiting: try SessionReader(db: $0, damage: damage).waiting())
             }
             try record.markOpen(bootID: bootID)
-            let checkpointer = try DatabaseQueue(path: path, configuration: configuration)
+            let checkpointer = Checkpointer(
+                try DatabaseQueue(path: path, configuration: configuration()),
+                pool: pool,
+                log: log
+            )
             return SQLiteStore(
                 path: path,
                 pool: pool,
                 checkpointer: checkpointer,
+                clock: clock,
                 epoch: mark.epoch,
                 unread: unread,
                 queues: queues,
@@ -128,24 +138,20 @@ extension SQLiteStore {
     /// The writer's page cache, in KiB: pages that commits touch stay in memory.
     private static let writerCacheKilobytes = 32 * 1024
 
-    /// The size of the log, in pages of 4 KiB (32 MB), at which it is written back: large enough that frequently
-    /// changed pages are written once for many commits, small enough that no single commit waits for long.
-    private static let checkpointPages = 8192
-
     /// The PRAGMAs of the writer's connection.
     static func tuning(_ durability: Durability) -> [String] {
         [
             "PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")",
             "PRAGMA cache_size = -\(writerCacheKilobytes)",
-            "PRAGMA wal_autocheckpoint = \(checkpointPages)",
-            "PRAGMA journal_size_limit = \(checkpointPages * 4096 * 2)",
+            "PRAGMA journal_size_limit = \(Checkpointer.startPages * 4096 * 2)",
         ]
     }
 
     /// In seconds.
     static let busyTimeout = 2.0
 
-    private static var configuration: Configuration {
+    /// - Parameter log: of the writer's connection.
+    private static func configuration(_ log: LogWatch? = nil) -> Configuration {
         var configuration = Configuration()
         configuration.label = "hermes.store"
         configuration.foreignKeysEnabled = false
@@ -153,7 +159,10 @@ extension SQLiteStore {
         configuration.busyMode = .timeout(busyTimeout)
         configuration.prepareDatabase { db in
             // For files that are created now: pages that become free can be given back (SQLiteStore+Maintenance).
-            if !db.configuration.readonly { try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL") }
+            if !db.configuration.readonly {
+                try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+                log?.attach(to: db.sqliteConnection)
+            }
             // Deleted content is overwritten, on freed pages too, for privacy.
             try db.execute(sql: "PRAGMA secure_delete = ON")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")

@@ -7,11 +7,25 @@ import Synchronization
 
 extension SQLiteStore: SessionStore {
     package func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
+        try commit(operations[...], isWhole: true)
+    }
+
+    package func commit(
+        firstOf operations: ArraySlice<SessionOperation>,
+        now: Timestamp
+    ) throws(HermesError) -> [SessionOutcome] {
+        try commit(operations, isWhole: false)
+    }
+
+    private func commit(
+        _ operations: ArraySlice<SessionOperation>,
+        isWhole: Bool
+    ) throws(HermesError) -> [SessionOutcome] {
         do {
             do {
-                return try commitSessions(operations, isolating: false)
+                return try commitSessions(operations, isWhole: isWhole, isolating: false)
             } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-                return try commitSessions(operations, isolating: true)
+                return try commitSessions(operations, isWhole: isWhole, isolating: true)
             }
         } catch {
             throw failure(error)
@@ -52,13 +66,18 @@ extension SQLiteStore: SessionStore {
     package func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         do {
             let purged = try await pool.write { [self] db in
-                var purger = SessionPurger(db: db, now: now, limit: limit)
-                // Before the transaction ends, while nothing else runs on the writer.
-                defer { sessionCache.withLock { cache in for id in purger.sessions { cache.heads[id] = nil } } }
-                let count = try purger.run()
-                return (count: count, queues: purger.queueChanges)
+                var changes: [OwnerTally] = []
+                let count = try Self.inSteps(limit, sessionPurgeStep, TimeSlice(clock)) { rows in
+                    var purger = SessionPurger(db: db, now: now, limit: rows)
+                    // Before the transaction ends, while nothing else runs on the writer.
+                    defer { sessionCache.withLock { cache in for id in purger.sessions { cache.heads[id] = nil } } }
+                    let count = try purger.run()
+                    changes.append(purger.queueChanges)
+                    return count
+                }
+                return (count: count, changes: changes)
             }
-            queues.apply(purged.queues)
+            for changes in purged.changes { queues.apply(changes) }
             return purged.count
         } catch {
             throw failure(error)
@@ -69,8 +88,14 @@ extension SQLiteStore: SessionStore {
 
     /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
     ///
-    /// - Parameter isolating: whether each operation can be rolled back separately; slow.
-    private func commitSessions(_ operations: [SessionOperation], isolating: Bool) throws -> [SessionOutcome] {
+    /// - Parameters:
+    ///   - isWhole: whether all operations are applied, or only those that fit into a ``TimeSlice``.
+    ///   - isolating: whether each operation can be rolled back separately; slow.
+    private func commitSessions(
+        _ operations: ArraySlice<SessionOperation>,
+        isWhole: Bool,
+        isolating: Bool
+    ) throws -> [SessionOutcome] {
         try pool.writeWithoutTransaction { db in
             var taken = sessionCache.withLock { cache in
                 let taken = cache
@@ -88,9 +113,16 @@ extension SQLiteStore: SessionStore {
             var changes = OwnerTally()
             var refused = 0
             try db.inTransaction(.immediate) {
-                var writer = try SessionWriter(db, cache: taken, queues: queues, settings: settings)
+                var writer = try SessionWriter(
+                    db,
+                    cache: taken,
+                    queues: queues,
+                    settings: settings,
+                    time: TimeSlice(clock)
+                )
                 taken = SessionCache()
                 for operation in operations {
+                    guard isWhole || outcomes.isEmpty || writer.hasTime else { break }
                     guard isolating else {
                         outcomes.append(try writer.apply(operation))
                         continue

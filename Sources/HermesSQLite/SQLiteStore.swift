@@ -21,8 +21,12 @@ package final class SQLiteStore: Sendable {
 
     let path: String
     let pool: DatabasePool
-    /// Writes the log back while commits continue.
-    let checkpointer: DatabaseQueue
+    let checkpointer: Checkpointer
+    /// Of ``TimeSlice``.
+    let clock: any TimeSource
+    /// Of the purges.
+    let purgeStep = Mutex(StepSize())
+    let sessionPurgeStep = Mutex(StepSize())
     let epoch: UInt64
     let settings: StoreSettings
     let logger: Logger
@@ -43,7 +47,8 @@ package final class SQLiteStore: Sendable {
     init(
         path: String,
         pool: DatabasePool,
-        checkpointer: DatabaseQueue,
+        checkpointer: Checkpointer,
+        clock: any TimeSource,
         epoch: UInt64,
         unread: UnreadLedger,
         queues: QueueBudget,
@@ -61,6 +66,7 @@ package final class SQLiteStore: Sendable {
         inboxes = InboxLedger(lying: unread.lying)
         self.pool = pool
         self.checkpointer = checkpointer
+        self.clock = clock
         self.epoch = epoch
         self.settings = settings
         self.lock = lock
@@ -76,7 +82,7 @@ package final class SQLiteStore: Sendable {
         guard isOpen.exchange(false, ordering: .acquiringAndReleasing) else { return }
         do {
             // Fails harmlessly while a reader works: the log stays, and the next start uses it.
-            try? checkpointer.close()
+            checkpointer.close()
             try? pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try pool.close()
             record.markClosed()
@@ -108,32 +114,44 @@ package final class SQLiteStore: Sendable {
     /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
     ///
     /// An operation that meets a damaged row is refused, and the others are applied.
-    func commitBatch(_ operations: [WriteOperation], now: Timestamp) throws -> [WriteOutcome] {
-        try pool.writeWithoutTransaction { db in try commitBatch(operations, now: now, in: db) }
+    ///
+    /// - Parameter isWhole: whether all operations are applied, or only those that fit into a ``TimeSlice``.
+    func commitBatch(
+        _ operations: ArraySlice<WriteOperation>,
+        isWhole: Bool,
+        now: Timestamp
+    ) throws -> [WriteOutcome] {
+        try pool.writeWithoutTransaction { db in try commitBatch(operations, isWhole: isWhole, now: now, in: db) }
     }
 
     /// The same for one operation, for callers that cannot block.
     func commitAlone(_ operation: WriteOperation, now: Timestamp) async throws(HermesError) -> WriteOutcome? {
         do {
             return try await pool.writeWithoutTransaction { [self] db in
-                try commitBatch([operation], now: now, in: db).first
+                try commitBatch([operation], isWhole: true, now: now, in: db).first
             }
         } catch {
             throw failure(error)
         }
     }
 
-    private func commitBatch(_ operations: [WriteOperation], now: Timestamp, in db: Database) throws -> [WriteOutcome] {
+    private func commitBatch(
+        _ operations: ArraySlice<WriteOperation>,
+        isWhole: Bool,
+        now: Timestamp,
+        in db: Database
+    ) throws -> [WriteOutcome] {
         do {
-            return try commitBatch(operations, now: now, in: db, isolating: false)
+            return try commitBatch(operations, isWhole: isWhole, now: now, in: db, isolating: false)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-            return try commitBatch(operations, now: now, in: db, isolating: true)
+            return try commitBatch(operations, isWhole: isWhole, now: now, in: db, isolating: true)
         }
     }
 
     /// - Parameter isolating: whether each operation can be rolled back separately; slow.
     private func commitBatch(
-        _ operations: [WriteOperation],
+        _ operations: ArraySlice<WriteOperation>,
+        isWhole: Bool,
         now: Timestamp,
         in db: Database,
         isolating: Bool
@@ -151,9 +169,17 @@ package final class SQLiteStore: Sendable {
         var unreadChanges: [UserID: Int] = [:]
         outcomes.reserveCapacity(operations.count)
         try db.inTransaction(.immediate) {
-            var writer = try BatchWriter(db, cache: taken, unread: unread, settings: settings, now: now)
+            var writer = try BatchWriter(
+                db,
+                cache: taken,
+                unread: unread,
+                settings: settings,
+                now: now,
+                time: TimeSlice(clock)
+            )
             taken = WriterCache()
             for operation in operations {
+                guard isWhole || outcomes.isEmpty || writer.hasTime else { break }
                 guard isolating else {
                     outcomes.append(try writer.apply(operation))
                     continue

@@ -67,12 +67,10 @@ struct PowerCutTests {
         let world = try await StoreWorld(store: store)
         let sessions = SessionWorld(store)
         let session = try sessions.open("kept", expiry: nil).id
-        try await store.pool.writeWithoutTransaction { db in
-            // The accounts and the session are on the disk before the first cut; `normal` may lose them until then.
-            try db.checkpoint(.truncate)
-            // Often, so that cuts meet it.
-            try db.execute(sql: "PRAGMA wal_autocheckpoint = 60")
-        }
+        // The accounts and the session are on the disk before the first cut; `normal` may lose them until then.
+        try await store.pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+        // Often, so that cuts meet it.
+        store.checkpointer.setStart(pages: 60)
         var progress = Progress(accounts: 2)
         var marks = [Mark(position: RecordingFiles.count, progress: progress)]
         for round in 0..<240 {

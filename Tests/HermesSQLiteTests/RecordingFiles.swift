@@ -141,10 +141,10 @@ enum RecordingFiles {
             return code
         }
         own.xSync = { file, flags in
-            let code = RecordingFiles.inner(methodsOf: file)?.xSync(RecordingFiles.inner(file), flags) ?? SQLITE_ERROR
+            // Before it: another thread's writes meanwhile are not part of it.
             let path = RecordingFiles.path(file)
-            if code == SQLITE_OK { RecordingFiles.note(.sync(file: path), path) }
-            return code
+            RecordingFiles.note(.sync(file: path), path)
+            return RecordingFiles.inner(methodsOf: file)?.xSync(RecordingFiles.inner(file), flags) ?? SQLITE_ERROR
         }
         own.xFileSize = { file, size in
             RecordingFiles.inner(methodsOf: file)?.xFileSize(RecordingFiles.inner(file), size) ?? SQLITE_ERROR

@@ -3,8 +3,10 @@
 
 import Foundation
 import HermesCore
-import HermesSQLite
+import HermesTestKit
 import Logging
+
+@testable import HermesSQLite
 
 /// A directory that goes with the object.
 final class TemporaryDirectory: Sendable {
@@ -21,14 +23,18 @@ final class TemporaryDirectory: Sendable {
 
     var database: String { path + "/" + SQLiteStore.fileName }
 
+    /// - Parameter clock: by default one that stands, so that no transaction is cut by its time.
     func openStore(
         settings: StoreSettings = StoreSettings(),
-        durability: SQLiteStore.Durability = .normal
+        durability: SQLiteStore.Durability = .normal,
+        clock: any TimeSource = ManualClock()
     ) throws -> SQLiteStore {
         try SQLiteStore.open(
             directory: path,
             durability: durability,
             settings: settings,
+            bootID: RunRecord.bootID,
+            clock: clock,
             logger: Self.silent
         )
     }

@@ -172,21 +172,30 @@ package final class GroupCommitter: Sendable {
         operations.reserveCapacity(batch.count + acknowledgements.seqs.count)
         for entry in batch { operations.append(entry.item.operation) }
         for (key, seq) in acknowledgements.seqs { operations.append(.acknowledge(key.user, key.device, upTo: seq)) }
+        var rest = operations[...]
+        var waiting = batch
         do throws(HermesError) {
-            let outcomes = try store.commit(operations, now: time.now())
-            // Before the queue forgets them: a concurrent reader of the store looks again.
-            if !acknowledgements.isEmpty { acknowledgementCounter.add(1, ordering: .acquiringAndReleasing) }
-            guard outcomes.count == operations.count else {
-                throw HermesError(
-                    .internalError,
-                    "the store answered \(outcomes.count) of \(operations.count) operations"
-                )
-            }
-            queue.finished(batch)
-            committed(batch, outcomes)
+            repeat {
+                let outcomes = try store.commit(firstOf: rest, now: time.now())
+                guard outcomes.count <= rest.count, !outcomes.isEmpty || rest.isEmpty else {
+                    throw HermesError(
+                        .internalError,
+                        "the store answered \(outcomes.count) of \(rest.count) operations"
+                    )
+                }
+                rest = rest.dropFirst(outcomes.count)
+                // Before the queue forgets them: a concurrent reader of the store looks again.
+                if rest.isEmpty, !acknowledgements.isEmpty {
+                    acknowledgementCounter.add(1, ordering: .acquiringAndReleasing)
+                }
+                let done = waiting.prefix(outcomes.count)
+                waiting = waiting.dropFirst(done.count)
+                queue.finished(done)
+                committed(done, outcomes)
+            } while !rest.isEmpty
         } catch {
-            queue.finished(batch, takingBack: acknowledgements)
-            for entry in batch { entry.item.completion.fail(error) }
+            queue.finished(waiting, takingBack: acknowledgements)
+            for entry in waiting { entry.item.completion.fail(error) }
         }
     }
 

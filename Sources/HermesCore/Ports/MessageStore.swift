@@ -14,6 +14,10 @@ package protocol MessageStore: Sendable {
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
+    /// Like ``commit(_:now:)``, but applies only the first operations, at least one: as many as fit into one short
+    /// transaction. The caller commits the rest later.
+    func commit(firstOf operations: ArraySlice<WriteOperation>, now: Timestamp) throws(HermesError) -> [WriteOutcome]
+
     /// Reads up to `limit` entries behind `seq`. Sees everything committed before the call.
     ///
     /// A page may be shorter than `limit` (``StoreSettings/maxPageEntries``, ``StoreSettings/maxPageBytes``): the inbox
@@ -63,6 +67,14 @@ package protocol MessageStore: Sendable {
 extension MessageStore {
     /// The default, for stores that delete at once.
     package func deletions() async throws(HermesError) -> [UserID] { [] }
+
+    /// The default, for stores without long transactions.
+    package func commit(
+        firstOf operations: ArraySlice<WriteOperation>,
+        now: Timestamp
+    ) throws(HermesError) -> [WriteOutcome] {
+        try commit(Array(operations), now: now)
+    }
 
     /// The default, for stores without files.
     package func maintain(uptime: Duration) async throws(HermesError) {}

@@ -13,6 +13,13 @@ package protocol SessionStore: Sendable {
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome]
 
+    /// Like ``commit(_:now:)``, but applies only the first operations, at least one: as many as fit into one short
+    /// transaction. The caller commits the rest later.
+    func commit(
+        firstOf operations: ArraySlice<SessionOperation>,
+        now: Timestamp
+    ) throws(HermesError) -> [SessionOutcome]
+
     /// All sessions, with their subscriptions, without ``StoredSession/released`` and ``StoredSession/received``.
     func sessions() async throws(HermesError) -> [StoredSession]
 
@@ -49,6 +56,14 @@ package protocol SessionStore: Sendable {
 }
 
 extension SessionStore {
+    /// The default, for stores without long transactions.
+    package func commit(
+        firstOf operations: ArraySlice<SessionOperation>,
+        now: Timestamp
+    ) throws(HermesError) -> [SessionOutcome] {
+        try commit(Array(operations), now: now)
+    }
+
     package var queueStatistics: QueueBudget.Statistics { QueueBudget.Statistics() }
 }
 

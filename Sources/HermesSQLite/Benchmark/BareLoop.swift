@@ -18,6 +18,7 @@ enum BareLoop {
         defer { sqlite3_close(connection) }
         guard code == SQLITE_OK, let connection else { throw Failure(code: code) }
         for pragma in SQLiteStore.tuning(benchmark.durability) { try execute(connection, pragma) }
+        try execute(connection, "PRAGMA wal_autocheckpoint = \(Checkpointer.startPages)")
         try execute(connection, "PRAGMA secure_delete = ON")
 
         let statements = try Prepared(connection)

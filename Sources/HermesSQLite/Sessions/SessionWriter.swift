@@ -11,6 +11,7 @@ import HermesCore
 struct SessionWriter {
     let db: Database
     let settings: StoreSettings
+    let time: TimeSlice
     let statements: SessionStatements
     var cache: SessionCache
     var dirtyHeads: [DurableSessionID] = []
@@ -26,7 +27,14 @@ struct SessionWriter {
     /// How many publications found no room in their owner's share.
     var refused = 0
 
-    init(_ db: Database, cache: consuming SessionCache, queues: QueueBudget, settings: StoreSettings) throws {
+    init(
+        _ db: Database,
+        cache: consuming SessionCache,
+        queues: QueueBudget,
+        settings: StoreSettings,
+        time: TimeSlice
+    ) throws {
+        self.time = time
         self.db = db
         self.settings = settings
         self.queues = queues
@@ -35,6 +43,9 @@ struct SessionWriter {
         statements = try SessionStatements(db)
         self.cache.trim()
     }
+
+    /// Whether another operation fits into the transaction; a sweep gets its share.
+    var hasTime: Bool { time.elapsed < FreshSweep.share(of: cache.sweep, rows: cache.freshRows) }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
@@ -100,7 +111,7 @@ struct SessionWriter {
             cache.sweptBytes = cache.freshBytes
         }
         guard var sweep = cache.sweep else { return }
-        try sweep.step(db, appended: cache.freshRows - freshBefore)
+        try sweep.step(db, appended: cache.freshRows - freshBefore, time)
         if sweep.isDone {
             cache.freshRows = sweep.appended
             cache.freshBytes -= min(cache.freshBytes, cache.sweptBytes)

@@ -69,7 +69,7 @@ extension BatchWriter {
             try write(outcome, before: group)
             let told = try tell(outcome)
             deliveries += told
-            rows -= 2 + told.count
+            rows = time.isSpent ? 0 : rows - 2 - told.count
         }
         return deliveries
     }
@@ -89,12 +89,12 @@ extension BatchWriter {
             "DELETE FROM contact WHERE (owner = ?1 AND peer = ?2) OR (owner = ?2 AND peer = ?1)"
         )
         var deliveries: [InboxDelivery] = []
-        for peer in peers {
+        for peer in peers where rows > 0 {
             let farewell = try SocialReader(db: db).pair(user, peer).farewell
             delete.bind(user, at: 1)
             delete.bind(peer, at: 2)
             try delete.run()
-            rows -= 3
+            rows = time.isSpent ? 0 : rows - 3
             // The peer may be in deletion, too.
             guard let kind = farewell, try loadInbox(of: peer) else { continue }
             let event = ContactEvent(kind: kind, user: user, nickName: name, message: "")

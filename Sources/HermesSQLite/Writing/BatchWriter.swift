@@ -12,6 +12,7 @@ struct BatchWriter {
     let db: Database
     let now: Timestamp
     let settings: StoreSettings
+    let time: TimeSlice
     let statements: Statements
     var cache: WriterCache
     var dirtyInboxes: [UserID] = []
@@ -40,8 +41,10 @@ struct BatchWriter {
         cache: consuming WriterCache,
         unread: UnreadLedger,
         settings: StoreSettings,
-        now: Timestamp
+        now: Timestamp,
+        time: TimeSlice
     ) throws {
+        self.time = time
         self.db = db
         self.unread = unread
         self.now = now
@@ -51,6 +54,9 @@ struct BatchWriter {
         freshBefore = self.cache.freshEntries
         self.cache.trim()
     }
+
+    /// Whether another operation fits into the transaction; a sweep gets its share.
+    var hasTime: Bool { time.elapsed < FreshSweep.share(of: cache.sweep, rows: cache.freshEntries) }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {
@@ -118,7 +124,7 @@ struct BatchWriter {
             cache.sweep = FreshSweep([.inbox, .clientIDs])
         }
         guard var sweep = cache.sweep else { return }
-        try sweep.step(db, appended: cache.freshEntries - freshBefore)
+        try sweep.step(db, appended: cache.freshEntries - freshBefore, time)
         if sweep.isDone {
             cache.freshEntries = sweep.appended
             cache.sweep = nil
@@ -189,7 +195,8 @@ struct BatchWriter {
             statements.selectShare.bind(user, at: 1)
             statements.selectShare.bind(source.number, at: 2)
             // Entries of this batch are in the table already.
-            cache.inboxes[user]?.shares[source] = try Self.use(statements.selectShare)
+            let share = try Self.use(statements.selectShare)
+            cache.inboxes[user]?.shares[source] = share
         }
         let share = cache.inboxes[user]?.shares[source] ?? Holding()
         return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)

@@ -108,24 +108,47 @@ struct FreshTables {
 struct FreshSweep {
     /// The number of rows that starts a sweep: enough for many rows per page.
     static let startRows = 20_000
-    /// The least number of rows that one commit moves: a few milliseconds.
-    static let sliceRows = 1_000
+    /// The least number of rows that one commit moves if it has the time: a few milliseconds.
+    static let sliceRows = 250
 
     private var left: [(tables: FreshTables, place: FreshTables.Place)]
     /// Rows added since it began; those behind its place wait for the next sweep.
     private(set) var appended = 0
+    private var stepSize = StepSize()
 
     init(_ tables: [FreshTables]) { left = tables.map { ($0, .beginning) } }
 
     var isDone: Bool { left.isEmpty }
 
-    /// Moves the next slice: more rows than the commit added, so that a sweep ends.
-    mutating func step(_ db: Database, appended rows: Int) throws {
+    /// The part of a ``TimeSlice`` that is for operations: all of it without a sweep. The rest is for the sweep, the
+    /// more the longer it is behind, so that it always ends.
+    ///
+    /// - Parameter rows: the fresh rows.
+    static func share(of sweep: FreshSweep?, rows: Int) -> Duration {
+        guard sweep != nil else { return TimeSlice.duration }
+        return TimeSlice.duration / (rows < 4 * startRows ? 2 : 4)
+    }
+
+    /// Moves the next slice: more rows than the commit added, so that a sweep ends; fewer if the time is spent.
+    mutating func step(_ db: Database, appended rows: Int, _ time: TimeSlice) throws {
         appended += rows
         let limit = max(Self.sliceRows, 2 * rows)
         for index in left.indices.reversed() {
-            let moved = try left[index].tables.move(db, after: left[index].place, limit: limit)
-            if let last = moved.last { left[index].place = last } else { left.remove(at: index) }
+            var count = 0
+            var before = time.elapsed
+            repeat {
+                let tables = left[index].tables
+                let moved = try tables.move(db, after: left[index].place, limit: min(stepSize.rows, limit - count))
+                count += moved.rows
+                guard let last = moved.last else {
+                    left.remove(at: index)
+                    break
+                }
+                left[index].place = last
+                let now = time.elapsed
+                stepSize.learn(now - before)
+                before = now
+            } while count < limit && !time.isSpent
         }
     }
 }

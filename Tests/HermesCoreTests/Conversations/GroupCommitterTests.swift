@@ -64,6 +64,33 @@ import Testing
         #expect(committer.statistics.waiting == 0)
     }
 
+    @Test func aTransactionThatTakesOnlyAPartLeavesTheRestToTheNext() async throws {
+        let committer = committer(GroupCommitter.Limits(maxBatch: 10, acknowledgementDelay: .seconds(3600)))
+        store.close()
+        store.cut(to: 4)
+        try submit(0..<1, to: committer)
+        await store.waitForCommit()
+        try submit(1..<11, to: committer)
+        committer.acknowledge(try user(2), try device("phone"), upTo: 1)
+        // The whole batch, and its second part.
+        store.letThrough(2)
+        #expect(clientIDs(await results.next(5)) == (0..<5).map(String.init))
+        #expect(committer.statistics.waiting == 6)
+        store.fail(1)
+        store.letThrough(1)
+        #expect(clientIDs(await results.next(6)) == Array(repeating: nil, count: 6))
+        #expect(store.batches.map(\.count) == [1, 4, 4])
+        #expect(committer.statistics.waiting == 0)
+        // The acknowledgement was not lost with them.
+        store.letThrough(10)
+        await committer.shutdown()
+        let last = store.batches.joined().reversed().first
+        guard case .acknowledge(_, _, upTo: 1) = last else {
+            Issue.record("\(String(describing: last))")
+            return
+        }
+    }
+
     @Test func refusesWhenTooMuchWaits() async throws {
         let committer = committer(GroupCommitter.Limits(maxWaiting: 4))
         store.close()

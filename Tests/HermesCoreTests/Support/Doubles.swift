@@ -54,6 +54,15 @@ final class FakeStore: MessageStore {
     /// The next commits fail.
     func fail(_ count: Int) { state.withLock { $0.failures = count } }
 
+    private let most = Mutex(Int.max)
+
+    /// From now on a transaction takes no more operations than these.
+    func cut(to count: Int) { most.withLock { $0 = count } }
+
+    func commit(firstOf operations: ArraySlice<WriteOperation>, now: Timestamp) throws(HermesError) -> [WriteOutcome] {
+        try commit(Array(operations.prefix(most.withLock { $0 })), now: now)
+    }
+
     /// From now on each commit waits for a `letThrough`.
     func close() { gate.withLock { $0 = DispatchSemaphore(value: 0) } }
 

@@ -112,28 +112,37 @@ final class SessionCommitter: Sendable {
         // First: they free memory, and must be done before a session is opened again.
         for (id, seqs) in completed.seqs { operations.append(.completed(id, seqs)) }
         for entry in batch { operations.append(entry.item.operation) }
+        var rest = operations[...]
+        var waiting = batch
         do throws(HermesError) {
-            let outcomes = try store.commit(operations, now: time.now())
-            guard outcomes.count == operations.count else {
-                throw HermesError(
-                    .internalError,
-                    "the store answered \(outcomes.count) of \(operations.count) operations"
-                )
-            }
-            queue.finished(batch)
-            for (entry, outcome) in zip(batch, outcomes.dropFirst(completed.seqs.count)) {
-                guard let completion = entry.item.completion else { continue }
-                if case .refused(let error) = outcome {
-                    completion(.failure(error))
-                } else {
-                    completion(.success(outcome))
+            repeat {
+                let outcomes = try store.commit(firstOf: rest, now: time.now())
+                guard outcomes.count <= rest.count, !outcomes.isEmpty || rest.isEmpty else {
+                    throw HermesError(
+                        .internalError,
+                        "the store answered \(outcomes.count) of \(rest.count) operations"
+                    )
                 }
-            }
-            self.committed(operations, outcomes)
+                let applied = rest.prefix(outcomes.count)
+                rest = rest.dropFirst(outcomes.count)
+                let lazy = max(0, completed.seqs.count - applied.startIndex)
+                let done = waiting.prefix(max(0, outcomes.count - lazy))
+                waiting = waiting.dropFirst(done.count)
+                queue.finished(done)
+                for (entry, outcome) in zip(done, outcomes.dropFirst(lazy)) {
+                    guard let completion = entry.item.completion else { continue }
+                    if case .refused(let error) = outcome {
+                        completion(.failure(error))
+                    } else {
+                        completion(.success(outcome))
+                    }
+                }
+                self.committed(Array(applied), outcomes)
+            } while !rest.isEmpty
         } catch {
             // Before the failure is reported and stops the server: then these are committed, too.
-            queue.finished(batch, takingBack: completed)
-            for entry in batch { entry.item.completion?(.failure(error)) }
+            queue.finished(waiting, takingBack: completed)
+            for entry in waiting { entry.item.completion?(.failure(error)) }
         }
     }
 }

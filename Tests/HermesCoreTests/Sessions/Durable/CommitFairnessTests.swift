@@ -59,6 +59,38 @@ import Testing
         await sessions.shutdown()
     }
 
+    @Test func aTransactionThatTakesOnlyAPartLeavesTheRestToTheNext() async throws {
+        let sessions = sessions(GroupCommitter.Limits(acknowledgementDelay: .seconds(3600)))
+        var ids: [DurableSessionID] = []
+        for name in ["a", "b", "c"] {
+            let opened = try store.base.commit(
+                [.open(SessionKey(owner: name, clientID: "x"), clean: true, expiry: nil)],
+                now: Timestamp(rawValue: 1)
+            )
+            guard case .opened(let session)? = opened.first else { continue }
+            ids.append(session.id)
+        }
+        store.close()
+        store.cut(to: 2)
+        let results = Collector<Result<Void, HermesError>>()
+        for id in ids { sessions.committer.complete(id, [1]) }
+        for number in 0..<4 {
+            sessions.retain(try publication("f/\(number)"), source: other) { results.add($0) }
+        }
+        store.letThrough(1000)
+        for result in await results.next(4) { try result.get() }
+        await sessions.shutdown()
+        #expect(store.commits.allSatisfy { $0.count <= 2 })
+        // Each once, in order.
+        let retained = store.commits.joined().compactMap { operation -> String? in
+            guard case .retain(let publication) = operation else { return nil }
+            return publication.topic.rawValue
+        }
+        #expect(retained == (0..<4).map { "f/\($0)" })
+        #expect(store.commits.joined().count == 7)
+        #expect(sessions.statistics.commits.waiting == 0)
+    }
+
     @Test func aBatchIsBoundedByItsBytes() async throws {
         let sessions = sessions(GroupCommitter.Limits(maxBatchBytes: 10_000))
         store.close()

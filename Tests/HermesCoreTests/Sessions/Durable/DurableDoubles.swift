@@ -67,6 +67,18 @@ final class FakeSessionStore: SessionStore {
         for _ in 0..<count { gate?.signal() }
     }
 
+    private let most = Mutex(Int.max)
+
+    /// From now on a transaction takes no more operations than these.
+    func cut(to count: Int) { most.withLock { $0 = count } }
+
+    func commit(
+        firstOf operations: ArraySlice<SessionOperation>,
+        now: Timestamp
+    ) throws(HermesError) -> [SessionOutcome] {
+        try commit(Array(operations.prefix(most.withLock { $0 })), now: now)
+    }
+
     func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
         gate.withLock { $0 }?.wait()
         log.withLock { $0.append(operations) }

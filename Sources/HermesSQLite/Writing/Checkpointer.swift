@@ -1,0 +1,129 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import GRDBSQLite
+import Synchronization
+
+/// Writes the log back into the database file, on a connection and thread of its own, while commits continue.
+///
+/// SQLite alone would do it inside a commit, which then waits for the disk twice. The log starts again from its beginning
+/// only once all of it is written back; what commits add meanwhile is little after a few passes, and the writer itself
+/// writes back that rest.
+final class Checkpointer: Sendable {
+    /// The connection for everything but the rest.
+    private let queue: DatabaseQueue
+    private let pool: DatabasePool
+    /// The log's pages at which it is written back.
+    private let start: Atomic<Int>
+    /// The log's pages after the last commit.
+    private let pages = Atomic(0)
+    /// The log's pages at which to try again, after readers kept a part of it.
+    private let again = Atomic(0)
+    private let isBusy = Atomic(false)
+
+    /// The log's size, in pages of 4 KiB (32 MB), at which it is written back: large enough that frequently changed
+    /// pages are written once for many commits.
+    static let startPages = 8192
+    /// The most pages that the writer writes back: some milliseconds.
+    private static let restPages = 256
+    private static let maxPasses = 8
+
+    init(_ queue: DatabaseQueue, pool: DatabasePool, log: LogWatch, startPages: Int = startPages) {
+        self.queue = queue
+        self.pool = pool
+        start = Atomic(startPages)
+        log.tell { [weak self] in self?.committed($0) }
+    }
+
+    /// The log's pages after the last commit.
+    var logPages: Int { pages.load(ordering: .relaxed) }
+
+    /// Changes the size at which the log is written back; for tests.
+    func setStart(pages: Int) { start.store(pages, ordering: .relaxed) }
+
+    /// Called on the writer's thread after each commit.
+    private func committed(_ pages: Int) {
+        let last = self.pages.exchange(pages, ordering: .relaxed)
+        // The log began again.
+        if pages < last { again.store(0, ordering: .relaxed) }
+        guard pages >= max(start.load(ordering: .relaxed), again.load(ordering: .relaxed)) else { return }
+        guard !isBusy.exchange(true, ordering: .acquiring) else { return }
+        queue.asyncWriteWithoutTransaction { [self] db in
+            guard let left = try? passes(db) else { return ended(isDone: false) }
+            guard left > 0 else { return ended(isDone: true) }
+            guard left <= Self.restPages else { return ended(isDone: false) }
+            pool.asyncWriteWithoutTransaction { [self] db in ended(isDone: (try? db.checkpoint(.passive)) != nil) }
+        }
+    }
+
+    private func ended(isDone: Bool) {
+        if !isDone {
+            let next = pages.load(ordering: .relaxed) + max(1, start.load(ordering: .relaxed) / 4)
+            again.store(next, ordering: .relaxed)
+        }
+        isBusy.store(false, ordering: .releasing)
+    }
+
+    /// Writes back what is in the log, and what commits add meanwhile.
+    ///
+    /// - Returns: the pages left.
+    private func passes(_ db: Database) throws -> Int {
+        var left = Int.max
+        for _ in 0..<Self.maxPasses {
+            let written = try db.checkpoint(.passive).checkpointedFrameCount
+            let now = max(0, pages.load(ordering: .relaxed) - written)
+            // Readers keep the rest, or commits are as quick as the disk.
+            guard now < left else { break }
+            left = now
+            if left <= Self.restPages / 4 { break }
+        }
+        return left
+    }
+
+    /// Writes the whole log back and truncates it.
+    ///
+    /// - Returns: false if a reader still needs the log.
+    func empty() async throws -> Bool {
+        do {
+            _ = try await queue.writeWithoutTransaction { [self] db in try passes(db) }
+            try await pool.writeWithoutTransaction { db in
+                // Waits only briefly for readers, because commits wait as well.
+                try db.execute(sql: "PRAGMA busy_timeout = 20")
+                defer { try? db.execute(sql: "PRAGMA busy_timeout = \(Int(SQLiteStore.busyTimeout * 1000))") }
+                _ = try db.checkpoint(.truncate)
+            }
+            return true
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {
+            return false
+        }
+    }
+
+    /// Ends it; a running pass is completed first.
+    func close() {
+        start.store(.max, ordering: .relaxed)
+        try? queue.close()
+    }
+}
+
+/// Hears after each commit how many pages the log has.
+final class LogWatch: Sendable {
+    private let listener = Mutex<(@Sendable (Int) -> Void)?>(nil)
+
+    func tell(_ listener: @escaping @Sendable (Int) -> Void) { self.listener.withLock { $0 = listener } }
+
+    /// Replaces SQLite's own write-back of a connection, which must not outlive this object.
+    func attach(to connection: OpaquePointer?) {
+        sqlite3_wal_hook(
+            connection,
+            { context, _, _, pages in
+                guard let context else { return SQLITE_OK }
+                // Alive as long as the connection, whose configuration holds it.
+                let watch = Unmanaged<LogWatch>.fromOpaque(context).takeUnretainedValue()
+                watch.listener.withLock { $0 }?(Int(pages))
+                return SQLITE_OK
+            },
+            Unmanaged.passUnretained(self).toOpaque()
+        )
+    }
+}

@@ -1,0 +1,38 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+
+/// The time that a transaction works before it leaves the rest to the next one, so that no client waits for long for
+/// another's data.
+struct TimeSlice {
+    /// Of every transaction that can be cut. Writing its pages to the log comes on top.
+    static let duration = Duration.milliseconds(20)
+
+    private let clock: any TimeSource
+    private let start: Duration
+
+    /// Starts now.
+    init(_ clock: any TimeSource) {
+        self.clock = clock
+        start = clock.uptime()
+    }
+
+    /// The time since its start.
+    var elapsed: Duration { clock.uptime() - start }
+
+    var isSpent: Bool { elapsed >= Self.duration }
+}
+
+/// The number of rows of a step that takes a small part of a ``TimeSlice``; follows the time that the last steps took,
+/// because rows from a cold disk take much longer than those in memory.
+struct StepSize {
+    private(set) var rows = 64
+
+    private static let range = 8...512
+
+    mutating func learn(_ time: Duration) {
+        if time > TimeSlice.duration / 4 { rows = max(Self.range.lowerBound, rows / 2) }
+        if time < TimeSlice.duration / 20 { rows = min(Self.range.upperBound, rows * 2) }
+    }
+}

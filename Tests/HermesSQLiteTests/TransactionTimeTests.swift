@@ -1,0 +1,232 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import GRDB
+import HermesCore
+import HermesTestKit
+import Synchronization
+import Testing
+
+@testable import HermesSQLite
+
+/// A clock that is a millisecond later whenever somebody looks, once it runs.
+private final class SteppingClock: TimeSource {
+    private let state = Mutex((uptime: Duration.zero, runs: false))
+
+    func start() { state.withLock { $0.runs = true } }
+
+    func now() -> Timestamp { StoreWorld.now }
+
+    func uptime() -> Duration {
+        state.withLock { state in
+            if state.runs { state.uptime += .milliseconds(1) }
+            return state.uptime
+        }
+    }
+}
+
+/// Commits wait for one another, so each stops after a time; ``TransactionSizeTests`` counts rows.
+@Suite("How long one transaction works")
+struct TransactionTimeTests {
+    private let clock = SteppingClock()
+
+    private func rows(_ store: SQLiteStore, _ body: () async throws -> Void) async throws -> Int {
+        let before = try await store.pool.writeWithoutTransaction { $0.totalChangesCount }
+        try await body()
+        return try await store.pool.writeWithoutTransaction { $0.totalChangesCount } - before
+    }
+
+    private func messages(_ numbers: Range<Int>, in world: StoreWorld) -> [WriteOperation] {
+        numbers.map { .append(world.message("\($0)", from: $0 % 2, to: 2, clientID: "c\($0)")) }
+    }
+
+    private func checkInbox(_ store: SQLiteStore, of user: UserID, count: Int) async throws {
+        var seq: UInt64 = 0
+        while seq < count {
+            let page = try await store.entries(of: user, after: seq, limit: 1_000)
+            try StoreWorld.checkContiguity(page, after: seq)
+            for entry in page.entries { #expect(StoreWorld.summary(entry) == "\(entry.seq):\(entry.seq)") }
+            seq = page.entries.last?.seq ?? .max
+        }
+        #expect(seq == count)
+    }
+
+    @Test("A batch of messages is cut where its time ends, and the rest follows in order")
+    func messages() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore(clock: clock)
+        let world = try await StoreWorld(store: store, people: 3)
+        clock.start()
+        let batch = messages(1..<301, in: world)
+        var rest = batch[...]
+        var transactions = 0
+        while !rest.isEmpty {
+            let outcomes = try store.commit(firstOf: rest, now: StoreWorld.now)
+            #expect((1...21).contains(outcomes.count))
+            rest = rest.dropFirst(outcomes.count)
+            transactions += 1
+        }
+        #expect(transactions >= 300 / 21)
+        try await checkInbox(store, of: world[2].user, count: 300)
+        // Others apply all of it.
+        #expect(try store.commit(messages(301..<401, in: world), now: StoreWorld.now).count == 100)
+        try store.close()
+    }
+
+    @Test("A batch of session operations is cut where its time ends")
+    func sessions() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore(clock: clock)
+        let world = SessionWorld(store)
+        let session = try world.open("s", expiry: nil).id
+        clock.start()
+        let operations = (0..<100).map { _ in
+            SessionOperation.publish(
+                world.publication("x"),
+                targets: [PublicationTarget(session: session, qos: .atLeastOnce)],
+                received: nil,
+                retains: false
+            )
+        }
+        var rest = operations[...]
+        while !rest.isEmpty {
+            let outcomes = try store.commit(firstOf: rest, now: StoreWorld.now)
+            #expect((1...21).contains(outcomes.count))
+            rest = rest.dropFirst(outcomes.count)
+        }
+        #expect(try await store.sessions().first?.head == 100)
+        try store.close()
+    }
+
+    @Test("Fresh entries stop moving where the time ends, and all of them move nonetheless")
+    func settling() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore(clock: clock)
+        let world = try await StoreWorld(store: store, people: 3)
+        var count = 0
+        while count < 10_000 {
+            _ = try store.commit(messages(count + 1..<count + 201, in: world), now: StoreWorld.now)
+            count += 200
+        }
+        clock.start()
+        var most = 0
+        for _ in 0..<20 {
+            let written = try await rows(store) {
+                _ = try store.commit(messages(count + 1..<count + 301, in: world), now: StoreWorld.now)
+            }
+            most = max(most, written)
+            count += 300
+        }
+        // Of its own: a message, a client id and two entries each, and heads; and ten steps and one more, each inserted
+        // and deleted. By its rows alone it would move 1,200 of each table.
+        #expect(most <= 300 * 4 + 20 + 2 * 11 * 64, "\(most)")
+        for _ in 0..<400 {
+            _ = try store.commit(messages(count + 1..<count + 2, in: world), now: StoreWorld.now)
+            count += 1
+        }
+        let fresh = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM inbox_fresh") ?? 0 }
+        #expect(fresh < FreshSweep.startRows)
+        try await checkInbox(store, of: world[2].user, count: count)
+        try store.close()
+    }
+
+    @Test("Purges stop where their time ends, and say that more is left")
+    func purging() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore(clock: clock)
+        let world = try await StoreWorld(store: store, people: 3)
+        _ = try store.commit(messages(1..<3_001, in: world), now: StoreWorld.now)
+        for person in 0..<3 { try world.acknowledge(person) }
+        let sessions = SessionWorld(store)
+        let session = try sessions.open("s", expiry: nil).id
+        let filters = (0..<3_000).map {
+            DurableSubscription(filter: "t/\($0)", options: SubscriptionOptions(qos: .atLeastOnce))
+        }
+        try sessions.change(.subscribe(session, filters))
+        try sessions.change(.remove(session))
+        clock.start()
+        var done: [Int] = []
+        repeat { done.append(try await store.purge(now: StoreWorld.now, limit: 5_000)) } while done.last != 0
+        #expect(done.allSatisfy { $0 <= 11 * 64 }, "\(done)")
+        #expect(done.count > 5)
+        done = []
+        repeat { done.append(try await store.purgeSessions(now: StoreWorld.now, limit: 5_000)) } while done.last != 0
+        #expect(done.allSatisfy { $0 <= 11 * 64 }, "\(done)")
+        let left = try await store.pool.read { db in
+            try ["inbox", "inbox_fresh", "session_subscription"].map {
+                try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") ?? -1
+            }
+        }
+        #expect(left == [0, 0, 0])
+        try store.close()
+    }
+
+    @Test("A deletion of an account stops where its time ends")
+    func deletion() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore(clock: clock)
+        let world = try await StoreWorld(store: store, people: 3)
+        for number in 0..<60 {
+            let create = GroupCommand.create(name: "g\(number)", members: [])
+            _ = try world.commit(.group(create, by: world[0].user))
+        }
+        clock.start()
+        var parts = 0
+        var isDone = false
+        while !isDone, parts < 100 {
+            guard case .deleted(_, let done) = try world.commit(.deleteAccount(world[0].user)) else { break }
+            isDone = done
+            parts += 1
+        }
+        #expect(isDone && parts >= 3, "\(parts)")
+        try store.close()
+    }
+
+    @Test("Steps become smaller when they take long, and larger when they do not")
+    func steps() {
+        var size = StepSize()
+        for _ in 0..<20 { size.learn(.milliseconds(6)) }
+        #expect(size.rows == 8)
+        size.learn(.milliseconds(3))
+        #expect(size.rows == 8)
+        for _ in 0..<20 { size.learn(.microseconds(900)) }
+        #expect(size.rows == 512)
+    }
+
+    @Test("Beside the commits the log is written back, and begins again", .timeLimit(.minutes(1)))
+    func checkpoints() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store, people: 3)
+        let pages = try await store.pool.writeWithoutTransaction {
+            try Int.fetchOne($0, sql: "PRAGMA wal_autocheckpoint") ?? -1
+        }
+        #expect(pages == 0)
+        store.checkpointer.setStart(pages: 200)
+        var count = 0
+        var restarts = 0
+        var last = 0
+        while restarts < 3 {
+            _ = try store.commit(messages(count + 1..<count + 3, in: world), now: StoreWorld.now)
+            count += 2
+            if store.checkpointer.logPages < last { restarts += 1 }
+            last = store.checkpointer.logPages
+        }
+        // A reader keeps the log; it begins again once that has ended.
+        let log = store.checkpointer
+        let batches = (0..<300).map { messages(count + 2 * $0 + 1..<count + 2 * $0 + 3, in: world) }
+        count += 600
+        try await store.pool.read { db in
+            _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM message")
+            for batch in batches { _ = try store.commit(batch, now: StoreWorld.now) }
+        }
+        last = log.logPages
+        #expect(last >= 300)
+        while log.logPages >= last {
+            _ = try store.commit(messages(count + 1..<count + 3, in: world), now: StoreWorld.now)
+            count += 2
+        }
+        try await checkInbox(store, of: world[2].user, count: count)
+        try store.close()
+    }
+}
