@@ -50,12 +50,20 @@ final class Checkpointer: Sendable {
         guard pages >= max(start.load(ordering: .relaxed), again.load(ordering: .relaxed)) else { return }
         guard !isBusy.exchange(true, ordering: .acquiring) else { return }
         queue.asyncWriteWithoutTransaction { [self] db in
-            guard let left = try? passes(db) else { return ended(isDone: false) }
+            guard !isClosed, let left = try? passes(db) else { return ended(isDone: false) }
             guard left > 0 else { return ended(isDone: true) }
-            guard left <= Self.restPages else { return ended(isDone: false) }
-            pool.asyncWriteWithoutTransaction { [self] db in ended(isDone: (try? db.checkpoint(.passive)) != nil) }
+            // Commits that are quicker than the disk wait once the log is much too long.
+            guard left <= Self.restPages || isMuchTooLong else { return ended(isDone: false) }
+            pool.asyncWriteWithoutTransaction { [self] db in
+                ended(isDone: !isClosed && (try? db.checkpoint(.passive)) != nil)
+            }
         }
     }
+
+    /// Its connections may be closed.
+    private var isClosed: Bool { start.load(ordering: .sequentiallyConsistent) == .max }
+
+    private var isMuchTooLong: Bool { pages.load(ordering: .relaxed) / 8 >= start.load(ordering: .relaxed) }
 
     private func ended(isDone: Bool) {
         if !isDone {
@@ -101,7 +109,7 @@ final class Checkpointer: Sendable {
 
     /// Ends it; a running pass is completed first.
     func close() {
-        start.store(.max, ordering: .relaxed)
+        start.store(.max, ordering: .sequentiallyConsistent)
         try? queue.close()
     }
 }
