@@ -50,9 +50,17 @@ struct DurableIndex {
         return true
     }
 
+    /// The load of some members is there no more, or again.
+    mutating func membersChanged() { version &+= 1 }
+
     mutating func remove(_ id: DurableSessionID, _ filterText: String) {
+        membersChanged()
+        forget(id, filterText)
+    }
+
+    /// Removes a member that nobody finds any more, because it has no load.
+    mutating func forget(_ id: DurableSessionID, _ filterText: String) {
         guard let (group, filter) = Self.parse(filterText), let index = tree.value(of: filter) else { return }
-        version &+= 1
         if let group {
             entries[Int(index)].groups[group]?.members[id] = nil
             if entries[Int(index)].groups[group]?.members.isEmpty == true { entries[Int(index)].groups[group] = nil }
@@ -81,7 +89,8 @@ struct DurableIndex {
                 }
             }
             for (name, group) in entry.groups {
-                targets.append(.group(Self.group(name, group, entry.filter, load: load)))
+                let group = Self.group(name, group, entry.filter, load: load)
+                if !group.members.isEmpty { targets.append(.group(group)) }
             }
         }
         for (id, options) in merged {
@@ -96,7 +105,8 @@ struct DurableIndex {
         guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter),
             let group = entries[Int(index)].groups[name]
         else { return nil }
-        return Self.group(name, group, filter, load: load)
+        let found = Self.group(name, group, filter, load: load)
+        return found.members.isEmpty ? nil : found
     }
 
     private static func group(

@@ -66,6 +66,8 @@ extension DurableSessions {
     /// Ends expired sessions, and redistributes the shared messages of absent ones; called about once a second.
     func expire(now: Timestamp, limit: Int = 1000) {
         perform(shared.change { $0.expire(now: now, limit: limit) })
+        // Others have their turn between two of them.
+        while shared.change({ !$0.leaving.isEmpty }) {}
         redistribute(now: now)
     }
 

@@ -62,7 +62,7 @@ extension DurableSessions {
     }
 
     private func keptGroup(_ share: String) -> DurableGroup? {
-        shared.state.withLock { state in state.index.group(share) { state.records[$0]?.load } }
+        shared.state.withLock { state in state.index.group(share) { state.load(of: $0) } }
     }
 
     // MARK: Choosing again
@@ -290,7 +290,7 @@ extension DurableState {
                 record.head > record.sentUpTo, record.load.queued.load(ordering: .relaxed) > 0
             else { continue }
             let groups = record.subscriptions.compactMap { text in
-                index.group(text.rawValue) { records[$0]?.load }
+                index.group(text.rawValue) { load(of: $0) }
             }
             if !groups.isEmpty { due.append((id, record.sentUpTo, groups)) }
         }

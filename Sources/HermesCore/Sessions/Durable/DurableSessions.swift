@@ -42,6 +42,7 @@ package final class DurableSessions: Sendable {
         func change<Value: Sendable>(_ body: (inout DurableState) -> Value) -> Value {
             let (value, farewells) = state.withLock { state in
                 let value = body(&state)
+                _ = state.trimIndex()
                 hasSubscriptions.store(!state.index.isEmpty, ordering: .releasing)
                 generation.store(state.index.version, ordering: .releasing)
                 return (value, state.takeFarewells())
@@ -131,7 +132,7 @@ package final class DurableSessions: Sendable {
     /// The durable subscribers of a topic; valid until ``generation`` changes.
     package func targets(of topic: TopicName) -> [DurableTarget] {
         guard hasSubscriptions else { return [] }
-        return shared.state.withLock { state in state.index.targets(of: topic) { state.records[$0]?.load } }
+        return shared.state.withLock { state in state.index.targets(of: topic) { state.load(of: $0) } }
     }
 
     /// Allows clean members in shared subscriptions from now on.

@@ -76,6 +76,8 @@ struct DurableState {
     private var transients: [DurableSessionID: SessionKey] = [:]
     private var lastTransient: Int64 = 0
     var index = DurableIndex()
+    /// See ``trimIndex()``.
+    var leaving: [(id: DurableSessionID, filters: [TopicText])] = []
     /// Publications that were dropped because a queue was full.
     var dropped: UInt64 = 0
     /// Publications that moved to another member of a shared subscription.
@@ -336,7 +338,7 @@ struct DurableState {
     private mutating func markEnded(_ id: DurableSessionID) {
         guard let record = records[id], !record.hasEnded else { return }
         records[id]?.hasEnded = true
-        unsubscribe(id, record.subscriptions.map(\.rawValue))
+        leaveAll(id)
         absentSharing.remove(id)
     }
 
@@ -388,7 +390,7 @@ struct DurableState {
     /// Forgets a removed session.
     private mutating func forget(_ id: DurableSessionID) {
         guard let record = records[id] else { return }
-        unsubscribe(id, record.subscriptions.map(\.rawValue))
+        leaveAll(id)
         absentSharing.remove(id)
         quota.add(sessions: -1, of: record.payer)
         records[id] = nil
@@ -448,6 +450,11 @@ struct DurableState {
     mutating func giveBack(_ count: Int, of id: DurableSessionID, payer: CommitSource?) {
         guard count > 0, let payer = records[id]?.payer ?? payer else { return }
         quota.add(filters: -count, of: payer)
+    }
+
+    /// Counts filters no more.
+    mutating func removed(filters: some Sequence<TopicText>, of payer: CommitSource) {
+        quota.add(filters: -filters.reduce(0) { $0 + DurableQuota.units(of: $1.rawValue) }, of: payer)
     }
 
     mutating func unsubscribe(_ id: DurableSessionID, _ filters: some Sequence<String>) {

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
 import Testing
 
 @testable import HermesCore
@@ -131,5 +132,34 @@ import Testing
         (String(repeating: "/", count: 65_535), 24_826),
     ]) func `a filter counts for its bytes and the levels of a deep one`(_ filter: String, _ units: Int) {
         #expect(DurableQuota.units(of: filter) == units)
+    }
+
+    @Test func `the filters of an ended session leave the index a few at a time, and nobody finds it meanwhile`()
+        async throws
+    {
+        let sessions = DurableSessions(store: store, time: time)
+        let (one, connection) = try await attach(sessions, "one", from: "10.0.0.1")
+        let texts = ["$share/g/f/1/+"] + (0..<999).map { "f/\($0)/+" }
+        let list = texts.map { DurableSubscription(filter: $0, options: once) }
+        try await asking { sessions.subscribe(one.id, list, completion: $0) }
+        let topic = try #require(TopicName("f/1/x"))
+        #expect(sessions.targets(of: topic).count == 2)
+        let generation = sessions.generation
+        // Its removal waits.
+        store.close()
+        sessions.detach(one.id, connection, sentUpTo: 0, expiry: .zero)
+        #expect(sessions.targets(of: topic).isEmpty)
+        #expect(sessions.generation != generation)
+        #expect(sessions.statistics.filters == 0)
+        let left = sessions.shared.state.withLock { $0.leaving.map(\.filters.count) }
+        #expect(left == [1_000 - DurableState.leavingFilters])
+        // The same filters of another session stay.
+        store.letThrough(1_000)
+        let (two, _) = try await attach(sessions, "two", from: "10.0.0.1")
+        try await sessions.subscribed(two.id, "f/1/+", once)
+        sessions.expire(now: time.now())
+        #expect(sessions.shared.state.withLock { $0.leaving.isEmpty })
+        #expect(sessions.targets(of: topic).count == 1)
+        await sessions.shutdown()
     }
 }

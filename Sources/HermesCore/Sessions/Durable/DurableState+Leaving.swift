@@ -1,0 +1,39 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The filters of ended sessions. Nobody finds a session that has ended, and its filters count no more; they leave the
+/// index a few at a time, because everybody who publishes to kept sessions waits for the lock meanwhile.
+extension DurableState {
+    /// The number of filters that leave at once: some tenths of a millisecond.
+    static let leavingFilters = 256
+
+    /// The load of a session that publications may go to; nil if it has ended.
+    func load(of id: DurableSessionID) -> DurableLoad? {
+        guard let record = records[id], !record.hasEnded else { return nil }
+        return record.load
+    }
+
+    /// Ends all subscriptions of a session that has ended.
+    mutating func leaveAll(_ id: DurableSessionID) {
+        guard let record = records[id], !record.subscriptions.isEmpty else { return }
+        records[id]?.subscriptions = []
+        removed(filters: record.subscriptions, of: record.payer)
+        index.membersChanged()
+        leaving.append((id, Array(record.subscriptions)))
+    }
+
+    /// Removes some filters of ended sessions from the index.
+    ///
+    /// - Returns: whether there are more.
+    mutating func trimIndex() -> Bool {
+        var room = Self.leavingFilters
+        while room > 0, var next = leaving.popLast() {
+            let count = min(room, next.filters.count)
+            for filter in next.filters.suffix(count) { index.forget(next.id, filter.rawValue) }
+            next.filters.removeLast(count)
+            room -= count
+            if !next.filters.isEmpty { leaving.append(next) }
+        }
+        return !leaving.isEmpty
+    }
+}
