@@ -41,12 +41,14 @@ extension SQLiteStore {
     /// - Parameters:
     ///   - bootID: the boot id; nil where the system has none.
     ///   - clock: measures how long transactions take.
+    ///   - sweepRows: the number of fresh rows that starts a sweep (``FreshSweep``); tests need fewer.
     static func open(
         directory: String,
         durability: Durability,
         settings: StoreSettings,
         bootID: String?,
         clock: any TimeSource = SystemTime(),
+        sweepRows: Int = FreshSweep.startRows,
         logger: Logger,
         checking: () -> Void = {},
         damaged: @escaping @Sendable () -> Void = {}
@@ -112,6 +114,7 @@ extension SQLiteStore {
                 pool: pool,
                 checkpointer: checkpointer,
                 clock: clock,
+                sweepRows: sweepRows,
                 epoch: mark.epoch,
                 unread: unread,
                 queues: queues,

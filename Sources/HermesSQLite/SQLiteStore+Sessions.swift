@@ -118,7 +118,8 @@ extension SQLiteStore: SessionStore {
                     cache: taken,
                     queues: queues,
                     settings: settings,
-                    time: TimeSlice(clock)
+                    time: TimeSlice(clock),
+                    sweepRows: sweepRows
                 )
                 taken = SessionCache()
                 for operation in operations {

@@ -24,6 +24,8 @@ package final class SQLiteStore: Sendable {
     let checkpointer: Checkpointer
     /// Of ``TimeSlice``.
     let clock: any TimeSource
+    /// The number of fresh rows that starts a sweep.
+    let sweepRows: Int
     /// Of the purges.
     let purgeStep = Mutex(StepSize())
     let sessionPurgeStep = Mutex(StepSize())
@@ -49,6 +51,7 @@ package final class SQLiteStore: Sendable {
         pool: DatabasePool,
         checkpointer: Checkpointer,
         clock: any TimeSource,
+        sweepRows: Int,
         epoch: UInt64,
         unread: UnreadLedger,
         queues: QueueBudget,
@@ -67,6 +70,7 @@ package final class SQLiteStore: Sendable {
         self.pool = pool
         self.checkpointer = checkpointer
         self.clock = clock
+        self.sweepRows = sweepRows
         self.epoch = epoch
         self.settings = settings
         self.lock = lock
@@ -175,7 +179,8 @@ package final class SQLiteStore: Sendable {
                 unread: unread,
                 settings: settings,
                 now: now,
-                time: TimeSlice(clock)
+                time: TimeSlice(clock),
+                sweepRows: sweepRows
             )
             taken = WriterCache()
             for operation in operations {

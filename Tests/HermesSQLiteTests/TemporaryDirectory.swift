@@ -27,7 +27,8 @@ final class TemporaryDirectory: Sendable {
     func openStore(
         settings: StoreSettings = StoreSettings(),
         durability: SQLiteStore.Durability = .normal,
-        clock: any TimeSource = ManualClock()
+        clock: any TimeSource = ManualClock(),
+        sweepRows: Int = FreshSweep.startRows
     ) throws -> SQLiteStore {
         try SQLiteStore.open(
             directory: path,
@@ -35,6 +36,7 @@ final class TemporaryDirectory: Sendable {
             settings: settings,
             bootID: RunRecord.bootID,
             clock: clock,
+            sweepRows: sweepRows,
             logger: Self.silent
         )
     }

@@ -12,6 +12,8 @@ struct SessionWriter {
     let db: Database
     let settings: StoreSettings
     let time: TimeSlice
+    /// The number of fresh rows that starts a sweep.
+    let sweepRows: Int
     let statements: SessionStatements
     var cache: SessionCache
     var dirtyHeads: [DurableSessionID] = []
@@ -32,9 +34,11 @@ struct SessionWriter {
         cache: consuming SessionCache,
         queues: QueueBudget,
         settings: StoreSettings,
-        time: TimeSlice
+        time: TimeSlice,
+        sweepRows: Int
     ) throws {
         self.time = time
+        self.sweepRows = sweepRows
         self.db = db
         self.settings = settings
         self.queues = queues
@@ -45,7 +49,7 @@ struct SessionWriter {
     }
 
     /// Whether another operation fits into the transaction; a sweep gets its share.
-    var hasTime: Bool { time.elapsed < FreshSweep.share(of: cache.sweep, rows: cache.freshRows) }
+    var hasTime: Bool { time.elapsed < FreshSweep.share(of: cache.sweep, isLate: cache.freshRows >= 4 * sweepRows) }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
@@ -106,7 +110,7 @@ struct SessionWriter {
 
     /// Moves some fresh rows to their permanent table, once there are many.
     private mutating func settleSlice() throws {
-        if cache.sweep == nil, cache.freshRows >= FreshSweep.startRows || cache.freshBytes >= Self.maxFreshBytes {
+        if cache.sweep == nil, cache.freshRows >= sweepRows || cache.freshBytes >= Self.maxFreshBytes {
             cache.sweep = FreshSweep([.queue])
             cache.sweptBytes = cache.freshBytes
         }

@@ -13,6 +13,8 @@ struct BatchWriter {
     let now: Timestamp
     let settings: StoreSettings
     let time: TimeSlice
+    /// The number of fresh rows that starts a sweep.
+    let sweepRows: Int
     let statements: Statements
     var cache: WriterCache
     var dirtyInboxes: [UserID] = []
@@ -42,9 +44,11 @@ struct BatchWriter {
         unread: UnreadLedger,
         settings: StoreSettings,
         now: Timestamp,
-        time: TimeSlice
+        time: TimeSlice,
+        sweepRows: Int
     ) throws {
         self.time = time
+        self.sweepRows = sweepRows
         self.db = db
         self.unread = unread
         self.now = now
@@ -56,7 +60,7 @@ struct BatchWriter {
     }
 
     /// Whether another operation fits into the transaction; a sweep gets its share.
-    var hasTime: Bool { time.elapsed < FreshSweep.share(of: cache.sweep, rows: cache.freshEntries) }
+    var hasTime: Bool { time.elapsed < FreshSweep.share(of: cache.sweep, isLate: cache.freshEntries >= 4 * sweepRows) }
 
     /// - Throws: errors that fail the whole batch; a refused operation is an outcome.
     mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {
@@ -120,7 +124,7 @@ struct BatchWriter {
 
     /// Moves some fresh rows to their permanent tables, once there are many.
     private mutating func settleSlice() throws {
-        if cache.sweep == nil, cache.freshEntries >= FreshSweep.startRows {
+        if cache.sweep == nil, cache.freshEntries >= sweepRows {
             cache.sweep = FreshSweep([.inbox, .clientIDs])
         }
         guard var sweep = cache.sweep else { return }
@@ -171,8 +175,9 @@ struct BatchWriter {
         return try statements.selectBlock.first { _ in true } ?? false
     }
 
-    private func isStranger(_ source: EntrySource, to owner: UserID) throws -> Bool {
-        guard case .user(let sender) = source, sender != owner else { return false }
+    /// Whether the owner of a loaded inbox has no contact with an account.
+    private func isStranger(_ sender: UserID, to owner: UserID) throws -> Bool {
+        guard sender != owner else { return false }
         statements.selectContact.bind(owner, at: 1)
         statements.selectContact.bind(sender, at: 2)
         return try statements.selectContact.first { _ in true } == nil
@@ -185,10 +190,15 @@ struct BatchWriter {
     }
 
     /// Whether a message fits into a loaded inbox.
-    mutating func hasRoom(in user: UserID, from source: EntrySource, _ weight: Int) throws -> Bool {
+    mutating func hasRoom(
+        in user: UserID,
+        from source: EntrySource,
+        by sender: UserID,
+        _ weight: Int
+    ) throws -> Bool {
         guard let inbox = cache.inboxes[user] else { return false }
         guard settings.inbox.needsShare(inbox.use, adding: weight) else { return true }
-        if settings.inbox.isClosedToStrangers(inbox.use, adding: weight), try isStranger(source, to: user) {
+        if settings.inbox.isClosedToStrangers(inbox.use, adding: weight), try isStranger(sender, to: user) {
             return false
         }
         if inbox.shares[source] == nil {
@@ -203,8 +213,14 @@ struct BatchWriter {
     }
 
     /// Whether an entry other than a message fits into a loaded inbox.
-    mutating func hasReserve(in user: UserID, _ weight: Int) -> Bool {
-        let hasRoom = settings.inbox.hasReserve(in: cache.inboxes[user]?.use ?? Holding(), adding: weight)
+    ///
+    /// - Parameter actor: the account that causes it; nil: a back end.
+    mutating func hasReserve(in user: UserID, by actor: UserID?, _ weight: Int) throws -> Bool {
+        let use = cache.inboxes[user]?.use ?? Holding()
+        var hasRoom = settings.inbox.hasReserve(in: use, adding: weight)
+        if hasRoom, let actor, settings.inbox.isClosedToStrangers(use, adding: weight) {
+            hasRoom = try !isStranger(actor, to: user)
+        }
         if !hasRoom { inboxChanges.refused += 1 }
         return hasRoom
     }

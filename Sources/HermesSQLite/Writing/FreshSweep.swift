@@ -121,12 +121,10 @@ struct FreshSweep {
     var isDone: Bool { left.isEmpty }
 
     /// The part of a ``TimeSlice`` that is for operations: all of it without a sweep. The rest is for the sweep, the
-    /// more the longer it is behind, so that it always ends.
-    ///
-    /// - Parameter rows: the fresh rows.
-    static func share(of sweep: FreshSweep?, rows: Int) -> Duration {
+    /// more if it is far behind, so that it always ends.
+    static func share(of sweep: FreshSweep?, isLate: Bool) -> Duration {
         guard sweep != nil else { return TimeSlice.duration }
-        return TimeSlice.duration / (rows < 4 * startRows ? 2 : 4)
+        return TimeSlice.duration / (isLate ? 4 : 2)
     }
 
     /// Moves the next slice: more rows than the commit added, so that a sweep ends; fewer if the time is spent.

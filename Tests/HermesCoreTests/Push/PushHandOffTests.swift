@@ -128,6 +128,41 @@ import Testing
         await world.messenger.shutdown()
     }
 
+    @Test("Those who watch are told of messages, results and what nobody acknowledged, of each kind that they want")
+    func watched() async throws {
+        let world = try await World()
+        let events = world.messenger.events
+        let seen = Mutex<[ServerEvent]>([])
+        events.observe { event in seen.withLock { $0.append(event) } }
+        try await world.send("unwatched")
+        await world.wait(.seconds(10))
+        #expect(seen.withLock { $0.count } == 0)
+
+        events.want([.messageAccepted, .pushResult, .messageUndelivered])
+        #expect(events.wants(.pushResult) && !events.wants(.online))
+        try await world.send("one")
+        await world.wait(.seconds(10))
+        let attachment = RecordingAttachment(try principal(2))
+        world.messenger.sessions.attach(attachment)
+        events.want([.online])
+        world.messenger.sessions.detach(attachment)
+        world.messenger.sessions.attach(attachment)
+        // The push and the deadline are told on their own.
+        let kinds = seen.withLock { $0.map(\.kind) }
+        #expect(kinds.count == 4 && kinds.first == .messageAccepted && kinds.last == .online)
+        #expect(Set(kinds.dropFirst().dropLast()) == [.pushResult, .messageUndelivered])
+        let bodies = try seen.withLock { $0 }.map { event in
+            let body = Data(event.body(at: Timestamp(rawValue: 7)))
+            return try JSONSerialization.jsonObject(with: body) as? [String: Any] ?? [:]
+        }
+        #expect(bodies.allSatisfy { $0["time"] as? Int == 7 && $0["id"] == nil })
+        #expect(bodies.map { $0["user"] as? Int } == [1, 2, 2, 2])
+        let message = bodies.first?["message"] as? [String: Any]
+        #expect(message?["conversation"] as? String == "direct/2")
+        #expect(message?["conversationSeq"] as? Int == 2)
+        await world.messenger.shutdown()
+    }
+
     @Test("Who is connected has until the deadline to acknowledge")
     func connected() async throws {
         let world = try await World()
