@@ -31,9 +31,10 @@ package enum EntrySource: Hashable, Sendable {
 /// The limits of one inbox, and of one sender's share of it. The same for every store.
 ///
 /// One sender, and one group, holds at most a quarter, so that none fills an inbox for all others. Once an inbox is half
-/// full, only its owner's contacts, groups and own devices have room: accounts are free, so that strangers could fill all
-/// of it together. Entries other than messages have a reserve of a further quarter. A group message, or the sender's own copy, that finds no room leaves
-/// its place in the inbox empty; devices are told as for an expired entry.
+/// full, only what its owner, its owner's contacts and back ends cause has room, in groups too: accounts and groups are
+/// free, so that strangers could fill all of it together. Entries other than messages have a reserve of a further quarter.
+/// A group message, another entry, or the sender's own copy that finds no room leaves its place in the inbox empty;
+/// devices are told as for an expired entry.
 package struct InboxBudget: Hashable, Sendable {
     /// The approximate size of an entry without its content.
     package static let entryBytes = 128
@@ -62,7 +63,7 @@ package struct InboxBudget: Hashable, Sendable {
             && share.entries < maxEntries / 4 && share.bytes + bytes <= maxBytes / 4
     }
 
-    /// Whether a message of a stranger, to whom the inbox's owner has no contact, has no room any more.
+    /// Whether what a stranger causes, with whom the inbox's owner has no contact, has no room any more.
     package func isClosedToStrangers(_ inbox: Holding, adding bytes: Int) -> Bool {
         inbox.entries >= maxEntries / 2 || inbox.bytes + bytes > maxBytes / 2
     }

@@ -35,6 +35,16 @@ package enum InboxEvent: Sendable, Hashable {
     case push(Push)
     /// This entry and all up to `through` are no longer stored. Its `committedAt` is 0: unknown.
     case expired(through: UInt64)
+
+    /// The account that causes an entry other than a message; nil: the server.
+    package var actor: UserID? {
+        switch self {
+        case .readMark(_, let user, _), .recalled(_, _, _, let user): user
+        case .contact(let event): event.user
+        case .group(let event): event.by
+        case .message, .push, .expired: nil
+        }
+    }
 }
 
 /// The position of an inbox.

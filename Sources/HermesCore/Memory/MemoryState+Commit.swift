@@ -104,9 +104,8 @@ extension MemoryState {
         return .appended(receipt(for: stored, isDuplicate: false, senderSeq: senderSeq), deliveries: deliveries)
     }
 
-    private func isStranger(_ source: EntrySource, to owner: UserID) -> Bool {
-        guard case .user(let sender) = source, sender != owner else { return false }
-        return contacts[owner]?[sender]?.wants != true
+    private func isStranger(_ sender: UserID, to owner: UserID) -> Bool {
+        sender != owner && contacts[owner]?[sender]?.wants != true
     }
 
     /// The recipients that have room for a message.
@@ -122,7 +121,7 @@ extension MemoryState {
         let taking = Set(
             recipients.filter { user in
                 let inbox = records[user]?.inbox ?? Inbox()
-                if settings.inbox.isClosedToStrangers(inbox.use, adding: weight), isStranger(source, to: user) {
+                if settings.inbox.isClosedToStrangers(inbox.use, adding: weight), isStranger(sender, to: user) {
                     return false
                 }
                 let share = inbox.shares[source] ?? Holding()
@@ -177,7 +176,7 @@ extension MemoryState {
         let expiresAt = now.advanced(by: settings.eventPeriod)
         let weight = InboxBudget.weight(ofContent: event.bytes)
         return recipients.compactMap { user -> InboxDelivery? in
-            guard hasReserve(user, weight) else {
+            guard hasReserve(user, by: event.actor, weight) else {
                 _ = skip(of: user)
                 return nil
             }
@@ -261,8 +260,11 @@ extension MemoryState {
         }
     }
 
-    func hasReserve(_ user: UserID, _ weight: Int) -> Bool {
-        let hasRoom = settings.inbox.hasReserve(in: records[user]?.inbox.use ?? Holding(), adding: weight)
+    /// - Parameter actor: the account that causes the entry; nil: a back end.
+    func hasReserve(_ user: UserID, by actor: UserID?, _ weight: Int) -> Bool {
+        let use = records[user]?.inbox.use ?? Holding()
+        let isClosed = actor.map { isStranger($0, to: user) && settings.inbox.isClosedToStrangers(use, adding: weight) }
+        let hasRoom = settings.inbox.hasReserve(in: use, adding: weight) && isClosed != true
         if !hasRoom { inboxes.apply(.refusal(1)) }
         return hasRoom
     }

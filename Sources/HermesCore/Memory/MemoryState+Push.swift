@@ -92,7 +92,7 @@ extension MemoryState {
         recipients.compactMap { user in
             guard records[user] != nil else { return nil }
             let weight = InboxBudget.weight(ofContent: push.weight)
-            guard hasReserve(user, weight) else {
+            guard hasReserve(user, by: nil, weight) else {
                 _ = skip(of: user)
                 return nil
             }

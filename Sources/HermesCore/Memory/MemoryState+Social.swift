@@ -45,7 +45,7 @@ extension MemoryState {
         guard user != peer else { throw HermesError(.invalidArgument, "You cannot be your own contact.") }
         var pair = pair(user, peer)
         let kind = try pair.apply(command)
-        if kind == .requested, !hasReserve(peer, InboxBudget.entryBytes) { throw InboxBudget.isFull }
+        if kind == .requested, !hasReserve(peer, by: user, InboxBudget.entryBytes) { throw InboxBudget.isFull }
         contacts[user, default: [:]][peer] = pair.own
         contacts[peer, default: [:]][user] = pair.other
         guard let kind else { return .eventAppended([]) }

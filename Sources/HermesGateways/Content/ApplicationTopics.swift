@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import HermesCore
+import HermesWire
 package import NIOCore
 
 /// The topics through which other protocols' clients are reached. A publication there must have a form that these can be
@@ -10,6 +11,11 @@ package enum ApplicationTopics {
     /// Whether publications to this topic are checked.
     static func contains(_ topic: String) -> Bool {
         topic.hasPrefix(QSIOPApplication.topicPrefix) || topic.hasPrefix(IMPBApplication.topicPrefix)
+    }
+
+    /// The parts of a publication that ``check(_:_:)`` parses (``MessageParts``); 0 elsewhere.
+    static func partCount(of topic: TopicName, _ payload: ByteBuffer) -> Int {
+        contains(topic.rawValue) ? MessageParts.count(json: payload) : 0
     }
 
     /// Checks a publication before it is published. Every protocol that publishes to topics asks this.

@@ -57,9 +57,10 @@ package final class IMPBSession: GatewaySession {
             message(frame, from: sender)
         case .notification:
             // A receipt: the client got a message. That of "messages wait" comes before it has these.
+            guard link != nil else { return refuseStranger(frame.seq) }
+            connection.charge(.parts(MessageParts.count(IMPB_Notification_msg.self, wire: frame.body)))
             let notification = try? IMPB_Notification_msg(wire: frame.body)
             if notification?.type != .offlineMsg { acknowledgeImplicitly() }
-            if link == nil { refuseStranger(frame.seq) }
         default:
             acknowledgeImplicitly()
             fail(frame.seq, HermesError(.invalidArgument, "a frame of type \(frame.type.rawValue) has no meaning"))

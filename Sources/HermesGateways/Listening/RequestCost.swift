@@ -23,7 +23,7 @@ package enum RequestCost: Sendable, Hashable {
     case filters(Int, isKept: Bool)
     /// Retained publications examined for new subscriptions.
     case records(Int)
-    /// Properties of a publication; each is kept on its own.
+    /// Properties of an MQTT packet; each is parsed and kept on its own.
     case properties(Int)
     /// Filters and steps of the search for those that match the topic of a publication, once for each new topic.
     case matches(Int)
@@ -35,6 +35,8 @@ package enum RequestCost: Sendable, Hashable {
     case listeners(Int)
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
+    /// Subscribers on this loop that get a publication of MQTT. Nobody pays for them; they only end the publisher's turn.
+    case receivers(Int)
     /// A page read, with this number of entries.
     case page(entries: Int)
     /// Accounts whose presence is read or watched.
@@ -55,8 +57,7 @@ package enum RequestCost: Sendable, Hashable {
         case .login, .password: false
         case .packet, .furtherFrames, .bytes, .json, .parts, .filters, .records, .properties, .levels, .matches,
             .recipients,
-            .listeners,
-            .viewers, .page, .watched, .lookup, .group:
+            .listeners, .viewers, .receivers, .page, .watched, .lookup, .group:
             true
         }
     }
@@ -70,12 +71,13 @@ package enum RequestCost: Sendable, Hashable {
         case .parts(let count): count / 12
         case .filters(let count, let isKept): isKept ? 2 * count : count
         case .records(let count): count / 100
-        case .properties(let count): count / 32
+        case .properties(let count): count / 15
         case .levels(let count): count / 16
         case .matches(let count): count / 32
         case .recipients(let count): count
         case .listeners(let count): (count + 1) / 2
         case .viewers(let count): count / 256
+        case .receivers(let count): count / 32
         case .page(let entries): 5 + entries / 4
         case .watched(let count): (count + 3) / 4
         case .lookup: 4

@@ -96,7 +96,7 @@ final class MQTTClientState {
     /// The approximate bytes kept for the client, without waiting messages.
     var heldBytes: Int {
         subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes &+ (hasShared ? shared.bytes : 0)
-            &+ (durable?.bytes ?? 0) &+ (will?.weight ?? 0)
+            &+ (durable?.bytes ?? 0) &+ (will?.weight ?? 0) &+ 8 &* received.count
     }
 
     /// The client's permissions, by the rules in force.

@@ -10,9 +10,14 @@ extension MQTTSession {
     func connectReceived(_ frame: MQTTFrame) {
         let connect: MQTTConnect
         do throws(MQTTPacketError) {
-            guard case .connect(let packet) = try MQTTPacket(fromClient: frame, version: .v5) else { return }
-            connect = packet
+            let packet = try MQTTPacket(fromClient: frame, version: .v5)
+            connection.charge(.properties(packet.propertyCount))
+            guard case .connect(let found) = packet else { return }
+            connect = found
         } catch {
+            // As many as were parsed at most.
+            let most = min(frame.body.readableBytes / MQTTPacket.minPropertyBytes, 2 * MQTTPacket.maxClientProperties)
+            connection.charge(.properties(most))
             return refuse(error)
         }
         version = connect.version

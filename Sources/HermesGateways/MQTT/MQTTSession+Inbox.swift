@@ -136,6 +136,13 @@ extension MQTTSession {
         case MQTTInbox.Topic.up: receivedUp(publication.payload, isJSON: false, head)
         case MQTTInbox.Topic.upJSON: receivedUp(publication.payload, isJSON: true, head)
         default:
+            let parts = ApplicationTopics.partCount(of: publication.topic, publication.payload)
+            connection.charge(.parts(parts))
+            // As many as a message may have.
+            guard parts <= MessageParts.max else {
+                answer(head, .payloadFormatInvalid)
+                return true
+            }
             do throws(HermesError) {
                 try ApplicationTopics.check(publication.topic, publication.payload)
                 return false
@@ -185,19 +192,31 @@ extension MQTTTranslation {
         return isForRoom ? roomKind(of: publication) : Publication.plainKind
     }
 
+    /// The parts of a message to a room whose body has to fit its declared type (``MessageParts``).
+    static func roomPartCount(of publication: Publication) -> Int { roomFrame(of: publication)?.partCount ?? 0 }
+
     /// LiveRoom's type of a message to a room; nil if its declared type is not a client's, or the body does not fit the
     /// type.
     static func roomKind(of publication: Publication) -> UInt16? {
-        guard let text = publication.details?.userProperties.first(where: { $0.name == roomTypeName })?.value else {
-            return Publication.plainKind
-        }
-        guard let number = UInt16(text) else { return nil }
+        guard declaredRoomType(of: publication) != nil else { return Publication.plainKind }
+        guard let frame = roomFrame(of: publication), frame.hasGoodBody else { return nil }
+        return frame.type.rawValue
+    }
+
+    /// The declared type of a message to a room; nil if it has none.
+    private static func declaredRoomType(of publication: Publication) -> String? {
+        guard publication.topic.rawValue.hasPrefix(TopicName.roomPrefix) else { return nil }
+        return publication.details?.userProperties.first { $0.name == roomTypeName }?.value
+    }
+
+    /// The message as LiveRoom's frame, with an unchecked body; nil if its type is not a client's.
+    private static func roomFrame(of publication: Publication) -> LiveRoomFrame? {
+        guard let number = declaredRoomType(of: publication).flatMap({ UInt16($0) }) else { return nil }
         let type = LiveRoomFrameType(rawValue: number)
         switch type {
         case .join, .leave, .text, .gift: break
         default: guard type.isApplicationDefined else { return nil }
         }
-        guard let frame = try? LiveRoomFrame(type: type, body: publication.payload) else { return nil }
-        return frame.hasGoodBody ? number : nil
+        return try? LiveRoomFrame(type: type, body: publication.payload)
     }
 }

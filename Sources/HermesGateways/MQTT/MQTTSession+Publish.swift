@@ -18,10 +18,11 @@ extension MQTTSession {
                 guard !client.storingReceived.contains(head.packetID) else { return }
                 return acknowledge(.pubrec, head.packetID, .success)
             }
-            guard version == .v311 || client.storing + client.received.count < gateway.settings.receiveMaximum else {
+            let count = (version == .v311 ? 0 : client.storing) + client.received.count
+            guard count < receiveLimit else {
                 throw MQTTPacketError(
                     .receiveMaximumExceeded,
-                    "more than \(gateway.settings.receiveMaximum) messages are not acknowledged [MQTT-3.3.4-7]"
+                    "more than \(receiveLimit) messages are not acknowledged [MQTT-3.3.4-7]"
                 )
             }
         }
@@ -33,9 +34,9 @@ extension MQTTSession {
         } else {
             // Properties, or another topic than last time: parse everything.
             guard case .publish(let packet) = try MQTTPacket(fromClient: frame.frame, version: version) else { return }
+            connection.charge(.properties(packet.properties.list.count))
             try Self.check(packet.properties)
             target = try self.target(of: packet)
-            connection.charge(.properties(packet.properties.list.count))
             if !packet.properties.isEmpty { details = MQTTTranslation.details(of: packet.properties, now: now()) }
             payload = packet.payload
         }
@@ -58,6 +59,15 @@ extension MQTTSession {
         )
         publish(publication, head, to: target)
     }
+
+    /// The most messages that a client may have sent and not released. 3.1.1 has no such limit, but the server must keep
+    /// the identifier of each, on the disk for a kept session.
+    var receiveLimit: Int {
+        let limit = gateway.settings.receiveMaximum
+        return version == .v311 ? max(limit, Self.maxReceivedOf311) : limit
+    }
+
+    private static let maxReceivedOf311 = 4_096
 
     /// Refuses well-formed properties that a client may not send.
     static func check(_ properties: MQTTProperties) throws(MQTTPacketError) {
@@ -92,6 +102,7 @@ extension MQTTSession {
         var publication = publication
         if target.isSpecial {
             if takesSpecial(publication, head) { return }
+            connection.charge(.parts(MQTTTranslation.roomPartCount(of: publication)))
             guard let kind = MQTTTranslation.kind(of: publication) else {
                 return answer(head, .payloadFormatInvalid)
             }
@@ -112,6 +123,7 @@ extension MQTTSession {
             if !client.acknowledgements.isEmpty { return publishedLater(publication, head, of: client) }
         }
         let outcome = topics.publish(publication, via: target.route)
+        connection.worked(.receivers(outcome.localCount))
         if outcome.isCongested { connection.slowDown() }
         // Nobody waits for one of QoS 0, and nobody sends it again: those who are connected have it though the store fails.
         if head.packetID == 0 {

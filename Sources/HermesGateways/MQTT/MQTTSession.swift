@@ -90,6 +90,8 @@ package final class MQTTSession: GatewaySession, SharedMember {
             refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
         case (.connected, .other(let frame)):
             connection.charge(.packet)
+            // As many as there can be in these bytes; filters cost about the same.
+            connection.charge(.properties(frame.body.readableBytes / MQTTPacket.minPropertyBytes))
             attempt { () throws(MQTTPacketError) in try received(try MQTTPacket(fromClient: frame, version: version)) }
         case (.new, .other(let frame)) where frame.type == .connect:
             connectReceived(frame)

@@ -32,6 +32,7 @@ package final class QSIOPDevice: GatewaySession, TopicSubscriber {
     // MARK: Connection events
 
     package func received(_ frame: QSIOPFrame) {
+        connection.charge(.parts(frame.lineCount))
         perform(session.frameReceived(frame))
         connection.sessionHolds(session.waitingBytes)
     }

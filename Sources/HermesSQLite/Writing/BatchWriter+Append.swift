@@ -90,10 +90,10 @@ extension BatchWriter {
         from source: EntrySource,
         _ weight: Int
     ) throws -> [UserID] {
+        let sender = append.sender.user
         var taking: [UserID] = []
         taking.reserveCapacity(recipients.count)
-        for user in recipients where try hasRoom(in: user, from: source, weight) { taking.append(user) }
-        let sender = append.sender.user
+        for user in recipients where try hasRoom(in: user, from: source, by: sender, weight) { taking.append(user) }
         let left = recipients.count - taking.count
         guard case .direct = append.draft.conversation else {
             inboxChanges.refused += taking.isEmpty ? 1 : left

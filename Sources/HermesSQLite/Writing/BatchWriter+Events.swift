@@ -16,7 +16,7 @@ extension BatchWriter {
         let weight = InboxBudget.weight(ofContent: event.bytes)
         for user in recipients {
             let seq = advanceInbox(of: user)
-            guard hasReserve(in: user, weight) else { continue }
+            guard try hasReserve(in: user, by: event.actor, weight) else { continue }
             statement.bind(user, at: 1)
             statement.bind(seq, at: 2)
             statement.bind(kind, at: 3)

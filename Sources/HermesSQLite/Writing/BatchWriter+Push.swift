@@ -198,7 +198,7 @@ extension BatchWriter {
         deliveries.reserveCapacity(recipients.count)
         for user in recipients where try loadInbox(of: user) {
             let seq = advanceInbox(of: user)
-            guard hasReserve(in: user, weight) else { continue }
+            guard try hasReserve(in: user, by: nil, weight) else { continue }
             if let name { try collapse(name, of: user, into: seq, expiresAt: push.expiresAt) }
             statement.bind(user, at: 1)
             statement.bind(seq, at: 2)

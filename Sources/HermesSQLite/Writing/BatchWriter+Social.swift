@@ -56,7 +56,9 @@ extension BatchWriter {
         var pair = try SocialReader(db: db).pair(user, peer)
         let before = pair
         let kind = try pair.apply(command)
-        if kind == .requested, !hasReserve(in: peer, InboxBudget.entryBytes) { return .refused(InboxBudget.isFull) }
+        if kind == .requested, try !hasReserve(in: peer, by: user, InboxBudget.entryBytes) {
+            return .refused(InboxBudget.isFull)
+        }
         if pair != before {
             try write(pair, of: user, and: peer)
             if pair.own.blocks { cache.inboxes[user]?.blocksSomebody = true }

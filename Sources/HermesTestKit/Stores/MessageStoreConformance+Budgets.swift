@@ -32,9 +32,11 @@ extension MessageStoreConformance {
                 _ = try world.commit(.contact(.request, by: world[5], peer: world[sender].user, message: ""))
                 for number in 1...10 { try world.send("\(number)", from: sender, to: 5) }
             }
-            // Now the inbox is full for messages of all senders, but not for other entries.
+            // Now the inbox is full for messages of all senders, but not for other entries of contacts.
             try expectEqual(try world.refusal(.append(world.message("x", from: 3, to: 5))), .inboxFull)
-            let request = WriteOperation.contact(.request, by: world[4], peer: world[5].user, message: "")
+            let stranger = WriteOperation.contact(.request, by: world[4], peer: world[5].user, message: "")
+            try expectEqual(try world.refusal(stranger), .inboxFull)
+            let request = WriteOperation.contact(.request, by: world[3], peer: world[5].user, message: "")
             guard case .eventAppended(let told) = try world.commit(request) else {
                 throw ConformanceFailure(description: "refused")
             }
@@ -108,18 +110,7 @@ extension MessageStoreConformance {
                 // Two of the three read all the time.
                 for person in 0...1 { try world.acknowledge(person) }
                 try await world.purge()
-                let append = MessageAppend(
-                    id: StoreWorld.nextID(),
-                    draft: MessageDraft(
-                        conversation: .group(group.id),
-                        clientID: nil,
-                        content: MessageContent(bytes: Array("\(number)".utf8))
-                    ),
-                    sender: world[0],
-                    sentAt: StoreWorld.now,
-                    expiresAt: StoreWorld.later(.seconds(3_600)),
-                    recipients: []
-                )
+                let append = world.message("\(number)", from: 0, to: group.id)
                 guard case .appended(let receipt, let deliveries) = try world.commit(.append(append)) else {
                     throw ConformanceFailure(description: "not appended")
                 }
@@ -130,6 +121,35 @@ extension MessageStoreConformance {
             try expectEqual(page.count, 12)
             try expectEqual(page.suffix(2), ["11:10", "12-13:hole"])
             try expectEqual(try await world.inbox(1, after: 12), ["13:12"])
+        },
+        ConformanceCase("Strangers fill half of an inbox, in groups and by changing them, too") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3, settings: settings())
+            _ = try world.commit(.contact(.request, by: world[2], peer: world[1].user, message: ""))
+            var deliveries = 0
+            for number in 1...5 {
+                let create = WriteOperation.group(
+                    .create(name: "\(number)", members: [world[2].user]),
+                    by: world[0].user
+                )
+                guard case .groupChanged(let group, _) = try world.commit(create) else {
+                    throw ConformanceFailure(description: "not created")
+                }
+                for round in 1...12 {
+                    try world.acknowledge(0)
+                    try await world.purge()
+                    let rename = GroupCommand.change(group.id, GroupChange(name: "\(number)-\(round)"))
+                    guard case .groupChanged(_, let told) = try world.commit(.group(rename, by: world[0].user)),
+                        case .appended(_, let sent) = try world.commit(
+                            .append(world.message("\(round)", from: 0, to: group.id))
+                        )
+                    else {
+                        throw ConformanceFailure(description: "refused")
+                    }
+                    deliveries += (told + sent).count { $0.user == world[2].user }
+                }
+            }
+            try expectEqual(deliveries <= 20, true)
+            for number in 1...10 { try world.send("\(number)", from: 1, to: 2) }
         },
         ConformanceCase("The sender's own copies give way, not the messages") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3, settings: settings())

@@ -109,6 +109,22 @@ package struct StoreWorld: Sendable {
         )
     }
 
+    /// A message to a group, ready to be committed.
+    package func message(_ text: String, from sender: Int, to group: GroupID) -> MessageAppend {
+        MessageAppend(
+            id: Self.nextID(),
+            draft: MessageDraft(
+                conversation: .group(group),
+                clientID: nil,
+                content: MessageContent(bytes: Array(text.utf8))
+            ),
+            sender: people[sender],
+            sentAt: Self.now,
+            expiresAt: Self.later(.seconds(3_600)),
+            recipients: []
+        )
+    }
+
     /// Commits one operation.
     package func commit(_ operation: WriteOperation, at now: Timestamp = now) throws -> WriteOutcome {
         let outcomes = try store.commit([operation], now: now)

@@ -56,7 +56,19 @@ package enum MQTTPacket: Hashable, Sendable {
 
     /// The most properties in a packet of a client. The standard sets no limit, but a user property takes several times the
     /// five bytes in memory that it needs on the wire.
-    package static let maxClientProperties = 4_096
+    package static let maxClientProperties = 1_024
+
+    /// The bytes of an empty user property, the smallest that may repeat.
+    package static let minPropertyBytes = 5
+
+    /// The most topic filters in a SUBSCRIBE or UNSUBSCRIBE: as many as take some 10 ms to parse.
+    package static let maxFilters = 16_384
+
+    static func check(filterCount count: Int, of type: MQTTPacketType) throws(MQTTPacketError) {
+        guard count <= maxFilters else {
+            throw MQTTPacketError(.quotaExceeded, "a \(type) has more than \(maxFilters) topic filters")
+        }
+    }
 
     /// Parses a client's frame.
     ///
@@ -68,7 +80,8 @@ package enum MQTTPacket: Hashable, Sendable {
         }
     }
 
-    private var propertyCount: Int {
+    /// The number of properties, a will's included.
+    package var propertyCount: Int {
         switch self {
         case .connect(let packet): packet.properties.list.count + (packet.will?.properties.list.count ?? 0)
         case .connack(let packet): packet.properties.list.count

@@ -34,6 +34,11 @@ extension MQTTProperties {
         case will
     }
 
+    /// The most properties in a place. To a client's PUBLISH a server adds its own, and many subscription identifiers.
+    private static func maxCount(in place: Place) -> Int {
+        MQTTPacket.maxClientProperties + (place == .packet(.publish) ? 4_096 : 0)
+    }
+
     /// Reads the length and that many bytes of properties.
     ///
     /// Takes time linear in their bytes: a property that may come once is looked up in a bit set.
@@ -55,6 +60,9 @@ extension MQTTProperties {
                 throw .protocolError("\(identifier) is a duplicate (2.2.2.2)")
             }
             seen |= bit
+            guard list.count < Self.maxCount(in: place) else {
+                throw MQTTPacketError(.quotaExceeded, "a packet has more than \(Self.maxCount(in: place)) properties")
+            }
             list.append(property)
         }
     }

@@ -32,11 +32,27 @@ package struct QSIOPFrame: WireFrame {
         self.init(operation, body: body)
     }
 
+    /// The most lines of a device's frame.
+    package static let maxLines = 1_024
+
+    /// The lines of the properties, at most one above ``maxLines``. A line takes up to a microsecond to parse.
+    package var lineCount: Int {
+        var count = 0
+        for byte in body.readableBytesView where byte == QSIOPProperties.lf {
+            count += 1
+            if count > Self.maxLines { break }
+        }
+        return count
+    }
+
     /// Parses the properties.
     ///
-    /// - Throws: WireError `.badText` if they are not UTF-8.
+    /// - Throws: WireError `.badText` if they are not UTF-8, `.badBody` if they have more lines than ``maxLines``.
     package func properties() throws(WireError) -> QSIOPProperties {
-        try QSIOPProperties(parsing: body)
+        guard lineCount <= Self.maxLines else {
+            throw WireError(.badBody, "the properties have more than \(Self.maxLines) lines")
+        }
+        return try QSIOPProperties(parsing: body)
     }
 
     package var encodedBytes: Int { Self.headerBytes + body.readableBytes }

@@ -3,6 +3,7 @@
 
 import HermesCore
 import HermesWire
+import NIOCore
 import Testing
 
 @testable import HermesGateways
@@ -50,6 +51,24 @@ import Testing
             #expect(position.acknowledgedSeq == position.headSeq)
             try await third.wire.write(IMPBFrame(seq: 9, type: .ping))
             #expect(try await third.next().type == .ping)
+        }
+    }
+
+    @Test func `receipts with many fields wait until they are paid for`() async throws {
+        var settings = GatewaySettings()
+        settings.limits.requestsPerSecond = 1_000
+        try await GatewayTestServer.with(settings: settings) { server in
+            let ann = try await server.impb()
+            _ = try await ann.register("ann")
+            _ = try await ann.logIn("ann")
+            // Empty fields, which a notification does not have.
+            let body = ByteBuffer(bytes: (0..<4_000).flatMap { _ in [0x7A, 0] as [UInt8] })
+            let start = ContinuousClock.now
+            for seq in 10..<20 as Range<UInt32> {
+                try await ann.wire.write(IMPBFrame(seq: seq, type: .notification, body: body))
+            }
+            try await ann.ping(30)
+            #expect(ContinuousClock.now - start > .milliseconds(900))
         }
     }
 

@@ -70,10 +70,55 @@ import Testing
                 properties: properties
             )
             let start = ContinuousClock.now
-            for _ in 0..<20 { try await client.send(.publish(publish)) }
+            for _ in 0..<30 { try await client.send(.publish(publish)) }
             #expect(try await other.untilPong().isEmpty)
             #expect(try await client.untilPong().isEmpty)
             #expect(ContinuousClock.now - start > .milliseconds(900))
+        }
+    }
+
+    /// Packets that take long to parse and do nothing.
+    private static let expensive: [(name: String, packet: MQTTPacket)] = {
+        let many = MQTTProperties(Array(repeating: .userProperty("", ""), count: MQTTPacket.maxClientProperties))
+        // Empty fields, which the type does not have.
+        let fields = ByteBuffer(bytes: (0..<4_000).flatMap { _ in [0x7A, 0] as [UInt8] })
+        let toRoom = MQTTPublish(
+            topic: "room/lobby",
+            payload: fields,
+            properties: [.userProperty("liveroom-type", "1")]
+        )
+        return [
+            ("PUBACK", .puback(MQTTAcknowledgement(packetID: 1, properties: many))),
+            ("PUBCOMP", .pubcomp(MQTTAcknowledgement(packetID: 1, properties: many))),
+            ("PUBLISH to a room", .publish(toRoom)),
+        ]
+    }()
+
+    @Test(arguments: expensive.map(\.name))
+    func `whatever takes long to parse waits until it is paid for`(_ name: String) async throws {
+        let packet = try #require(Self.expensive.first { $0.name == name }).packet
+        var settings = GatewaySettings()
+        settings.limits.requestsPerSecond = 1_000
+        try await GatewayHarness.with(MQTTGateway.self, settings: settings) { harness in
+            let client = try await harness.mqtt("flood", .v5)
+            let other = try await harness.mqtt("other", .v5)
+            let start = ContinuousClock.now
+            for _ in 0..<30 { try await client.send(packet) }
+            #expect(try await other.untilPong().isEmpty)
+            _ = try await client.untilPong()
+            #expect(ContinuousClock.now - start > .milliseconds(900))
+        }
+    }
+
+    @Test func `who never releases messages of QoS 2 is closed in 3.1.1, too`() async throws {
+        try await GatewayHarness.with(MQTTGateway.self) { harness in
+            let client = try await harness.mqtt("silent", .v311)
+            let taking = Task { try await client.untilEnd() }
+            for packetID in 1...4_097 as ClosedRange<UInt16> {
+                let publish = MQTTPublish(topic: "t", payload: ByteBuffer(), qos: .exactlyOnce, packetID: packetID)
+                try? await client.send(.publish(publish))
+            }
+            #expect(try await taking.value.count { if case .pubrec = $0 { true } else { false } } <= 4_096)
         }
     }
 

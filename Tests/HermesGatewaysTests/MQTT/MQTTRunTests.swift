@@ -48,6 +48,33 @@ import Testing
         }
     }
 
+    /// More deliveries than are made in one piece.
+    @Test func `a run to many arrives whole and in order, also if the publisher leaves at once`() async throws {
+        try await GatewayHarness.with(MQTTGateway.self, loops: 1) { harness in
+            var subscribers: [MQTTTestClient] = []
+            for number in 0..<70 {
+                subscribers.append(try await harness.mqtt("subscriber-\(number)", .v311))
+                _ = try await subscribers[number].subscribe("a/topic", qos: .atMostOnce)
+            }
+            let publisher = try await harness.mqtt("publisher", .v311)
+            var bytes = ByteBuffer()
+            for number in 0..<2_000 {
+                let packet = MQTTPublish(topic: "a/topic", payload: ByteBuffer(string: "\(number)"))
+                try MQTTPacket.publish(packet).write(into: &bytes, version: .v311)
+            }
+            try await publisher.wire.write(bytes)
+            try await publisher.drop()
+            for subscriber in [subscribers[0], subscribers[69]] {
+                for number in 0..<2_000 {
+                    guard case .publish(let packet) = try await subscriber.next() else {
+                        throw Unexpected("no PUBLISH")
+                    }
+                    #expect(String(buffer: packet.payload) == "\(number)")
+                }
+            }
+        }
+    }
+
     /// Takes so many, each acknowledged to the end.
     private func take(_ client: MQTTTestClient) async throws -> [MQTTPublish] {
         var publications: [MQTTPublish] = []

@@ -47,6 +47,27 @@ import Testing
         }
     }
 
+    @Test func manyLinesWaitUntilTheyArePaidForAndTooManyAreRefused() async throws {
+        try await withGateway(limits: ConnectionLimits(requestsPerSecond: 1_000)) { harness in
+            let login = try await harness.register("ann")
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            try await device.send(report(login))
+            #expect(try code(await device.next()) == 0)
+            let lines = String(repeating: "x:\n", count: QSIOPFrame.maxLines)
+            let start = ContinuousClock.now
+            for _ in 0..<30 {
+                try await device.send(QSIOPFrame(QSIOPOperation(rawValue: 16), body: ByteBuffer(string: lines)))
+            }
+            for _ in 0..<30 {
+                // Nobody subscribes to it.
+                #expect(try code(await device.next()) == QSIOPAnswer.nobody.code)
+            }
+            #expect(ContinuousClock.now - start > .milliseconds(900))
+            try await device.send(QSIOPFrame(QSIOPOperation(rawValue: 16), body: ByteBuffer(string: lines + "x:\n")))
+            #expect(try code(await device.next()) == HermesError.Code.invalidArgument.rawValue)
+        }
+    }
+
     @Test func aPingIsAnsweredByteForByte() async throws {
         try await withGateway { harness in
             let device = try await harness.connect(QSIOPFrameDecoder.self)

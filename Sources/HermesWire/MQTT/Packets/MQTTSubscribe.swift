@@ -56,7 +56,10 @@ extension MQTTSubscribe {
         packetID = try body.readMQTTPacketID()
         properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.subscribe)) : []
         subscriptions = []
-        while body.readableBytes > 0 { subscriptions.append(try MQTTSubscription(from: &body, version: version)) }
+        while body.readableBytes > 0 {
+            subscriptions.append(try MQTTSubscription(from: &body, version: version))
+            try MQTTPacket.check(filterCount: subscriptions.count, of: .subscribe)
+        }
         guard !subscriptions.isEmpty else { throw .protocolError("a SUBSCRIBE has no topic filter [MQTT-3.8.3-2]") }
     }
 

@@ -22,7 +22,10 @@ extension MQTTUnsubscribe {
         packetID = try body.readMQTTPacketID()
         properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.unsubscribe)) : []
         filters = []
-        while body.readableBytes > 0 { filters.append(try body.readMQTTFilter()) }
+        while body.readableBytes > 0 {
+            filters.append(try body.readMQTTFilter())
+            try MQTTPacket.check(filterCount: filters.count, of: .unsubscribe)
+        }
         guard !filters.isEmpty else { throw .protocolError("an UNSUBSCRIBE has no topic filter [MQTT-3.10.3-2]") }
     }
 
