@@ -7,18 +7,13 @@ package struct LoopHandle: Sendable {
     package let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Whether the caller runs on this loop.
     package let isCurrent: @Sendable () -> Bool
-    /// Runs work on the loop after it has served its connections once more.
-    package let yield: @Sendable (@escaping @Sendable () -> Void) -> Void
 
-    /// - Parameter yield: nil: `execute` does the same.
     package init(
         execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
-        isCurrent: @escaping @Sendable () -> Bool,
-        yield: (@Sendable (@escaping @Sendable () -> Void) -> Void)? = nil
+        isCurrent: @escaping @Sendable () -> Bool
     ) {
         self.execute = execute
         self.isCurrent = isCurrent
-        self.yield = yield ?? execute
     }
 }
 

@@ -81,11 +81,11 @@ extension TopicShard {
         // wait until the next publication, and with it the filters that it ends.
         let mail = inbox.takeMail()
         takeInterest()
-        var room = crowded.isEmpty ? pace.most : 0
         for item in mail {
             switch item {
             case .handedOver(let publications):
-                deliver(handedOver: publications, &room)
+                deliver(handedOver: publications)
+                for publication in publications { inbox.completed(publication.weight) }
             case .shared(let shared):
                 deliver(handedOver: shared)
                 for item in shared { inbox.completed(item.publication.weight) }
@@ -98,65 +98,21 @@ extension TopicShard {
         }
     }
 
-    /// - Parameter room: the deliveries to crowds that may still be made; reduced.
-    private func deliver(handedOver publications: [PublicationBatch], _ room: inout Int) {
+    private func deliver(handedOver publications: [PublicationBatch]) {
         // Publications handed over together often have one topic.
         var last: TopicRoute?
         for publication in publications {
-            if !crowded.isEmpty, crowded.append(publication) { continue }
-            if let route = route(to: publication.topic, last) {
-                last = route
-                refresh(route)
-                let receivers = route.entries.count
-                if receivers >= CrowdedTopics.leastReceivers {
-                    guard room >= receivers * publication.count else {
-                        wait(publication)
-                        continue
-                    }
-                    room -= receivers * publication.count
-                }
-                if receivers > 0 { deliver(publication, along: route) }
-            }
-            inbox?.completed(publication.weight)
-        }
-    }
-
-    private func route(to topic: TopicName, _ last: TopicRoute?) -> TopicRoute? {
-        if let last, last.isListed, last.name.hasBytes(of: topic.rawValue) { return last }
-        return existingRoute(to: topic)
-    }
-
-    // MARK: Crowded topics
-
-    /// Whether nothing waits for crowds; for tests.
-    package var isEverythingDelivered: Bool { crowded.isEmpty }
-
-    private func wait(_ publication: PublicationBatch) {
-        if crowded.isEmpty { yield() }
-        crowded.add(publication)
-    }
-
-    private func yield() {
-        let confined = mailboxes[index].shard
-        loop.yield { confined.value.serveCrowds() }
-    }
-
-    /// Delivers some of what waits for crowds, to each topic in turn.
-    private func serveCrowds() {
-        var room = pace.most
-        while room > 0, let topic = crowded.next() {
-            guard let route = existingRoute(to: topic) else {
-                for weight in crowded.removeAll(of: topic) { inbox?.completed(weight) }
+            let route: TopicRoute
+            if let last, last.isListed, last.name.hasBytes(of: publication.topic.rawValue) {
+                route = last
+            } else if let found = existingRoute(to: publication.topic) {
+                route = found
+            } else {
                 continue
             }
+            last = route
             refresh(route)
-            let receivers = max(1, route.entries.count)
-            let count = max(1, min(room, DeliveryPace.least) / receivers)
-            guard let (part, completed) = crowded.take(of: topic, atMost: count) else { continue }
-            if !route.entries.isEmpty { deliver(part, along: route) }
-            if let completed { inbox?.completed(completed) }
-            room -= receivers * part.count
+            if !route.entries.isEmpty { deliver(publication, along: route) }
         }
-        if !crowded.isEmpty { yield() }
     }
 }

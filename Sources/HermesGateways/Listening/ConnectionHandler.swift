@@ -244,11 +244,6 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             if Session.everyFrameIsLife { connection.touch() }
             if Session.hasRequestLimit { connection.pay(1 + RequestCost.bytes(frame.encodedBytes).units) }
             session.received(frame)
-            if connection.givenBack > 0 {
-                bytes.moveReaderIndex(to: max(0, bytes.readerIndex - connection.givenBack))
-                connection.givenBack = 0
-                frames = Self.costPerLook
-            }
         }
     }
 

@@ -265,11 +265,7 @@ package struct LoopContexts: Sendable {
         let eventLoops = Array(group.makeIterator())
         let plane = TopicPlane(
             loops: eventLoops.map { eventLoop in
-                LoopHandle(
-                    execute: { eventLoop.execute($0) },
-                    isCurrent: { eventLoop.inEventLoop },
-                    yield: { eventLoop.scheduleTask(in: TurnQueue.pause, $0) }
-                )
+                LoopHandle(execute: { eventLoop.execute($0) }, isCurrent: { eventLoop.inEventLoop })
             }
         )
         topicPlane = plane

@@ -123,7 +123,6 @@ extension MQTTSession {
             if !client.acknowledgements.isEmpty { return publishedLater(publication, head, of: client) }
         }
         let outcome = topics.publish(publication, via: target.route)
-        connection.worked(.receivers(outcome.localCount))
         if outcome.isCongested { connection.slowDown() }
         // Nobody waits for one of QoS 0, and nobody sends it again: those who are connected have it though the store fails.
         if head.packetID == 0 {
