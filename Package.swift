@@ -295,7 +295,7 @@ let package = Package(
         // The short example, so that it is known to compile; it is a package of its own as well.
         .executableTarget(
             name: "QuickChat",
-            dependencies: ["Hermes"],
+            dependencies: ["Hermes", .product(name: "SwiftProtobuf", package: "swift-protobuf")],
             path: "Examples/QuickChat/Sources/QuickChat",
             swiftSettings: strict
         ),

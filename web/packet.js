@@ -83,6 +83,8 @@ const push = {
     topic: "",
     topicSeq: 0,
     topicEpoch: "epoch",
+    messageType: "",
+    messageBytes: "",
 };
 const roomUser = { level: 0, name: "", iconUrl: "" };
 const roomEvent = {

@@ -23,7 +23,7 @@ public import NIOCore
 public final class HermesClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
-        /// The server's Delimited port or, with a WebSocket, its HTTP port.
+        /// The server's Delimited port, its MQTT port or, with a WebSocket, its HTTP port.
         public var server: ServerAddress
         /// The device that the client runs on.
         public var device: DeviceDescription
@@ -89,7 +89,10 @@ public final class HermesClient: Sendable {
         eventLoop: (any EventLoop)? = nil,
         logger: Logger? = nil
     ) throws {
-        let connector = try Connector(configuration.server, subprotocol: "hermes.v1")
+        let connector = try Connector(
+            configuration.server,
+            subprotocol: configuration.server.usesMQTT ? "mqtt" : "hermes.v1"
+        )
         self.configuration = configuration
         let store = configuration.store ?? MemoryLocalStore()
         let records = try store.records()
@@ -101,7 +104,8 @@ public final class HermesClient: Sendable {
                 device: configuration.device,
                 cursor: configuration.cursor,
                 maxFrameBytes: configuration.maxFrameBytes,
-                statisticsInterval: configuration.statisticsInterval
+                statisticsInterval: configuration.statisticsInterval,
+                carrier: configuration.carrier
             ),
             eventLoop: eventLoop ?? Connector.defaultEventLoop(),
             heartbeat: configuration.heartbeat,
@@ -260,6 +264,14 @@ public final class HermesClient: Sendable {
     private func keepLastEvent() async -> Bool {
         guard let journal, let last = await driver.lastEvent() else { return true }
         return await journal.taken(last.event, of: last.session, isCurrent: last.isCurrent)
+    }
+}
+
+extension HermesClient.Configuration {
+    /// Carries the packets over MQTT; nil if the address names another carrier.
+    fileprivate var carrier: MQTTCarrier? {
+        guard server.usesMQTT else { return nil }
+        return MQTTCarrier(clientID: device.id, longestInterval: heartbeat.longestInterval, port: server.port)
     }
 }
 

@@ -60,6 +60,9 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
         self.init(code == Self.replacedOnServer ? .replaced : Code(rawValue: code), reason)
     }
 
+    /// The same error, with a time to retry.
+    func retried(after delay: Duration) -> Self { Self(code, message, retryAfter: delay, cause: cause) }
+
     /// Whether the number says that the client broke the protocol.
     var isBreach: Bool { (4000..<5000).contains(code.rawValue) }
 

@@ -15,7 +15,26 @@ extension EventCoding {
         append(push.content.body, to: &bytes)
         append(push.content.dataJSON, to: &bytes)
         append(push.content.collapseKey, to: &bytes)
+        guard let message = push.content.message else { return }
+        append(message.type, to: &bytes)
+        append(UInt64(message.bytes.count), count: 4, to: &bytes)
+        bytes.append(contentsOf: message.bytes)
     }
+
+    /// The message behind a push; nil if there is none, as in pushes of older versions.
+    ///
+    /// - Throws: DamagedMessage if its bytes are cut off.
+    private static func takeMessage(from bytes: inout ArraySlice<UInt8>) throws(DamagedMessage) -> TypedMessage? {
+        guard !bytes.isEmpty else { return nil }
+        guard let type = takeText(from: &bytes), let count = take(4, from: &bytes).flatMap({ Int(exactly: $0) }),
+            count <= bytes.count
+        else { throw DamagedMessage() }
+        let message = TypedMessage(type: type, bytes: Array(bytes.prefix(count)))
+        bytes = bytes.dropFirst(count)
+        return message
+    }
+
+    private struct DamagedMessage: Error {}
 
     static func takePush(from bytes: inout ArraySlice<UInt8>) -> Push? {
         guard let high = take(8, from: &bytes), let low = take(8, from: &bytes),
@@ -27,9 +46,17 @@ extension EventCoding {
             let dataJSON = takeText(from: &bytes),
             let collapseKey = takeText(from: &bytes)
         else { return nil }
+        let message: TypedMessage?
+        do { message = try takeMessage(from: &bytes) } catch { return nil }
         return Push(
             id: MessageID(high: high, low: low),
-            content: PushContent(title: title, body: body, dataJSON: dataJSON, collapseKey: collapseKey),
+            content: PushContent(
+                title: title,
+                body: body,
+                dataJSON: dataJSON,
+                collapseKey: collapseKey,
+                message: message
+            ),
             priority: priority,
             expiresAt: Timestamp(rawValue: Int64(bitPattern: expiresAt)),
             device: DeviceID(device)

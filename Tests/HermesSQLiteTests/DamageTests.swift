@@ -81,6 +81,26 @@ struct DamageTests {
         try store.close()
     }
 
+    @Test("A push of an older version has no message; one whose message is cut off is damaged")
+    func pushes() throws {
+        func push(_ message: TypedMessage?) -> Push {
+            Push(
+                id: MessageID(high: 1, low: 2),
+                content: PushContent(title: "t", message: message),
+                expiresAt: Timestamp(rawValue: 3)
+            )
+        }
+        let message = TypedMessage(type: "shop.Order", bytes: [1, 2, 3])
+        let (old, new) = (EventCoding.encode(push(nil)), EventCoding.encode(push(message)))
+        #expect(Array(new.prefix(old.count)) == old)
+        for length in old.count...new.count {
+            var bytes = new.prefix(length)
+            let read = EventCoding.takePush(from: &bytes)
+            let expected = length == old.count ? push(nil) : length == new.count ? push(message) : nil
+            #expect(read == expected, "\(length)")
+        }
+    }
+
     @Test("A number that cannot be counts as none, and stops nothing", arguments: [Int64.max, .min, -1])
     func numbers(_ number: Int64) async throws {
         let directory = try TemporaryDirectory()

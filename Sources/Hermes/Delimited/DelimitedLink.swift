@@ -10,9 +10,9 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The native protocol: Packets in Delimited frames.
+/// The native protocol: Packets in Delimited frames, or in the MQTT that carries them.
 struct DelimitedLink: ConnectionLink {
-    typealias Decoder = DelimitedFrameDecoder
+    typealias Decoder = PacketDecoder
     typealias Request = Hermes_V1_Packet.OneOf_Body
     typealias Login = Session
 
@@ -59,6 +59,8 @@ struct DelimitedLink: ConnectionLink {
     }
 
     let maxFrameBytes: Int
+    /// Carries the packets in place of frames; nil: none does.
+    private var carrier: MQTTCarrier?
     /// The longest frame that the server accepts, as told at the login; nil if it did not say.
     private var serverMaxFrameBytes: Int?
     let device: DeviceDescription
@@ -126,8 +128,15 @@ struct DelimitedLink: ConnectionLink {
     /// Whether a login is unanswered.
     private var isAuthenticating = false
 
-    init(device: DeviceDescription, cursor: Cursor?, maxFrameBytes: Int, statisticsInterval: Duration?) {
+    init(
+        device: DeviceDescription,
+        cursor: Cursor?,
+        maxFrameBytes: Int,
+        statisticsInterval: Duration?,
+        carrier: MQTTCarrier? = nil
+    ) {
         self.device = device
+        self.carrier = carrier
         statistics = LinkStatistics(interval: statisticsInterval, appVersion: device.appVersion)
         self.maxFrameBytes = maxFrameBytes
         inbox = InboxTracker(epoch: cursor?.epoch ?? 0, taken: cursor?.seq ?? 0)
@@ -187,11 +196,22 @@ struct DelimitedLink: ConnectionLink {
             let bytes = frame.body.readableBytes
             throw HermesClientError(.notEncodable, "the request takes \(bytes) bytes; the server takes \(limit)")
         }
-        try frame.write(into: &buffer)
+        if carrier == nil {
+            try frame.write(into: &buffer)
+        } else {
+            try carrier?.write(packet, body: frame.body, into: &buffer)
+        }
         remember(request, id: id)
     }
 
+    func makeDecoder() -> PacketDecoder {
+        carrier == nil ? PacketDecoder(maxFrameBytes: maxFrameBytes) : PacketDecoder(mqtt: maxFrameBytes)
+    }
+
+    func writeFarewell(into buffer: inout ByteBuffer) throws { try carrier?.writeFarewell(into: &buffer) }
+
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws {
+        if let carrier { return try carrier.writeHeartbeat(into: &buffer) }
         var ping = Hermes_V1_Ping()
         ping.clientTimeMs = WallClock.milliseconds()
         try write(.ping(ping), id: ID.heartbeat, into: &buffer)
@@ -245,9 +265,20 @@ struct DelimitedLink: ConnectionLink {
         effects.append(.send(.presence(request), id: ID.presence))
     }
 
-    mutating func received(_ frame: DelimitedFrame, now: NIODeadline, effects: inout Effects) throws {
-        let packet = try frame.packet(maxParts: nil)
-        frameBytes = frame.body.readableBytes
+    mutating func received(_ frame: PacketDecoder.Frame, now: NIODeadline, effects: inout Effects) throws {
+        switch frame {
+        case .delimited(let frame):
+            frameBytes = frame.body.readableBytes
+            try received(try frame.packet(maxParts: nil), now: now, effects: &effects)
+        case .mqtt(let frame):
+            for (packet, bytes) in try carrier?.received(frame) ?? [] {
+                frameBytes = bytes
+                try received(packet, now: now, effects: &effects)
+            }
+        }
+    }
+
+    private mutating func received(_ packet: Hermes_V1_Packet, now: NIODeadline, effects: inout Effects) throws {
         switch packet.body {
         case .result(let result):
             if packet.id < 16 {
@@ -292,6 +323,7 @@ struct DelimitedLink: ConnectionLink {
         returning = [:]
         statistics.lost()
         strayLogins.connectionLost()
+        carrier?.lost()
     }
 
     func stopped() {
@@ -435,6 +467,8 @@ extension DelimitedLink {
             if case .register(let nickName, let password, _) = credential {
                 if error.code == .nameTaken, mayBeRegistered {
                     credential = .password(nickName: nickName, password: password)
+                    // MQTT ends the connection with the refusal.
+                    guard carrier == nil else { return effects.append(.refused(error.retried(after: .zero))) }
                     strayLogins.began()
                     isAuthenticating = true
                     effects.append(authenticate { $0.password = Self.wire(nickName, password) })
@@ -549,25 +583,5 @@ extension DelimitedLink {
     private mutating func keepTicket(_ advice: Hermes_V1_ReconnectAdvice) {
         // A longer ticket is invalid.
         if advice.ticket.count <= 64 { ticket = Array(advice.ticket) }
-    }
-}
-
-extension HermesClientError {
-    init(_ error: Hermes_V1_Error) {
-        self.init(
-            Code(rawValue: error.code),
-            error.message.isEmpty ? "the server refused without saying why" : error.message,
-            retryAfter: error.retryAfterMs == 0 ? nil : .milliseconds(Int64(error.retryAfterMs))
-        )
-    }
-}
-
-extension ConnectionEngine.StateMachine.Advice {
-    init(_ advice: Hermes_V1_ReconnectAdvice) {
-        self.init(
-            notBefore: .milliseconds(Int64(advice.notBeforeMs)),
-            window: .milliseconds(Int64(advice.windowMs)),
-            endpoint: ServerAddress.Endpoint(advice.address)
-        )
     }
 }

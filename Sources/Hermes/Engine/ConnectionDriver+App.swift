@@ -108,10 +108,16 @@ extension ConnectionDriver {
 
     private func beginClosing(takesLast: Bool) {
         if takesLast { takeHandedOver() }
-        withLink { link, effects in link.closing(effects: &effects) }
-        flush()
+        takeLeave()
         perform(machine.stopRequested())
         if case .stopped(let reason) = machine.state { stopped(reason) }
+    }
+
+    /// Uses the last chance to send what was held back.
+    private func takeLeave() {
+        withLink { link, effects in link.closing(effects: &effects) }
+        try? link.writeFarewell(into: &outbound)
+        flush()
     }
 
     private func waitUntilClosed() async {
@@ -200,9 +206,7 @@ extension ConnectionDriver {
     private func conditionsChanged() {
         let snapshot = conditions.snapshot
         if snapshot.appState == .suspended, case .live = machine.state {
-            // The last chance to send what was held back.
-            withLink { link, effects in link.closing(effects: &effects) }
-            flush()
+            takeLeave()
         }
         let isLive = if case .live = machine.state { snapshot.appState != .suspended } else { false }
         withLink { link, effects in link.appStateKnown(snapshot.appState, isLive: isLive, effects: &effects) }

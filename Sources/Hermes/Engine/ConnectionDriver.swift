@@ -93,7 +93,7 @@ package actor ConnectionDriver<Link: ConnectionLink> {
         self.logger = logger ?? Logger(label: "hermes.client", factory: { _ in SwiftLogNoOpLogHandler() })
         self.connector = connector
         executor = LoopExecutor(eventLoop)
-        decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
+        decoder = link.makeDecoder()
         self.conditions = conditions
         let snapshot = conditions.snapshot
         machine = Machine(
@@ -183,7 +183,7 @@ extension ConnectionDriver {
         outbound.clear()
         lastError = nil
         earlyErrors = []
-        decoder = Link.Decoder(maxFrameBytes: link.maxFrameBytes)
+        decoder = link.makeDecoder()
         attempt &+= 1
         let attempt = attempt
         let opened = connector(eventLoop, endpoint) { [weak self] channel in

@@ -25,6 +25,9 @@ package protocol ConnectionLink: Sendable {
     /// The longest frame accepted from the server, in bytes.
     var maxFrameBytes: Int { get }
 
+    /// Creates the decoder of a new connection.
+    func makeDecoder() -> Decoder
+
     /// A new connection is open. The link drops the state of the last one and logs in; `.authenticated` or `.refused`
     /// must follow, now or from `received`.
     mutating func connected(effects: inout Effects) throws
@@ -63,6 +66,9 @@ package protocol ConnectionLink: Sendable {
     /// The app closes the client: the link sends now what it held back.
     mutating func closing(effects: inout Effects)
 
+    /// Appends the last bytes of a connection that the client closes.
+    func writeFarewell(into buffer: inout ByteBuffer) throws
+
     /// Whether the app has seen the event under another number. It then counts as taken and is not handed out again.
     func isRepeat(_ event: Event) -> Bool
 
@@ -83,6 +89,7 @@ package protocol ConnectionLink: Sendable {
 }
 
 extension ConnectionLink {
+    package func makeDecoder() -> Decoder { Decoder(maxFrameBytes: maxFrameBytes) }
     package mutating func becameLive(now: NIODeadline, effects: inout Effects) {}
     package mutating func lost() {}
     package func stopped() {}
@@ -91,6 +98,7 @@ extension ConnectionLink {
     package mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {}
     package mutating func abandoned(id: UInt64) {}
     package mutating func closing(effects: inout Effects) {}
+    package func writeFarewell(into buffer: inout ByteBuffer) throws {}
     package func isRepeat(_ event: Event) -> Bool { false }
     package mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {}
     package func bytes(of event: Event) -> Int { 0 }

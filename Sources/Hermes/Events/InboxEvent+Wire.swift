@@ -46,7 +46,9 @@ extension InboxEvent.Body {
                     collapseKey: push.collapseKey,
                     expiresAt: Date(knownMilliseconds: push.expiresAtMs),
                     isUrgent: push.priority == .high,
-                    topic: push.topic
+                    topic: push.topic,
+                    messageType: push.messageType,
+                    messageBytes: [UInt8](push.messageBytes)
                 )
             )
         case .call(let call):

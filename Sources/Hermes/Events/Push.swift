@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+public import SwiftProtobuf
+
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
 #else
@@ -25,6 +27,10 @@ public struct Push: Hashable, Sendable {
     public var isUrgent: Bool
     /// The topic of a push to a topic; empty for a push to a user.
     public var topic: String
+    /// The full name of the type of ``messageBytes``, for example "shop.OrderShipped"; may be empty.
+    public var messageType: String
+    /// The back end's own message, see ``message(as:)``: at most 16 KiB; may be empty.
+    public var messageBytes: [UInt8]
 
     package init(
         id: String,
@@ -34,7 +40,9 @@ public struct Push: Hashable, Sendable {
         collapseKey: String,
         expiresAt: Date? = nil,
         isUrgent: Bool = false,
-        topic: String = ""
+        topic: String = "",
+        messageType: String = "",
+        messageBytes: [UInt8] = []
     ) {
         self.id = id
         self.title = title
@@ -44,5 +52,20 @@ public struct Push: Hashable, Sendable {
         self.expiresAt = expiresAt
         self.isUrgent = isUrgent
         self.topic = topic
+        self.messageType = messageType
+        self.messageBytes = messageBytes
+    }
+
+    /// The back end's own message, as the protobuf type of the app that has its name.
+    ///
+    /// ```swift
+    /// if let order = try push.message(as: Shop_OrderShipped.self) { show(order) }
+    /// ```
+    ///
+    /// - Returns: nil if the push has no message, or one of another type.
+    /// - Throws: an error of SwiftProtobuf if the bytes are not a message of this type.
+    public func message<Message: SwiftProtobuf.Message>(as type: Message.Type) throws -> Message? {
+        guard messageType == type.protoMessageName else { return nil }
+        return try Message(serializedBytes: messageBytes)
     }
 }

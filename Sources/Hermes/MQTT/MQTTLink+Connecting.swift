@@ -56,7 +56,7 @@ extension MQTTLink {
                 packet.properties,
                 retryAfter: reason.mayRetry ? .seconds(5) : nil
             )
-            if let advice = redirection(packet.reason, packet.properties) {
+            if let advice = references.advice(packet.reason, packet.properties) {
                 return effects.append(.kicked(error, mayReturn: true, advice: advice))
             }
             return effects.append(.refused(error))
@@ -65,7 +65,7 @@ extension MQTTLink {
         guard !packet.sessionPresent || !startsClean else {
             throw MQTTPacketError(.protocolError, "the server resumed a session that should be new [MQTT-3.2.2-2]")
         }
-        hops = 0
+        references.arrived()
         let accepted = MQTTClient.Connection(packet, clientID: connection?.clientID ?? configuration.clientID)
         connection = accepted
         isConnected = true
@@ -80,23 +80,6 @@ extension MQTTLink {
         effects.append(
             .authenticated(accepted, heartbeatAtMost: accepted.serverKeepAlive.flatMap { $0 > .zero ? $0 : nil })
         )
-    }
-
-    /// The first usable server reference of reason 0x9C or 0x9D (4.13): a host with or without a port.
-    mutating func redirection(
-        _ reason: MQTTReasonCode,
-        _ properties: MQTTProperties
-    ) -> ConnectionEngine.StateMachine.Advice? {
-        guard reason == .useAnotherServer || reason == .serverMoved, hops < Self.maxHops,
-            let text: String = properties.first({ if case .serverReference(let text) = $0 { text } else { nil } })
-        else { return nil }
-        let endpoints = text.split(separator: " ").compactMap { reference in
-            ServerAddress.Endpoint(String(reference))
-                ?? ServerAddress.Endpoint("\(reference):\(configuration.server.port)")
-        }
-        guard let endpoint = endpoints.first else { return nil }
-        hops += 1
-        return ConnectionEngine.StateMachine.Advice(notBefore: .zero, window: Self.redirectWindow, endpoint: endpoint)
     }
 
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {

@@ -56,13 +56,7 @@ struct MQTTLink: ConnectionLink {
     var isConnected = false
     var mustSubscribe = false
     var strayLogins = StrayLogins()
-    /// The number of servers in a row that redirected this client.
-    var hops = 0
-
-    /// The most redirections in a row, so that servers that redirect to each other are not followed forever.
-    static let maxHops = 4
-    /// A server may redirect all its clients at once; this window keeps them from arriving at the next one together.
-    static let redirectWindow = Duration.seconds(2)
+    var references: MQTTServerReferences
 
     /// The number and the bytes of messages that wait for the app.
     var backlog = 0
@@ -80,6 +74,7 @@ struct MQTTLink: ConnectionLink {
     init(_ configuration: MQTTClient.Configuration) {
         self.configuration = configuration
         version = configuration.version.wire
+        references = MQTTServerReferences(port: configuration.server.port)
     }
 
     // MARK: Packets
@@ -181,7 +176,7 @@ struct MQTTLink: ConnectionLink {
     private mutating func disconnected(_ packet: MQTTDisconnect, effects: inout Effects) {
         let reason = MQTTClient.ReasonCode(packet.reason)
         let error = HermesClientError("the server ended the connection", reason, packet.properties)
-        let advice = redirection(packet.reason, packet.properties)
+        let advice = references.advice(packet.reason, packet.properties)
         var mayReturn = reason == .sessionTakenOver ? strayLogins.blame() : reason.mayRetry || advice != nil
         if packet.reason == .packetTooLarge {
             // Without the packet the next connection may succeed.

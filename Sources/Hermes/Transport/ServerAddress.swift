@@ -37,6 +37,13 @@ public struct ServerAddress: Hashable, Sendable {
     public var security: Security
     /// The time limit for opening the connection.
     public var connectTimeout: Duration
+    /// Whether the scheme says MQTT.
+    private var hasMQTTScheme = false
+
+    /// Whether a ``HermesClient`` speaks MQTT there: the scheme says so, or the last part of the WebSocket's path.
+    var usesMQTT: Bool {
+        hasMQTTScheme || webSocketPath.map { $0.prefix { $0 != "?" }.hasSuffix("/mqtt") } ?? false
+    }
 
     /// Creates an address.
     ///
@@ -72,8 +79,10 @@ public struct ServerAddress: Hashable, Sendable {
     /// | `tcp://` | clear text | none |
     /// | `wss://` | WebSocket over TLS; the default path is `/ws` | 443 |
     /// | `ws://` | WebSocket in clear text | 80 |
-    /// | `mqtts://` | TLS | 8883 |
-    /// | `mqtt://` | clear text | 1883 |
+    /// | `mqtts://` | MQTT over TLS | 8883 |
+    /// | `mqtt://` | MQTT in clear text | 1883 |
+    ///
+    /// A WebSocket whose path ends with `/mqtt` carries MQTT.
     ///
     /// - Returns: nil if the text is not such an address.
     public init?(_ text: String) {
@@ -98,6 +107,7 @@ public struct ServerAddress: Hashable, Sendable {
             webSocketPath: scheme.isWebSocket ? path.isEmpty ? "/ws" : String(path) : nil,
             security: scheme.security
         )
+        hasMQTTScheme = scheme == .mqtt || scheme == .mqtts
     }
 
     private enum Scheme: String {

@@ -70,21 +70,33 @@ package struct PushContent: Sendable, Hashable {
     package var dataJSON: String
     /// A newer push with the same key replaces one that is not delivered yet. Empty: none.
     package var collapseKey: String
+    /// The application's own message; nil: none.
+    package var message: TypedMessage?
 
-    package init(title: String = "", body: String = "", dataJSON: String = "", collapseKey: String = "") {
+    package init(
+        title: String = "",
+        body: String = "",
+        dataJSON: String = "",
+        collapseKey: String = "",
+        message: TypedMessage? = nil
+    ) {
         self.title = title
         self.body = body
         self.dataJSON = dataJSON
         self.collapseKey = collapseKey
+        self.message = message
     }
 
-    var weight: Int { title.utf8.count &+ body.utf8.count &+ dataJSON.utf8.count &+ collapseKey.utf8.count }
+    var weight: Int {
+        title.utf8.count &+ body.utf8.count &+ dataJSON.utf8.count &+ collapseKey.utf8.count &+ (message?.weight ?? 0)
+    }
 
     /// - Throws: `.invalidArgument`, `.tooLarge`; the message names the field.
     package func check() throws(HermesError) {
-        guard !title.isEmpty || !body.isEmpty || !dataJSON.isEmpty else {
-            throw HermesError(.invalidArgument, "the push is empty: give it a title, a body or data")
+        guard !title.isEmpty || !body.isEmpty || !dataJSON.isEmpty || message != nil else {
+            throw HermesError(.invalidArgument, "the push is empty: give it a title, a body, data or a message")
         }
+        try message?.check()
         guard title.unicodeScalars.count <= Self.maxTitleCharacters else {
             throw HermesError(.tooLarge, "the title is longer than \(Self.maxTitleCharacters) characters")
         }

@@ -3,114 +3,44 @@
 
 import HermesCore
 import HermesWire
-import Metrics
 
 /// Accounts and devices.
 extension DelimitedSession {
     func register(_ request: Hermes_V1_Register, id: UInt64) {
-        guard let device = device(request.device, id: id) else { return }
-        connection.charge(.password)
-        let accounts = messenger.accounts
-        let address = connection.remoteHost
-        connection.ask { () async throws(HermesError) in
-            try await accounts.register(
-                nickName: request.nickName,
-                password: request.password,
-                invitation: request.invitation,
-                device: device,
-                address: address
-            )
-        } then: { [self] result in
-            loggedIn(result, id: id, epoch: 0, acknowledged: 0, network: request.device.networkLabel)
-        }
+        do throws(HermesError) { logIn(try DelimitedLogin(request), id: id) } catch { fail(id, error) }
     }
 
     func authenticate(_ request: Hermes_V1_Authenticate, id: UInt64) {
-        guard let device = device(request.device, id: id) else { return }
-        let credential: Credential
-        switch request.credential {
-        case .password(let password):
-            connection.charge(.password)
-            credential = .password(nickName: password.nickName, password: password.password)
-        case .token(let token):
-            connection.charge(.login)
-            credential = .token(token)
-        case nil:
-            return fail(id, HermesError(.invalidArgument, "give a password or a token"))
-        }
+        do throws(HermesError) { logIn(try DelimitedLogin(request), id: id) } catch { fail(id, error) }
+    }
+
+    private func logIn(_ request: DelimitedLogin, id: UInt64) {
+        connection.charge(request.cost)
         let accounts = messenger.accounts
         let address = connection.remoteHost
-        let ticket = request.ticket.count <= 64 ? Array(request.ticket) : []
         connection.ask { () async throws(HermesError) in
-            try await accounts.logIn(credential, device: device, address: address)
+            try await request.perform(by: accounts, address: address)
         } then: { [self] result in
-            if !ticket.isEmpty, case .success(let login) = result { noteTicket(ticket, of: login.principal.user) }
-            loggedIn(
-                result,
-                id: id,
-                epoch: request.epoch,
-                acknowledged: request.acknowledgedSeq,
-                network: request.device.networkLabel
-            )
+            switch result {
+            case .failure(let error): fail(id, error)
+            case .success(let login):
+                let (session, cursor) = request.welcome(login, on: connection, in: environment)
+                succeed(id, .session(session))
+                if cursor > login.device.cursor { messenger.messages.acknowledge(login.principal, upTo: cursor) }
+                authenticated(login, after: cursor)
+            }
         }
-    }
-
-    private func device(_ description: Hermes_V1_DeviceDescription, id: UInt64) -> DeviceDescription? {
-        guard let deviceID = DeviceID(description.id) else {
-            fail(id, HermesError(.invalidArgument, "device.id is 1 to 64 bytes of printable ASCII"))
-            return nil
-        }
-        return DeviceDescription(
-            id: deviceID,
-            name: description.name,
-            platform: description.platform,
-            appVersion: description.appVersion
-        )
-    }
-
-    /// Counts a login with the ticket of a stopped server.
-    private func noteTicket(_ ticket: [UInt8], of user: UserID) {
-        let isValid = environment.tickets.isValid(ticket, of: user, now: messenger.time.now())
-        Counter(label: "hermes_reconnect_tickets_total", dimensions: [("valid", isValid ? "yes" : "no")]).increment()
-    }
-
-    private func loggedIn(
-        _ result: Result<Login, HermesError>,
-        id: UInt64,
-        epoch: UInt64,
-        acknowledged: UInt64,
-        network: String
-    ) {
-        let login: Login
-        switch result {
-        case .failure(let error): return fail(id, error)
-        case .success(let value): login = value
-        }
-        // The client knows its place better than the server, as long as both mean the same store. A cursor ahead of the
-        // inbox belongs to entries that the store has lost: their seqs are given out again.
-        let isSameEpoch = epoch != 0 && epoch == login.position.epoch
-        let isLost = isSameEpoch && acknowledged > login.position.head
-        let isSameStore = isSameEpoch && !isLost
-        let cursor = isSameStore ? acknowledged : login.device.cursor
-        var session = DelimitedTranslation.session(login, now: messenger.time.now())
-        session.acknowledgedSeq = max(login.device.cursor, isSameStore ? cursor : 0)
-        session.inboxReset = isLost
-        session.idleTimeoutMs = UInt32(clamping: connection.listener.idleTimeout.components.seconds * 1_000)
-        session.maxFrameBytes = UInt32(clamping: environment.settings.limits.maxFrameBytes)
-        session.serverVersion = environment.serverVersion
-        session.heartbeatPriorSeconds = heartbeatPrior(in: network)
-        succeed(id, .session(session))
-        if cursor > login.device.cursor { messenger.messages.acknowledge(login.principal, upTo: cursor) }
-        authenticated(login, after: cursor)
     }
 
     func logOut(_ request: Hermes_V1_LogOut, id: UInt64, from sender: Sender) {
         let accounts = messenger.accounts
         let principal = sender.principal
         let token = sender.login.tokenHash
+        loggingOut = id
         connection.ask { () async throws(HermesError) in
             try await accounts.logOut(principal, token: token, removeDevice: request.removeDevice)
         } then: { [self] result in
+            loggingOut = nil
             switch result {
             case .failure(let error): fail(id, error)
             case .success:

@@ -22,6 +22,10 @@ package final class DelimitedSession: GatewaySession {
     /// The protocol that carries the packets in place of frames.
     private let carrier: Carrier?
     private var access = ClientAccess()
+    /// The id of a log-out that is under way; nil: none.
+    var loggingOut: UInt64?
+    /// Whether the connection ends with the client's log-out.
+    private(set) var hasLoggedOut = false
     /// The form of the client's last packet, in which the server writes: JSON in text messages of a WebSocket.
     private(set) var isJSON: Bool
 
@@ -222,7 +226,12 @@ package final class DelimitedSession: GatewaySession {
     }
 
     package func farewell(_ reason: CloseReason) {
-        if var kicked = DelimitedTranslation.kicked(reason) {
+        if case .session(.revoked) = reason, let id = loggingOut {
+            // The revoked token is the client's own: over MQTT that ends its connection before the answer is there.
+            loggingOut = nil
+            hasLoggedOut = true
+            succeed(id)
+        } else if var kicked = DelimitedTranslation.kicked(reason) {
             if kicked.hasReconnect, let user {
                 kicked.reconnect.ticket = Data(environment.tickets.issue(to: user, now: messenger.time.now()))
             }

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 package import HermesCore
 import HermesWire
 package import NIOCore
@@ -21,6 +22,10 @@ extension DelimitedTranslation {
         answer.body = content.body
         answer.dataJson = content.dataJSON
         answer.collapseKey = content.collapseKey
+        if let message = content.message {
+            answer.messageType = message.type
+            answer.messageBytes = Data(message.bytes)
+        }
         answer.priority =
             switch priority {
             case .normal: .normal

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import HermesCore
 import HermesWire
 
@@ -52,6 +53,10 @@ extension IMPBTranslation {
         body.body = push.content.body
         body.dataJson = push.content.dataJSON
         body.collapseKey = push.content.collapseKey
+        if let message = push.content.message {
+            body.messageType = message.type
+            body.messageBytes = Data(message.bytes)
+        }
         return notification(.push, for: reader, body)
     }
 

@@ -112,7 +112,8 @@ final class MQTTClientState {
 
 /// The further state of a client with an account. Owner: the connection's event loop.
 final class MQTTAccountState {
-    let admission: Admission
+    /// What lets the device in; nil if a login of the native protocol has opened it.
+    let admission: Admission?
     let device: DeviceDescription
     /// Whether the server assigned the client id: such a client is no device, because it never returns.
     let isIDAssigned: Bool
@@ -123,7 +124,7 @@ final class MQTTAccountState {
     /// The subscriptions that ask for the inbox, except those that ended since the last check.
     var asking: Set<TopicText> = []
 
-    init(admission: Admission, device: DeviceDescription, isIDAssigned: Bool, login: Login?) {
+    init(admission: Admission?, device: DeviceDescription, isIDAssigned: Bool, login: Login?) {
         self.admission = admission
         self.device = device
         self.isIDAssigned = isIDAssigned

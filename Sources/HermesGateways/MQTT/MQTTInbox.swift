@@ -38,6 +38,8 @@ final class MQTTInbox {
     private(set) var packets: DelimitedSession?
     /// The last seq that the client has; a new subscription continues behind it.
     private(set) var cursor: UInt64
+    /// The answer to a login of the native protocol, until CONNACK carries it.
+    var welcome: Hermes_V1_Session?
     private var window = makeWindow()
     /// The seqs of the entries in the window, oldest first.
     private var seqs = Deque<UInt64>()

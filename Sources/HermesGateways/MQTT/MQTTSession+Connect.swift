@@ -27,6 +27,7 @@ extension MQTTSession {
         if let password = connect.password, password.readableBytes < 43 { connection.charge(.password) }
         for case .maximumPacketSize(let bytes) in connect.properties.list { maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuse(problem) }
+        if connect.authenticationMethod != nil { return logInNatively(connect) }
         let isAssigned = connect.clientID.isEmpty
         let clientID = isAssigned ? Self.randomClientID() : connect.clientID
         let certificate = connection.certificateName
@@ -51,8 +52,11 @@ extension MQTTSession {
 
     /// The first demand of a well-formed CONNECT that cannot be met.
     private func problem(of connect: MQTTConnect) -> MQTTPacketError? {
-        if connect.properties.first({ if case .authenticationMethod(let method) = $0 { method } else { nil } }) != nil {
-            return MQTTPacketError(.badAuthenticationMethod, "authentication methods are not supported [MQTT-4.12.0-1]")
+        if let method = connect.authenticationMethod, method != Self.nativeMethod {
+            return MQTTPacketError(
+                .badAuthenticationMethod,
+                "the only authentication method is \(Self.nativeMethod) [MQTT-4.12.0-1]"
+            )
         }
         if connect.clientID.isEmpty, connect.version == .v311, !connect.cleanStart {
             return MQTTPacketError(
@@ -96,15 +100,7 @@ extension MQTTSession {
         _ connect: MQTTConnect,
         isAssigned: Bool
     ) {
-        let identity = outcome.identity
-        let settings = gateway.settings
-        let client = MQTTClientState(
-            identity: identity,
-            key: SessionKey(owner: identity.owner, clientID: identity.clientID),
-            sessionExpiry: sessionExpiry(of: connect),
-            access: environment.access
-        )
-        client.account = outcome.device.map {
+        let account = outcome.device.map {
             MQTTAccountState(
                 admission: $0.admission,
                 device: $0.description,
@@ -112,6 +108,27 @@ extension MQTTSession {
                 login: outcome.login
             )
         }
+        accept(outcome.identity, account, since: stamp, connect, isAssigned: isAssigned)
+    }
+
+    /// - Parameters:
+    ///   - account: the state of a client with an account.
+    ///   - stamp: of the login's beginning; nil: there was none.
+    func accept(
+        _ identity: ClientIdentity,
+        _ account: MQTTAccountState?,
+        since stamp: UInt64?,
+        _ connect: MQTTConnect,
+        isAssigned: Bool
+    ) {
+        let settings = gateway.settings
+        let client = MQTTClientState(
+            identity: identity,
+            key: SessionKey(owner: identity.owner, clientID: identity.clientID),
+            sessionExpiry: sessionExpiry(of: connect),
+            access: environment.access
+        )
+        client.account = account
         var receiveMaximum = settings.maxInflight
         for property in connect.properties.list {
             switch property {
@@ -244,7 +261,7 @@ extension MQTTSession {
         {
             list.append(.responseInformation("response/\(client.key.clientID)"))
         }
-        return list
+        return list + nativeWelcome(client)
     }
 
     /// Writes CONNACK with a reason before the connection closes [MQTT-3.1.4-2].

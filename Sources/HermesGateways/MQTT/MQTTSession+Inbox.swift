@@ -61,8 +61,11 @@ extension MQTTSession {
                 HermesError(.forbidden, "an inbox needs a permanent client identifier that the client chose")
             )
         }
+        guard let admission = account.admission else {
+            return then(HermesError(.notAuthenticated, "the device is gone; log in again"))
+        }
         let accounts = environment.messenger.accounts
-        let (admission, device) = (account.admission, account.device)
+        let device = account.device
         connection.ask { () async throws(HermesError) -> Login in
             try await accounts.open(device, by: admission)
         } then: { result in

@@ -234,6 +234,11 @@ package final class MQTTSession: GatewaySession, SharedMember {
         case .connected:
             if case .session(.replaced) = reason { client?.isReplaced = true }
             if case .shuttingDown = reason { client?.isServerStopping = true }
+            if let packets = client?.inbox?.packets {
+                // Says more than DISCONNECT: when and where to connect again.
+                packets.farewell(reason)
+                guard !packets.hasLoggedOut else { return }
+            }
             guard version == .v5, let code = parting?.reason ?? MQTTTranslation.disconnectReason(for: reason) else {
                 return
             }

@@ -1,13 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import HermesCore
 import HermesWire
 
 /// Pushes of back ends, as op 4.
 extension QSIOPTranslation {
     /// Keys of the protocol itself; data with these names is left out.
-    private static let ownKeys: Set<String> = ["id", "title", "body", "seq", "time", "collapse", "truncated", "data"]
+    private static let ownKeys: Set<String> = [
+        "id", "title", "body", "seq", "time", "collapse", "truncated", "data", "message-type", "message",
+    ]
 
     /// - Returns: nil if it is for another device.
     static func push(_ push: Push, seq: UInt64, reader: Principal) -> QSIOPPush? {
@@ -24,6 +27,13 @@ extension QSIOPTranslation {
         var isWhole = data.isWhole
         var room =
             QSIOPFrame.maxBodyBytes - 2 * PushContent.maxTitleCharacters - 4 * PushContent.maxBodyCharacters - 2_048
+        if let message = push.content.message {
+            // The largest message and its name fit.
+            let text = Data(message.bytes).base64EncodedString()
+            properties.append("message-type", message.type)
+            properties.append("message", text)
+            room -= message.type.utf8.count + text.utf8.count + 32
+        }
         for (key, value) in data.texts {
             let bytes = key.utf8.count + 2 * value.utf8.count + 2
             guard bytes <= room else {

@@ -124,7 +124,9 @@ extension IMPBEvent {
                     title: told.title,
                     body: told.body,
                     dataJSON: told.dataJson,
-                    collapseKey: told.collapseKey
+                    collapseKey: told.collapseKey,
+                    messageType: told.messageType,
+                    messageBytes: [UInt8](told.messageBytes)
                 )
             )
         case .expired:

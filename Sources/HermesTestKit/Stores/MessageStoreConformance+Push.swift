@@ -167,7 +167,13 @@ extension StoreWorld {
     ) -> Push {
         Push(
             id: Self.nextID(),
-            content: PushContent(title: title, body: "body", dataJSON: "{\"a\":1}", collapseKey: collapseKey),
+            content: PushContent(
+                title: title,
+                body: "body",
+                dataJSON: "{\"a\":1}",
+                collapseKey: collapseKey,
+                message: TypedMessage(type: "shop.Order", bytes: [0, 0xFF, 7])
+            ),
             priority: priority,
             expiresAt: Self.later(lifetime),
             device: device

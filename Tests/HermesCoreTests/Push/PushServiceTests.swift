@@ -43,6 +43,27 @@ struct PushServiceTests {
         #expect(try await world.store.position(of: user(2)).head == 2)
     }
 
+    @Test("A message in a push has the full name of its type, and a bound")
+    func message() async throws {
+        let world = try await World(accounts: 1)
+        for type in ["a", "shop.Order", "_x.Y_1", String(repeating: "t", count: 128)] {
+            let message = TypedMessage(type: type, bytes: Array(repeating: 0, count: TypedMessage.maxBytes))
+            #expect(try world.messenger.pushes.make(PushContent(message: message)).content.message == message)
+        }
+        for type in ["", ".", "a.", ".a", "a..b", "1a", "a.1b", "a b", "a/b", "ä", String(repeating: "t", count: 129)] {
+            let error = #expect(throws: HermesError.self) {
+                try world.messenger.pushes.make(PushContent(message: TypedMessage(type: type, bytes: [])))
+            }
+            #expect(error?.code == .invalidArgument, "\(type)")
+        }
+        let long = TypedMessage(type: "a", bytes: Array(repeating: 0, count: TypedMessage.maxBytes + 1))
+        let error = #expect(throws: HermesError.self) {
+            try world.messenger.pushes.make(PushContent(title: "a", message: long))
+        }
+        #expect(error?.code == .tooLarge)
+        await world.messenger.shutdown()
+    }
+
     @Test("A push for everyone reaches each account once, also where the store fails meanwhile")
     func everyone() async throws {
         let world = try await World(accounts: 1_203)

@@ -23,11 +23,12 @@ struct PushTranslationTests {
         title: String = "Sale",
         body: String = "all\nshoes",
         data: String = #"{"url":"https://x","n":3,"on":true,"id":"forged","deep":{"a":1},"a:b":"c"}"#,
+        message: TypedMessage? = nil,
         device: String? = nil
     ) throws -> Push {
         Push(
             id: MessageID(high: 1_700_000_000_000 << 16, low: 2),
-            content: PushContent(title: title, body: body, dataJSON: data, collapseKey: "sale"),
+            content: PushContent(title: title, body: body, dataJSON: data, collapseKey: "sale", message: message),
             priority: .high,
             expiresAt: Timestamp(rawValue: 1_800_000_000_000),
             device: device.flatMap { DeviceID($0) }
@@ -69,6 +70,46 @@ struct PushTranslationTests {
         #expect(properties["deep"] == nil)
         #expect(properties["seq"] == "9")
         #expect(QSIOPTranslation.push(for: entry(try push(device: "tablet")), reader: try reader()) == nil)
+    }
+
+    @Test("The application's own message: its bytes over Delimited, in JSON and over IMPB, base64 over QSIOP")
+    func message() throws {
+        let push = try push(message: TypedMessage(type: "shop.Order", bytes: [0, 0xFF, 7]))
+        let event = DelimitedTranslation.event(entry(push), reader: try reader()).event
+        #expect(event.push.messageType == "shop.Order")
+        #expect([UInt8](event.push.messageBytes) == [0, 0xFF, 7])
+        #expect(try event.jsonString().contains(#""messageBytes":"AP8H""#))
+        guard case .notification(let told)? = IMPBTranslation.delivery(entry(push), reader: try reader()) else {
+            Issue.record("no notification")
+            return
+        }
+        let notification = try IMPB_push_notification(wire: [UInt8](told.body))
+        #expect(notification.messageType == "shop.Order")
+        #expect([UInt8](notification.messageBytes) == [0, 0xFF, 7])
+        let properties = try #require(QSIOPTranslation.push(for: entry(push), reader: reader())).frame.properties()
+        #expect(properties["message-type"] == "shop.Order")
+        #expect(properties["message"] == "AP8H")
+        // What does not fit beside it is data's.
+        #expect(properties["url"] == "https://x")
+    }
+
+    @Test("The largest push of all fits into frames of QSIOP and IMPB")
+    func largestMessage() throws {
+        let type = String(repeating: "t", count: TypedMessage.maxTypeBytes)
+        let largest = try push(
+            title: String(repeating: "𝄞", count: PushContent.maxTitleCharacters),
+            body: String(repeating: "𝄞", count: PushContent.maxBodyCharacters),
+            data: #"{"a":"\#(String(repeating: "x", count: PushContent.maxDataBytes - 8))"}"#,
+            message: TypedMessage(type: type, bytes: Array(repeating: 7, count: TypedMessage.maxBytes))
+        )
+        try largest.content.check()
+        var buffer = ByteBuffer()
+        try #require(QSIOPTranslation.push(for: entry(largest), reader: reader())).frame.write(into: &buffer)
+        guard case .notification(let told)? = IMPBTranslation.delivery(entry(largest), reader: try reader()) else {
+            Issue.record("no notification")
+            return
+        }
+        #expect(told.body.count < IMPBFrame.maxBodyBytes - 64)
     }
 
     @Test("QSIOP: the largest push fits into a frame")

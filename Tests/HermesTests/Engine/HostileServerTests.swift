@@ -120,9 +120,15 @@ struct HostileServerTests {
         }
     }
 
-    private static func delimited() -> Bench<DelimitedLink> {
+    private static func delimited(over carrier: MQTTCarrier? = nil) -> Bench<DelimitedLink> {
         let device = DeviceDescription(id: "d")
-        var link = DelimitedLink(device: device, cursor: nil, maxFrameBytes: 1 << 22, statisticsInterval: .seconds(900))
+        var link = DelimitedLink(
+            device: device,
+            cursor: nil,
+            maxFrameBytes: 1 << 22,
+            statisticsInterval: .seconds(900),
+            carrier: carrier
+        )
         link.logIn(.token("t"))
         link.outgoing = ["mine"]
         return Bench(link: link)
@@ -224,7 +230,45 @@ struct HostileServerTests {
         var bench = Self.delimited()
         bench.connect()
         for _ in 0..<10_000 {
-            bench.receive(try DelimitedFrame(Self.packet(&dice)))
+            bench.receive(.delimited(try DelimitedFrame(Self.packet(&dice))))
+            switch dice.number(12) {
+            case 0: bench.take()
+            case 1: bench.pass(.milliseconds(Int64(dice.number(10_000))))
+            case 2 where dice.number(20) == 0:
+                bench.connect()
+                bench.becomeLive()
+            default: break
+            }
+        }
+        #expect(bench.mostWaiting <= Backlog.maxEvents + 2 * InboxTracker<String>.maxAhead)
+    }
+
+    @Test(arguments: 0..<4) func `packets that MQTT carries, and packets of MQTT in any order`(seed: Int) throws {
+        var dice = Dice(random: SplitMix64(state: UInt64(seed)))
+        var bench = Self.delimited(over: MQTTCarrier(clientID: "d", longestInterval: .seconds(120), port: 1883))
+        bench.connect()
+        let reasons: [MQTTReasonCode] = [.success, .notAuthorized, .serverMoved, .packetTooLarge, .sessionTakenOver]
+        for _ in 0..<10_000 {
+            let payload = try Self.packet(&dice).wireBuffer()
+            let reason = reasons[dice.number(reasons.count)]
+            let topic = dice.number(50) == 0 ? "other" : "hermes/v1/down"
+            let packet: MQTTPacket =
+                switch dice.number(20) {
+                case 0:
+                    .connack(
+                        MQTTConnack(
+                            reason: dice.number(2) == 0 ? .success : reason,
+                            properties: [.authenticationData(payload), .serverKeepAlive(UInt16(dice.number(9)))]
+                        )
+                    )
+                case 1:
+                    .suback(MQTTSuback(packetID: 1, reasons: [.success, .notAuthorized].suffix(1 + dice.number(2))))
+                case 2 where dice.number(10) == 0:
+                    .disconnect(MQTTDisconnect(reason: reason, properties: [.serverReference("127.0.0.1:1")]))
+                case 3: .pingresp
+                default: .publish(MQTTPublish(topic: topic, payload: payload))
+                }
+            if let frame = try? packet.frame(version: .v5) { bench.receive(.mqtt(frame)) }
             switch dice.number(12) {
             case 0: bench.take()
             case 1: bench.pass(.milliseconds(Int64(dice.number(10_000))))
@@ -246,7 +290,7 @@ struct HostileServerTests {
         var packet = Hermes_V1_Packet()
         packet.id = 1
         packet.body = .result(result)
-        bench.receive(try DelimitedFrame(packet))
+        bench.receive(.delimited(try DelimitedFrame(packet)))
         let long = String(repeating: "x", count: 1 << 20)
         for seq in UInt64(1)...50 {
             var event = Hermes_V1_Event()
@@ -254,11 +298,11 @@ struct HostileServerTests {
             event.message.content.text = long
             packet.id = 0
             packet.body = .event(event)
-            bench.receive(try DelimitedFrame(packet))
+            bench.receive(.delimited(try DelimitedFrame(packet)))
             var notice = Hermes_V1_Notice()
             notice.message = long
             packet.body = .notice(notice)
-            bench.receive(try DelimitedFrame(packet))
+            bench.receive(.delimited(try DelimitedFrame(packet)))
         }
         #expect(bench.bytes <= Backlog.maxBytes + 2 * (long.utf8.count + 1000))
         // What was not kept is asked for once there is room.

@@ -20,9 +20,13 @@ struct ChatLoopbackTests {
         return texts
     }
 
-    private static func configuration(_ server: TestServer, device: String) -> HermesClient.Configuration {
+    private static func configuration(
+        _ server: TestServer,
+        device: String,
+        over carrier: Carrier = .delimited
+    ) -> HermesClient.Configuration {
         var configuration = HermesClient.Configuration(
-            server: ServerAddress(port: server.port("delimited")),
+            server: carrier.address(of: server),
             device: DeviceDescription(id: device)
         )
         configuration.reconnect = ReconnectPolicy(
@@ -37,19 +41,21 @@ struct ChatLoopbackTests {
     private static func register(
         _ name: String,
         _ server: TestServer,
-        device: String = "one"
+        device: String = "one",
+        over carrier: Carrier = .delimited
     ) async throws
         -> (HermesClient, Session)
     {
-        let client = try HermesClient(configuration(server, device: device))
+        let client = try HermesClient(configuration(server, device: device, over: carrier))
         return (client, try await client.logIn(.register(nickName: name, password: "secret-\(name)")))
     }
 
-    @Test(arguments: TestStore.allCases)
-    func `two people talk, both ways`(store: TestStore) async throws {
-        try await withServer(store: store) { server in
-            let (ann, annSession) = try await Self.register("ann", server)
-            let (bob, bobSession) = try await Self.register("bob", server)
+    @Test(arguments: Surroundings.all)
+    func `two people talk, both ways`(surroundings: Surroundings) async throws {
+        try await withServer(store: surroundings.store) { server in
+            let carrier = surroundings.carrier
+            let (ann, annSession) = try await Self.register("ann", server, over: carrier)
+            let (bob, bobSession) = try await Self.register("bob", server, over: carrier)
             let found = try await ann.account(named: "Bob")
             #expect(found.uid == bobSession.uid)
             #expect(found.isOnline)
@@ -62,13 +68,16 @@ struct ChatLoopbackTests {
         }
     }
 
-    @Test(arguments: TestStore.allCases)
-    func `two devices of one account get everything, and what the other one sent`(store: TestStore) async throws {
-        try await withServer(store: store) { server in
-            let (ann, annSession) = try await Self.register("ann", server)
-            let second = try HermesClient(Self.configuration(server, device: "two"))
+    @Test(arguments: Surroundings.all)
+    func `two devices of one account get everything, and what the other one sent`(
+        surroundings: Surroundings
+    ) async throws {
+        try await withServer(store: surroundings.store) { server in
+            let carrier = surroundings.carrier
+            let (ann, annSession) = try await Self.register("ann", server, over: carrier)
+            let second = try HermesClient(Self.configuration(server, device: "two", over: carrier))
             _ = try await second.logIn(.password(nickName: "ann", password: "secret-ann"))
-            let (bob, bobSession) = try await Self.register("bob", server)
+            let (bob, bobSession) = try await Self.register("bob", server, over: carrier)
             try await bob.send("to both", to: .user(annSession.uid)).receipt()
             try await ann.send("from one", to: .user(bobSession.uid)).receipt()
             #expect(await Self.texts(1, from: ann) == ["to both"])
@@ -78,16 +87,17 @@ struct ChatLoopbackTests {
         }
     }
 
-    @Test(arguments: TestStore.allCases)
+    @Test(arguments: Surroundings.all)
     func `who was away gets everything in order, once, and only what is new the next time`(
-        store: TestStore
+        surroundings: Surroundings
     ) async throws {
-        try await withServer(store: store) { server in
-            let (ann, annSession) = try await Self.register("ann", server)
-            let (bob, _) = try await Self.register("bob", server)
+        try await withServer(store: surroundings.store) { server in
+            let carrier = surroundings.carrier
+            let (ann, annSession) = try await Self.register("ann", server, over: carrier)
+            let (bob, _) = try await Self.register("bob", server, over: carrier)
             await ann.close()
             for number in 1...300 { try await bob.send("\(number)", to: .user(annSession.uid)).receipt() }
-            let configuration = Self.configuration(server, device: "one")
+            let configuration = Self.configuration(server, device: "one", over: carrier)
             try await HermesClient.withClient(configuration, .token(annSession.token)) { client, _ in
                 #expect(await Self.texts(300, from: client) == (1...300).map { "\($0)" })
             }
@@ -99,11 +109,14 @@ struct ChatLoopbackTests {
         }
     }
 
-    @Test(arguments: TestStore.allCases)
-    func `a server that restarts loses nobody and nothing, and nothing comes twice`(store: TestStore) async throws {
-        try await withServer(store: store) { server in
-            let (ann, annSession) = try await Self.register("ann", server)
-            let (bob, bobSession) = try await Self.register("bob", server)
+    @Test(arguments: Surroundings.all)
+    func `a server that restarts loses nobody and nothing, and nothing comes twice`(
+        surroundings: Surroundings
+    ) async throws {
+        try await withServer(store: surroundings.store) { server in
+            let carrier = surroundings.carrier
+            let (ann, annSession) = try await Self.register("ann", server, over: carrier)
+            let (bob, bobSession) = try await Self.register("bob", server, over: carrier)
             try await bob.send("before", to: .user(annSession.uid)).receipt()
             #expect(await Self.texts(1, from: ann) == ["before"])
             // Sent while the server is away or on its way: each waits for the new one.
@@ -126,10 +139,11 @@ struct ChatLoopbackTests {
         }
     }
 
-    @Test func `the same device elsewhere ends the older client`() async throws {
+    @Test(arguments: Carrier.allCases)
+    func `the same device elsewhere ends the older client`(carrier: Carrier) async throws {
         try await withServer { server in
-            let (old, session) = try await Self.register("ann", server)
-            let new = try HermesClient(Self.configuration(server, device: "one"))
+            let (old, session) = try await Self.register("ann", server, over: carrier)
+            let new = try HermesClient(Self.configuration(server, device: "one", over: carrier))
             _ = try await new.logIn(.token(session.token))
             let error = await #expect(throws: HermesClientError.self) { try await old.run() }
             #expect(error?.code == .replaced)
@@ -137,9 +151,10 @@ struct ChatLoopbackTests {
         }
     }
 
-    @Test func `a room, entered by one over Delimited and by one over LiveRoom`() async throws {
+    @Test(arguments: Carrier.allCases)
+    func `a room, entered by one over the client's carrier and by one over LiveRoom`(carrier: Carrier) async throws {
         try await withServer { server in
-            let (ann, _) = try await Self.register("ann", server)
+            let (ann, _) = try await Self.register("ann", server, over: carrier)
             let viewer = try LiveRoomClient(
                 LiveRoomClient.Configuration(
                     server: ServerAddress(port: server.port("liveroom")),

@@ -23,15 +23,22 @@ struct FaultyNetworkTests {
     /// So many go out before the app may end, half of them offline.
     static let firstMessages = 40
 
-    @Test(.serialized, arguments: seeds)
-    func `every message comes once and in order, or its loss is told`(seed: UInt64) async throws {
+    @Test(.serialized, arguments: seeds, [Carrier.delimited, .mqtt])
+    func `every message comes once and in order, or its loss is told`(seed: UInt64, carrier: Carrier) async throws {
         try await FileLocalStoreTests.withPath { path in
             try await withServer { server in
-                let ann = try await FaultyPerson("ann", seed: seed &* 2, server: server, path: path + ".ann")
+                let ann = try await FaultyPerson(
+                    "ann",
+                    seed: seed &* 2,
+                    server: server,
+                    over: carrier,
+                    path: path + ".ann"
+                )
                 let bob = try await FaultyPerson(
                     "bob",
                     seed: seed &* 2 &+ 1,
                     server: server,
+                    over: carrier,
                     path: path + ".bob",
                     usesOutbox: seed.isMultiple(of: 2)
                 )
@@ -63,6 +70,7 @@ private final class FaultyPerson: Sendable {
     private let seed: UInt64
     private let token: String
     private let server: TestServer
+    private let carrier: Carrier
     private let path: String
     /// Otherwise each message's receipt is awaited before the next one is sent.
     private let usesOutbox: Bool
@@ -85,14 +93,22 @@ private final class FaultyPerson: Sendable {
         var repeatsLast = false
     }
 
-    init(_ name: String, seed: UInt64, server: TestServer, path: String, usesOutbox: Bool = true) async throws {
+    init(
+        _ name: String,
+        seed: UInt64,
+        server: TestServer,
+        over carrier: Carrier,
+        path: String,
+        usesOutbox: Bool = true
+    ) async throws {
         self.name = name
         self.seed = seed
         self.server = server
+        self.carrier = carrier
         self.path = path
         self.usesOutbox = usesOutbox
         (uid, token) = try await HermesClient.withClient(
-            Self.configuration(name, port: server.port("delimited")),
+            Self.configuration(name, carrier.address(of: server)),
             .register(nickName: name, password: "secret")
         ) { _, session in (session.uid, session.token) }
     }
@@ -155,8 +171,8 @@ private final class FaultyPerson: Sendable {
 
     private func start(_ path: String, seed: UInt64) async throws -> Run {
         let schedule = FaultSchedule(seed: seed, faultyConnections: 10)
-        let network = try await FaultyProxy(to: server.port("delimited")) { schedule.fault($0) }
-        var configuration = Self.configuration(name, port: network.port)
+        let network = try await FaultyProxy(to: server.port(carrier.listener)) { schedule.fault($0) }
+        var configuration = Self.configuration(name, carrier.address(port: network.port))
         configuration.store = try FileLocalStore(path: path)
         let run = Run(
             client: try HermesClient(configuration),
@@ -206,9 +222,9 @@ private final class FaultyPerson: Sendable {
         return inbox
     }
 
-    private static func configuration(_ name: String, port: Int) -> HermesClient.Configuration {
+    private static func configuration(_ name: String, _ address: ServerAddress) -> HermesClient.Configuration {
         var configuration = HermesClient.Configuration(
-            server: ServerAddress(port: port),
+            server: address,
             device: DeviceDescription(id: "\(name)-phone")
         )
         configuration.conditions = DeviceConditions()

@@ -60,7 +60,7 @@ struct MQTTServerReferenceTests {
         let client = try MQTTClient(Self.configuration(server))
         let error = await #expect(throws: HermesClientError.self) { try await client.connect() }
         #expect(error?.mqttReason?.rawValue == 0x9C)
-        #expect(server.connectionCount == MQTTLink.maxHops + 1)
+        #expect(server.connectionCount == MQTTServerReferences.maxHops + 1)
         try await server.stop()
     }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Crypto
+import Foundation
 import HTTPTypes
 import HermesCore
 import HermesGateways
@@ -37,6 +38,7 @@ extension APICore {
             Field("title", .string(length: 0...PushContent.maxTitleCharacters), "The title."),
             Field("body", .string(length: 0...PushContent.maxBodyCharacters), "What it says."),
             Field("data", .anyObject, "The application's own data; at most 16 KiB as JSON."),
+            Field("message", typedMessage, "The application's own message: its type and its bytes."),
             Field(
                 "collapse_key",
                 collapseKey,
@@ -47,6 +49,38 @@ extension APICore {
                 "priority",
                 .choice(["normal", "high"]),
                 "How soon a sleeping device is woken; normal if absent."
+            ),
+        ])
+    )
+
+    private static let typedMessage = APISchema.named(
+        "TypedMessage",
+        .object([
+            Field(
+                "type",
+                .string(
+                    length: 1...TypedMessage.maxTypeBytes,
+                    APISchema.StringForm(
+                        pattern: "^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*$",
+                        meaning: "the full name of a protobuf message",
+                        isMet: TypedMessage.isTypeName
+                    )
+                ),
+                required: true,
+                "The full name of its type, for example shop.OrderShipped."
+            ),
+            Field(
+                "bytes",
+                // Four characters for three bytes.
+                .string(
+                    length: 0...(TypedMessage.maxBytes + 2) / 3 * 4,
+                    APISchema.StringForm(
+                        pattern: "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+                        meaning: "base64"
+                    ) { Data(base64Encoded: $0) != nil }
+                ),
+                required: true,
+                "The message in base64; at most 16 KiB of bytes."
             ),
         ])
     )
@@ -135,7 +169,8 @@ extension APICore {
             title: call.body["title"]?.string ?? "",
             body: call.body["body"]?.string ?? "",
             dataJSON: call.body["data"]?.text ?? "",
-            collapseKey: call.body["collapse_key"]?.string ?? ""
+            collapseKey: call.body["collapse_key"]?.string ?? "",
+            message: Self.message(call.body["message"])
         )
         return try messenger.pushes.make(
             content,
@@ -143,6 +178,13 @@ extension APICore {
             expiresAfter: call.body["ttl_seconds"]?.integer.map { .seconds($0) },
             device: device
         )
+    }
+
+    private static func message(_ value: JSON?) -> TypedMessage? {
+        guard let type = value?["type"]?.string,
+            let bytes = value?["bytes"]?.string.flatMap({ Data(base64Encoded: $0) })
+        else { return nil }
+        return TypedMessage(type: type, bytes: Array(bytes))
     }
 
     // MARK: Users

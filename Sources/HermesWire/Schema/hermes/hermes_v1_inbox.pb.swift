@@ -11,6 +11,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+#if canImport(FoundationEssentials)
+package import FoundationEssentials
+#else
+package import Foundation
+#endif
 package import SwiftProtobuf
 
 // If the compiler emits an error on this type, it is because this file
@@ -304,6 +309,12 @@ package nonisolated struct Hermes_V1_Push: Sendable {
 
   /// The epoch of a push to a topic: changes when the server restarts. Seqs of another epoch are meaningless.
   package var topicEpoch: UInt64 = 0
+
+  /// The type of message_bytes, a full name as in "shop.OrderShipped": at most 128 bytes. Empty: none.
+  package var messageType: String = String()
+
+  /// The application's own message, as a rule protobuf; at most 16 KiB. The server does not look into it.
+  package var messageBytes: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -912,7 +923,7 @@ nonisolated extension Hermes_V1_RecalledMessage: SwiftProtobuf.Message, SwiftPro
 
 nonisolated extension Hermes_V1_Push: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Push"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}body\0\u{3}data_json\0\u{3}collapse_key\0\u{3}expires_at_ms\0\u{1}priority\0\u{1}topic\0\u{3}topic_seq\0\u{3}topic_epoch\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}body\0\u{3}data_json\0\u{3}collapse_key\0\u{3}expires_at_ms\0\u{1}priority\0\u{1}topic\0\u{3}topic_seq\0\u{3}topic_epoch\0\u{3}message_type\0\u{3}message_bytes\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -930,6 +941,8 @@ nonisolated extension Hermes_V1_Push: SwiftProtobuf.Message, SwiftProtobuf._Mess
       case 8: try { try decoder.decodeSingularStringField(value: &self.topic) }()
       case 9: try { try decoder.decodeSingularUInt64Field(value: &self.topicSeq) }()
       case 10: try { try decoder.decodeSingularUInt64Field(value: &self.topicEpoch) }()
+      case 11: try { try decoder.decodeSingularStringField(value: &self.messageType) }()
+      case 12: try { try decoder.decodeSingularBytesField(value: &self.messageBytes) }()
       default: break
       }
     }
@@ -966,6 +979,12 @@ nonisolated extension Hermes_V1_Push: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if self.topicEpoch != 0 {
       try visitor.visitSingularUInt64Field(value: self.topicEpoch, fieldNumber: 10)
     }
+    if !self.messageType.isEmpty {
+      try visitor.visitSingularStringField(value: self.messageType, fieldNumber: 11)
+    }
+    if !self.messageBytes.isEmpty {
+      try visitor.visitSingularBytesField(value: self.messageBytes, fieldNumber: 12)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -980,6 +999,8 @@ nonisolated extension Hermes_V1_Push: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if lhs.topic != rhs.topic {return false}
     if lhs.topicSeq != rhs.topicSeq {return false}
     if lhs.topicEpoch != rhs.topicEpoch {return false}
+    if lhs.messageType != rhs.messageType {return false}
+    if lhs.messageBytes != rhs.messageBytes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

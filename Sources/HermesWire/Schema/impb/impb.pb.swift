@@ -2389,6 +2389,12 @@ package nonisolated struct IMPB_push_notification: Sendable {
   /// A newer push with the same key replaces an older one; at most 64 bytes.
   package var collapseKey: String = String()
 
+  /// The type of message_bytes, a full name as in "shop.OrderShipped": at most 128 bytes. Empty: none.
+  package var messageType: String = String()
+
+  /// The application's own message; at most 16 KiB. The server does not look into it.
+  package var messageBytes: Data = Data()
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package init() {}
@@ -5301,7 +5307,7 @@ nonisolated extension IMPB_group_notification.Kind: SwiftProtobuf._ProtoNameProv
 
 nonisolated extension IMPB_push_notification: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".push_notification"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}body\0\u{3}data_json\0\u{3}collapse_key\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}title\0\u{1}body\0\u{3}data_json\0\u{3}collapse_key\0\u{3}message_type\0\u{3}message_bytes\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5314,6 +5320,8 @@ nonisolated extension IMPB_push_notification: SwiftProtobuf.Message, SwiftProtob
       case 3: try { try decoder.decodeSingularStringField(value: &self.body) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.dataJson) }()
       case 5: try { try decoder.decodeSingularStringField(value: &self.collapseKey) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.messageType) }()
+      case 7: try { try decoder.decodeSingularBytesField(value: &self.messageBytes) }()
       default: break
       }
     }
@@ -5335,6 +5343,12 @@ nonisolated extension IMPB_push_notification: SwiftProtobuf.Message, SwiftProtob
     if !self.collapseKey.isEmpty {
       try visitor.visitSingularStringField(value: self.collapseKey, fieldNumber: 5)
     }
+    if !self.messageType.isEmpty {
+      try visitor.visitSingularStringField(value: self.messageType, fieldNumber: 6)
+    }
+    if !self.messageBytes.isEmpty {
+      try visitor.visitSingularBytesField(value: self.messageBytes, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5344,6 +5358,8 @@ nonisolated extension IMPB_push_notification: SwiftProtobuf.Message, SwiftProtob
     if lhs.body != rhs.body {return false}
     if lhs.dataJson != rhs.dataJson {return false}
     if lhs.collapseKey != rhs.collapseKey {return false}
+    if lhs.messageType != rhs.messageType {return false}
+    if lhs.messageBytes != rhs.messageBytes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

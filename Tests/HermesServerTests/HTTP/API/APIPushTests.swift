@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Hermes
 import HermesCore
 import HermesTestKit
@@ -49,6 +50,68 @@ struct APIPushTests {
                 #expect(push.dataJSON == #"{"n":21.50,"a":[1]}"#)
                 #expect(push.collapseKey == "k")
                 await client.close()
+            }
+        }
+    }
+
+    @Test(
+        "A message of the application's own type comes out as that type, over each carrier and after a restart",
+        arguments: TestStore.allCases
+    )
+    func message(_ store: TestStore) async throws {
+        try await withServer(store: store) { server in
+            var order = Hermes_V1_ReadMark()
+            order.uid = 21
+            let bytes = Data(try order.wireBytes(as: [UInt8].self)).base64EncodedString()
+            let (mqtt, http) = (server.port("mqtt"), server.port("http"))
+            let addresses = [
+                "tcp://127.0.0.1:\(server.port("delimited"))", "ws://127.0.0.1:\(http)", "mqtt://127.0.0.1:\(mqtt)",
+                "ws://127.0.0.1:\(http)/mqtt",
+            ]
+            var clients: [HermesClient] = []
+            for (number, text) in addresses.enumerated() {
+                let address = try #require(ServerAddress(text))
+                let device = DeviceDescription(id: "device-\(number)")
+                let client = try HermesClient(HermesClient.Configuration(server: address, device: device))
+                clients.append(client)
+                let login: Hermes.Credential =
+                    number == 0
+                    ? .register(nickName: "ann", password: "secret1") : .password(nickName: "ann", password: "secret1")
+                _ = try await client.logIn(login)
+            }
+            let body = #"{"to":{"user":"ann"},"message":{"type":"hermes.v1.ReadMark","bytes":"\#(bytes)"}}"#
+            let api = try await APIClient(server)
+            #expect(try await api.send("POST", "/v1/push", body).status == 202)
+            for client in clients {
+                let push = try await Self.push(of: client)
+                #expect(try push.message(as: Hermes_V1_ReadMark.self) == order)
+                #expect(try push.message(as: Hermes_V1_Typing.self) == nil)
+                await client.close()
+            }
+            // Kept beside its row, not in memory.
+            let later = #"{"to":{"user":"ann"},"title":"later","message":{"type":"shop.Order","bytes":"AP8H"}}"#
+            #expect(try await api.send("POST", "/v1/push", later).status == 202)
+            try await server.restart()
+            _ = try await clients[2].logIn(.password(nickName: "ann", password: "secret1"))
+            let push = try await Self.push(of: clients[2])
+            #expect(push.messageType == "shop.Order" && push.messageBytes == [0, 0xFF, 7])
+            await clients[2].close()
+        }
+    }
+
+    @Test("A message that is none is refused by name")
+    func badMessage() async throws {
+        try await withServer { server in
+            let api = try await APIClient(server)
+            let long = String(repeating: "AAAA", count: 5_463)
+            for (message, field) in [
+                (#"{"type":"1shop","bytes":""}"#, "message.type"), (#"{"type":"a"}"#, "message.bytes"),
+                (#"{"type":"a","bytes":"?"}"#, "message.bytes"), (#"{"type":"a","bytes":"AAA"}"#, "message.bytes"),
+                (#"{"type":"a","bytes":"\#(long)"}"#, "message.bytes"), (#"{"bytes":"AAAA"}"#, "message.type"),
+            ] {
+                let answer = try await api.send("POST", "/v1/push", #"{"to":{"everyone":true},"message":\#(message)}"#)
+                #expect(answer.status == 422, "\(message.prefix(40))")
+                #expect(answer.body.text.contains(field), "\(answer.body.text.prefix(200))")
             }
         }
     }

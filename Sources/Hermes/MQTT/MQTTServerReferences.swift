@@ -1,0 +1,41 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+
+/// Follows servers that send the client to another one (MQTT 5.0, 4.13).
+struct MQTTServerReferences: Sendable {
+    /// The most redirections in a row, so that servers that redirect to each other are not followed forever.
+    static let maxHops = 4
+    /// A server may redirect all its clients at once; this window keeps them from arriving at the next one together.
+    private static let window = Duration.seconds(2)
+
+    /// The port of servers that are named without one.
+    let port: Int
+    /// The number of servers in a row that redirected this client.
+    private var hops = 0
+
+    init(port: Int) { self.port = port }
+
+    /// A server has accepted the client.
+    mutating func arrived() { hops = 0 }
+
+    /// Whether a reason sends the client to another server.
+    func isReference(_ reason: MQTTReasonCode) -> Bool { reason == .useAnotherServer || reason == .serverMoved }
+
+    /// The first usable server reference of reason 0x9C or 0x9D: a host with or without a port.
+    mutating func advice(
+        _ reason: MQTTReasonCode,
+        _ properties: MQTTProperties
+    ) -> ConnectionEngine.StateMachine.Advice? {
+        guard isReference(reason), hops < Self.maxHops,
+            let text: String = properties.first({ if case .serverReference(let text) = $0 { text } else { nil } })
+        else { return nil }
+        let endpoints = text.split(separator: " ").compactMap { reference in
+            ServerAddress.Endpoint(String(reference)) ?? ServerAddress.Endpoint("\(reference):\(port)")
+        }
+        guard let endpoint = endpoints.first else { return nil }
+        hops += 1
+        return ConnectionEngine.StateMachine.Advice(notBefore: .zero, window: Self.window, endpoint: endpoint)
+    }
+}

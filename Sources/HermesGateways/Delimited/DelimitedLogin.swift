@@ -1,0 +1,123 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import Metrics
+
+/// A login or a registration, as a packet of the native protocol asks for it; the same whatever carries the packet.
+struct DelimitedLogin: Sendable {
+    private enum Proof: Sendable {
+        case registration(nickName: String, password: String, invitation: String)
+        case credential(Credential)
+    }
+
+    let device: DeviceDescription
+    private let proof: Proof
+    /// The client's own record of its place in the inbox; without an epoch it has none.
+    private let place: (epoch: UInt64, acknowledged: UInt64)
+    private let ticket: [UInt8]
+    private let network: String
+
+    init(_ request: Hermes_V1_Register) throws(HermesError) {
+        device = try Self.device(request.device)
+        proof = .registration(
+            nickName: request.nickName,
+            password: request.password,
+            invitation: request.invitation
+        )
+        place = (0, 0)
+        ticket = []
+        network = request.device.networkLabel
+    }
+
+    init(_ request: Hermes_V1_Authenticate) throws(HermesError) {
+        device = try Self.device(request.device)
+        switch request.credential {
+        case .password(let password):
+            proof = .credential(.password(nickName: password.nickName, password: password.password))
+        case .token(let token): proof = .credential(.token(token))
+        case nil: throw HermesError(.invalidArgument, "give a password or a token")
+        }
+        place = (request.epoch, request.acknowledgedSeq)
+        ticket = request.ticket.count <= 64 ? Array(request.ticket) : []
+        network = request.device.networkLabel
+    }
+
+    /// What a packet asks for; nil if it is neither a login nor a registration.
+    init?(_ packet: Hermes_V1_Packet) throws(HermesError) {
+        switch packet.body {
+        case .register(let request): try self.init(request)
+        case .authenticate(let request): try self.init(request)
+        default: return nil
+        }
+    }
+
+    private static func device(_ description: Hermes_V1_DeviceDescription) throws(HermesError) -> DeviceDescription {
+        guard let id = DeviceID(description.id) else {
+            throw HermesError(.invalidArgument, "device.id is 1 to 64 bytes of printable ASCII")
+        }
+        return DeviceDescription(
+            id: id,
+            name: description.name,
+            platform: description.platform,
+            appVersion: description.appVersion
+        )
+    }
+
+    /// What it costs the server, to be charged before ``perform(by:address:)``.
+    var cost: RequestCost {
+        switch proof {
+        case .registration, .credential(.password): .password
+        case .credential: .login
+        }
+    }
+
+    /// Carries it out.
+    ///
+    /// - Parameter address: the peer's address without port, for limits.
+    func perform(by accounts: AccountService, address: String?) async throws(HermesError) -> Login {
+        switch proof {
+        case .registration(let nickName, let password, let invitation):
+            try await accounts.register(
+                nickName: nickName,
+                password: password,
+                invitation: invitation,
+                device: device,
+                address: address
+            )
+        case .credential(let credential):
+            try await accounts.logIn(credential, device: device, address: address)
+        }
+    }
+
+    /// The answer to the client, and the seq behind which its inbox continues.
+    ///
+    /// Counts the login if the client shows the ticket of a stopped server.
+    func welcome(
+        _ login: Login,
+        on connection: Connection,
+        in environment: GatewayEnvironment
+    ) -> (session: Hermes_V1_Session, cursor: UInt64) {
+        let now = environment.messenger.time.now()
+        if !ticket.isEmpty {
+            let isValid = environment.tickets.isValid(ticket, of: login.principal.user, now: now)
+            Counter(label: "hermes_reconnect_tickets_total", dimensions: [("valid", isValid ? "yes" : "no")])
+                .increment()
+        }
+        // The client knows its place better than the server, as long as both mean the same store. A cursor ahead of the
+        // inbox belongs to entries that the store has lost: their seqs are given out again.
+        let isSameEpoch = place.epoch != 0 && place.epoch == login.position.epoch
+        let isLost = isSameEpoch && place.acknowledged > login.position.head
+        let isSameStore = isSameEpoch && !isLost
+        let cursor = isSameStore ? place.acknowledged : login.device.cursor
+        var session = DelimitedTranslation.session(login, now: now)
+        session.acknowledgedSeq = max(login.device.cursor, isSameStore ? cursor : 0)
+        session.inboxReset = isLost
+        session.idleTimeoutMs = UInt32(clamping: connection.listener.idleTimeout.components.seconds * 1_000)
+        session.maxFrameBytes = UInt32(clamping: environment.settings.limits.maxFrameBytes)
+        session.serverVersion = environment.serverVersion
+        session.heartbeatPriorSeconds = environment.heartbeatPrior(in: network)
+        return (session, cursor)
+    }
+}

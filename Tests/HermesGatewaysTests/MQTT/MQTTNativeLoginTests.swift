@@ -1,0 +1,179 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import NIOCore
+import Testing
+
+@testable import HermesGateways
+
+/// A login of the native protocol in the authentication data of CONNECT.
+@Suite(.timeLimit(.minutes(1))) struct MQTTNativeLoginTests {
+    private static let method = MQTTSession.nativeMethod
+
+    private func connect(
+        _ body: Hermes_V1_Packet.OneOf_Body,
+        clientID: String = "tablet"
+    ) throws -> MQTTConnect {
+        var packet = Hermes_V1_Packet()
+        packet.id = 1
+        packet.body = body
+        return connect(data: try packet.wireBuffer(), clientID: clientID)
+    }
+
+    private func connect(data: ByteBuffer?, clientID: String = "tablet") -> MQTTConnect {
+        var connect = MQTTConnect(version: .v5, clientID: clientID)
+        connect.properties = [.authenticationMethod(Self.method)]
+        if let data { connect.properties.list.append(.authenticationData(data)) }
+        return connect
+    }
+
+    private func registration(_ name: String) -> Hermes_V1_Packet.OneOf_Body {
+        var register = Hermes_V1_Register()
+        register.nickName = name
+        register.password = "correct horse"
+        register.device.id = "tablet"
+        return .register(register)
+    }
+
+    private func authentication(
+        token: String,
+        epoch: UInt64 = 0,
+        acknowledged: UInt64 = 0
+    ) -> Hermes_V1_Packet.OneOf_Body {
+        var authenticate = Hermes_V1_Authenticate()
+        authenticate.token = token
+        authenticate.device.id = "tablet"
+        authenticate.epoch = epoch
+        authenticate.acknowledgedSeq = acknowledged
+        return .authenticate(authenticate)
+    }
+
+    private func result(_ connack: MQTTConnack) throws -> Hermes_V1_Result {
+        let data = connack.properties.first { if case .authenticationData(let data) = $0 { data } else { nil } }
+        let method = connack.properties.first { if case .authenticationMethod(let name) = $0 { name } else { nil } }
+        #expect(method == Self.method)
+        let packet = try Hermes_V1_Packet(wire: try #require(data))
+        #expect(packet.id == 1)
+        return packet.result
+    }
+
+    @Test("5.0 [MQTT-4.12.0-5]: CONNACK names the method, and its data is the session; the token logs in again")
+    func session() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let (first, welcome) = try await harness.apply(try connect(registration("ann")))
+            #expect(welcome.reason == .success)
+            let session = try result(welcome).session
+            #expect(session.nickName == "ann" && !session.token.isEmpty && session.epoch != 0)
+            try await first.disconnect()
+            let (second, again) = try await harness.apply(try connect(authentication(token: session.token)))
+            #expect(try result(again).session.uid == session.uid)
+            #expect(try await second.subscribe("hermes/v1/down", qos: .atMostOnce).reasons == [.success])
+            var packet = Hermes_V1_Packet()
+            packet.id = 9
+            packet.account.get = Hermes_V1_AccountSelector()
+            try await second.send(
+                .publish(MQTTPublish(topic: "hermes/v1/up", payload: try packet.wireBuffer(), qos: .atMostOnce))
+            )
+            let answer = try Hermes_V1_Packet(wire: try await second.publication().payload)
+            #expect(answer.id == 9 && answer.result.account.uid == session.uid)
+        }
+    }
+
+    @Test("The client's own cursor counts, as in a login over Delimited")
+    func cursor() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let (first, welcome) = try await harness.apply(try connect(registration("ann")))
+            let session = try result(welcome).session
+            try await first.disconnect()
+            let user = try #require(UserID(session.uid))
+            for title in ["a", "b", "c"] {
+                let push = try harness.messenger.pushes.make(PushContent(title: title))
+                _ = try await harness.messenger.pushes.send(push, to: .users([user]))
+            }
+            let login = authentication(token: session.token, epoch: session.epoch, acknowledged: 2)
+            let (second, again) = try await harness.apply(try connect(login))
+            #expect(try result(again).session.acknowledgedSeq == 2)
+            try await second.send(
+                .subscribe(
+                    MQTTSubscribe(
+                        packetID: 1,
+                        subscriptions: [MQTTSubscription(filter: "hermes/v1/down", maximumQoS: .atMostOnce)]
+                    )
+                )
+            )
+            var titles: [String] = []
+            while titles.isEmpty {
+                guard case .publish(let publish) = try await second.next() else { continue }
+                titles.append(try Hermes_V1_Packet(wire: publish.payload).event.push.title)
+            }
+            #expect(titles == ["c"])
+            // A cursor that the store never reached tells that it lost something.
+            let lost = authentication(token: session.token, epoch: session.epoch, acknowledged: 9)
+            let (_, reset) = try await harness.apply(try connect(lost))
+            #expect(try result(reset).session.inboxReset)
+        }
+    }
+
+    @Test("5.0 [MQTT-4.12.0-4]: a refusal has the server's own error, and closes the connection")
+    func refusal() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            _ = try await harness.register("ann")
+            var typing = Hermes_V1_Packet()
+            typing.typing.stopped = true
+            let refused: [(MQTTConnect, HermesError.Code, MQTTReasonCode)] = [
+                (try connect(authentication(token: "none")), .invalidToken, .badUserNameOrPassword),
+                (try connect(registration("ann")), .nameTaken, .serverUnavailable),
+                (try connect(registration("bob"), clientID: "other"), .invalidArgument, .clientIdentifierNotValid),
+                (connect(data: nil), .invalidArgument, .clientIdentifierNotValid),
+                (connect(data: ByteBuffer(string: "\u{1}garbage")), .invalidArgument, .clientIdentifierNotValid),
+                (connect(data: try typing.wireBuffer()), .notAuthenticated, .notAuthorized),
+            ]
+            for (connect, code, reason) in refused {
+                let client = try await MQTTTestClient.open(harness)
+                try await client.send(.connect(connect), .pingreq)
+                let packets = try await client.untilEnd()
+                guard packets.count == 1, case .connack(let connack)? = packets.first else {
+                    throw Unexpected("\(packets)")
+                }
+                #expect(connack.reason == reason)
+                #expect(try result(connack).error.code == code.rawValue)
+            }
+        }
+    }
+
+    @Test("Whom the rules deny the topics of the packets is told so at once", arguments: ["write", "read"])
+    func rules(_ right: String) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            harness.environment.access.replace(with: try TopicRules(parsing: "deny all \(right) hermes/#"))
+            let (_, connack) = try await harness.apply(try connect(registration("ann")))
+            #expect(connack.reason == .notAuthorized)
+            #expect(try result(connack).error.code == HermesError.Code.forbidden.rawValue)
+        }
+    }
+
+    @Test("The end of a connection is told in a packet before DISCONNECT", arguments: [true, false])
+    func end(isNative: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client: MQTTTestClient
+            if isNative {
+                (client, _) = try await harness.apply(try connect(registration("ann")))
+            } else {
+                _ = try await harness.register("ann")
+                var connect = MQTTConnect(version: .v5, clientID: "tablet")
+                (connect.userName, connect.password) = ("ann", ByteBuffer(string: "correct horse"))
+                (client, _) = try await harness.apply(connect)
+            }
+            _ = try await client.subscribe("hermes/v1/down", qos: .atMostOnce)
+            let account = try #require(try await harness.messenger.accounts.account(.nickName(try NickName("ann"))))
+            try await harness.messenger.accounts.setDisabled(account.id, true)
+            let packets = try await client.untilEnd()
+            guard case .publish(let publish)? = packets.first, case .disconnect(let disconnect)? = packets.last else {
+                throw Unexpected("\(packets)")
+            }
+            #expect(try Hermes_V1_Packet(wire: publish.payload).kicked.reason == .disabled)
+            #expect(disconnect.reason == .notAuthorized)
+        }
+    }
+}
