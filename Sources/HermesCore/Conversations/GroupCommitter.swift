@@ -172,27 +172,20 @@ package final class GroupCommitter: Sendable {
         operations.reserveCapacity(batch.count + acknowledgements.seqs.count)
         for entry in batch { operations.append(entry.item.operation) }
         for (key, seq) in acknowledgements.seqs { operations.append(.acknowledge(key.user, key.device, upTo: seq)) }
-        var rest = operations[...]
         var waiting = batch
         do throws(HermesError) {
-            repeat {
-                let outcomes = try store.commit(firstOf: rest, now: time.now())
-                guard outcomes.count <= rest.count, !outcomes.isEmpty || rest.isEmpty else {
-                    throw HermesError(
-                        .internalError,
-                        "the store answered \(outcomes.count) of \(rest.count) operations"
-                    )
-                }
-                rest = rest.dropFirst(outcomes.count)
+            try Queue.commitInParts(operations) { rest throws(HermesError) in
+                try store.commit(firstOf: rest, now: time.now())
+            } committed: { part, outcomes in
                 // Before the queue forgets them: a concurrent reader of the store looks again.
-                if rest.isEmpty, !acknowledgements.isEmpty {
+                if part.endIndex == operations.endIndex, !acknowledgements.isEmpty {
                     acknowledgementCounter.add(1, ordering: .acquiringAndReleasing)
                 }
-                let done = waiting.prefix(outcomes.count)
+                let done = waiting.prefix(part.count)
                 waiting = waiting.dropFirst(done.count)
                 queue.finished(done)
                 committed(done, outcomes)
-            } while !rest.isEmpty
+            }
         } catch {
             queue.finished(waiting, takingBack: acknowledgements)
             for entry in waiting { entry.item.completion.fail(error) }

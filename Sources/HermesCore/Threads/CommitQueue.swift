@@ -156,6 +156,29 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 
     // MARK: The thread
 
+    /// Commits operations in as many parts as the store makes of them.
+    ///
+    /// - Parameters:
+    ///   - commit: commits the first of these operations, at least one if there are any; returns their outcomes.
+    ///   - committed: called after each part.
+    /// - Throws: what `commit` throws, or `.internalError` if it breaks its promise.
+    static func commitInParts<Operation, Outcome>(
+        _ operations: [Operation],
+        _ commit: (ArraySlice<Operation>) throws(HermesError) -> [Outcome],
+        committed: (ArraySlice<Operation>, [Outcome]) -> Void
+    ) throws(HermesError) {
+        var rest = operations[...]
+        repeat {
+            let outcomes = try commit(rest)
+            guard outcomes.count <= rest.count, !outcomes.isEmpty || rest.isEmpty else {
+                throw HermesError(.internalError, "the store answered \(outcomes.count) of \(rest.count) operations")
+            }
+            let part = rest.prefix(outcomes.count)
+            rest = rest.dropFirst(outcomes.count)
+            committed(part, outcomes)
+        } while !rest.isEmpty
+    }
+
     private func run(_ commit: (ArraySlice<Entry>, Riders) -> Void) {
         while let taken = take() {
             commit(taken.entries[...], taken.riders)

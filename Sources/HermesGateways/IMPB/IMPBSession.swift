@@ -58,8 +58,7 @@ package final class IMPBSession: GatewaySession {
         case .notification:
             // A receipt: the client got a message. That of "messages wait" comes before it has these.
             guard link != nil else { return refuseStranger(frame.seq) }
-            connection.charge(.parts(MessageParts.count(IMPB_Notification_msg.self, wire: frame.body)))
-            let notification = try? IMPB_Notification_msg(wire: frame.body)
+            let notification = try? IMPB_Notification_msg(wire: frame.body) { connection.charge(.parts($0)) }
             if notification?.type != .offlineMsg { acknowledgeImplicitly() }
         default:
             acknowledgeImplicitly()

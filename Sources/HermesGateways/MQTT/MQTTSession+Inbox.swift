@@ -189,37 +189,26 @@ extension MQTTSession {
 
 /// The demands of rooms on publications, because LiveRoom's viewers get them too.
 extension MQTTTranslation {
-    /// A publication's kind: ``roomKind(of:)`` for rooms, plain elsewhere.
-    static func kind(of publication: Publication) -> UInt16? {
-        let isForRoom = publication.topic.rawValue.hasPrefix(TopicName.roomPrefix)
-        return isForRoom ? roomKind(of: publication) : Publication.plainKind
+    /// A publication's kind: LiveRoom's type for a message to a room that declares one, otherwise plain.
+    ///
+    /// - Parameter counted: called with the parts of a body that has to fit its type, before it is parsed
+    ///   (``MessageParts``).
+    /// - Returns: nil if the declared type is not a client's, or the body does not fit the type.
+    static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> UInt16? {
+        guard publication.topic.rawValue.hasPrefix(TopicName.roomPrefix),
+            let declared = publication.details?.userProperties.first(where: { $0.name == roomTypeName })?.value
+        else { return Publication.plainKind }
+        guard let type = UInt16(declared).map(LiveRoomFrameType.init(rawValue:)), isClients(type),
+            let frame = try? LiveRoomFrame(type: type, body: publication.payload)
+        else { return nil }
+        counted(frame.partCount)
+        return frame.hasGoodBody ? type.rawValue : nil
     }
 
-    /// The parts of a message to a room whose body has to fit its declared type (``MessageParts``).
-    static func roomPartCount(of publication: Publication) -> Int { roomFrame(of: publication)?.partCount ?? 0 }
-
-    /// LiveRoom's type of a message to a room; nil if its declared type is not a client's, or the body does not fit the
-    /// type.
-    static func roomKind(of publication: Publication) -> UInt16? {
-        guard declaredRoomType(of: publication) != nil else { return Publication.plainKind }
-        guard let frame = roomFrame(of: publication), frame.hasGoodBody else { return nil }
-        return frame.type.rawValue
-    }
-
-    /// The declared type of a message to a room; nil if it has none.
-    private static func declaredRoomType(of publication: Publication) -> String? {
-        guard publication.topic.rawValue.hasPrefix(TopicName.roomPrefix) else { return nil }
-        return publication.details?.userProperties.first { $0.name == roomTypeName }?.value
-    }
-
-    /// The message as LiveRoom's frame, with an unchecked body; nil if its type is not a client's.
-    private static func roomFrame(of publication: Publication) -> LiveRoomFrame? {
-        guard let number = declaredRoomType(of: publication).flatMap({ UInt16($0) }) else { return nil }
-        let type = LiveRoomFrameType(rawValue: number)
+    private static func isClients(_ type: LiveRoomFrameType) -> Bool {
         switch type {
-        case .join, .leave, .text, .gift: break
-        default: guard type.isApplicationDefined else { return nil }
+        case .join, .leave, .text, .gift: true
+        default: type.isApplicationDefined
         }
-        return try? LiveRoomFrame(type: type, body: publication.payload)
     }
 }

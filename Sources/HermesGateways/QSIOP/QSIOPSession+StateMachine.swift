@@ -49,7 +49,7 @@ extension QSIOPSession {
             return .respond(QSIOPAnswer(.notAuthenticated, "report a userid first (op 2)"))
         }
         do throws(WireError) {
-            return .publish(frame.operation, QSIOPApplication.payload(of: try frame.properties()))
+            return .publish(frame.operation, QSIOPApplication.payload(of: try frame.deviceProperties()))
         } catch {
             return .respond(QSIOPAnswer(.invalidArgument, error.message))
         }

@@ -59,7 +59,7 @@ package enum QSIOPTranslation {
 
     private static func properties(of frame: QSIOPFrame) throws(Refusal) -> QSIOPProperties {
         do {
-            return try frame.properties()
+            return try frame.deviceProperties()
         } catch {
             throw Refusal(.invalidArgument, error.message)
         }

@@ -45,15 +45,20 @@ package struct QSIOPFrame: WireFrame {
         return count
     }
 
-    /// Parses the properties.
+    /// Parses the properties of a device's frame.
     ///
     /// - Throws: WireError `.badText` if they are not UTF-8, `.badBody` if they have more lines than ``maxLines``.
-    package func properties() throws(WireError) -> QSIOPProperties {
+    package func deviceProperties() throws(WireError) -> QSIOPProperties {
         guard lineCount <= Self.maxLines else {
             throw WireError(.badBody, "the properties have more than \(Self.maxLines) lines")
         }
-        return try QSIOPProperties(parsing: body)
+        return try properties()
     }
+
+    /// Parses the properties, however many lines they have: a server may send more than a device.
+    ///
+    /// - Throws: WireError `.badText` if they are not UTF-8.
+    package func properties() throws(WireError) -> QSIOPProperties { try QSIOPProperties(parsing: body) }
 
     package var encodedBytes: Int { Self.headerBytes + body.readableBytes }
 

@@ -17,15 +17,14 @@ extension DurableState {
     mutating func leaveAll(_ id: DurableSessionID) {
         guard let record = records[id], !record.subscriptions.isEmpty else { return }
         records[id]?.subscriptions = []
-        removed(filters: record.subscriptions, of: record.payer)
+        let units = record.subscriptions.reduce(0) { $0 + DurableQuota.units(of: $1.rawValue) }
+        giveBack(units, of: id, payer: record.payer)
         index.membersChanged()
         leaving.append((id, Array(record.subscriptions)))
     }
 
     /// Removes some filters of ended sessions from the index.
-    ///
-    /// - Returns: whether there are more.
-    mutating func trimIndex() -> Bool {
+    mutating func trimIndex() {
         var room = Self.leavingFilters
         while room > 0, var next = leaving.popLast() {
             let count = min(room, next.filters.count)
@@ -34,6 +33,5 @@ extension DurableState {
             room -= count
             if !next.filters.isEmpty { leaving.append(next) }
         }
-        return !leaving.isEmpty
     }
 }

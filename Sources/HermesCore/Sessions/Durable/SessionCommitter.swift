@@ -112,21 +112,13 @@ final class SessionCommitter: Sendable {
         // First: they free memory, and must be done before a session is opened again.
         for (id, seqs) in completed.seqs { operations.append(.completed(id, seqs)) }
         for entry in batch { operations.append(entry.item.operation) }
-        var rest = operations[...]
         var waiting = batch
         do throws(HermesError) {
-            repeat {
-                let outcomes = try store.commit(firstOf: rest, now: time.now())
-                guard outcomes.count <= rest.count, !outcomes.isEmpty || rest.isEmpty else {
-                    throw HermesError(
-                        .internalError,
-                        "the store answered \(outcomes.count) of \(rest.count) operations"
-                    )
-                }
-                let applied = rest.prefix(outcomes.count)
-                rest = rest.dropFirst(outcomes.count)
-                let lazy = max(0, completed.seqs.count - applied.startIndex)
-                let done = waiting.prefix(max(0, outcomes.count - lazy))
+            try Queue.commitInParts(operations) { rest throws(HermesError) in
+                try store.commit(firstOf: rest, now: time.now())
+            } committed: { part, outcomes in
+                let lazy = max(0, completed.seqs.count - part.startIndex)
+                let done = waiting.prefix(max(0, part.count - lazy))
                 waiting = waiting.dropFirst(done.count)
                 queue.finished(done)
                 for (entry, outcome) in zip(done, outcomes.dropFirst(lazy)) {
@@ -137,8 +129,8 @@ final class SessionCommitter: Sendable {
                         completion(.success(outcome))
                     }
                 }
-                self.committed(Array(applied), outcomes)
-            } while !rest.isEmpty
+                self.committed(Array(part), outcomes)
+            }
         } catch {
             // Before the failure is reported and stops the server: then these are committed, too.
             queue.finished(waiting, takingBack: completed)
