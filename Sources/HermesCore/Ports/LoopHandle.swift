@@ -7,13 +7,24 @@ package struct LoopHandle: Sendable {
     package let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Whether the caller runs on this loop.
     package let isCurrent: @Sendable () -> Bool
+    /// Whether work that can wait may go on in this turn of the loop. Called on the loop.
+    package let hasTime: @Sendable () -> Bool
+    /// Runs work on the loop in a later turn, after what already waits. Called on the loop.
+    package let inTurn: @Sendable (@escaping @Sendable () -> Void) -> Void
 
+    /// - Parameters:
+    ///   - hasTime: always, by default.
+    ///   - inTurn: as `execute` if nil.
     package init(
         execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
-        isCurrent: @escaping @Sendable () -> Bool
+        isCurrent: @escaping @Sendable () -> Bool,
+        hasTime: @escaping @Sendable () -> Bool = { true },
+        inTurn: (@Sendable (@escaping @Sendable () -> Void) -> Void)? = nil
     ) {
         self.execute = execute
         self.isCurrent = isCurrent
+        self.hasTime = hasTime
+        self.inTurn = inTurn ?? execute
     }
 }
 

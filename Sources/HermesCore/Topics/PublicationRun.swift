@@ -45,6 +45,22 @@ package struct PublicationRun: Sendable {
 
     package var count: Int { bodies.count }
 
+    /// Some of the publications.
+    func part(_ range: Range<Int>) -> Self {
+        guard range.count < count, let last = range.last else { return self }
+        let start = range.lowerBound == 0 ? 0 : bodies[range.lowerBound - 1].upperBound
+        return Self(
+            topic: topic,
+            slot: slot,
+            bytes: slice(start..<bodies[last].upperBound),
+            bodies: bodies[range].map { $0.lowerBound - start..<$0.upperBound - start },
+            payloadOffset: payloadOffset,
+            sender: sender,
+            qos: qos,
+            publisher: publisher
+        )
+    }
+
     /// One of the publications.
     package subscript(index: Int) -> Publication {
         let start = index == 0 ? 0 : bodies[index - 1].upperBound
@@ -105,6 +121,13 @@ enum PublicationBatch: Sendable {
         switch self {
         case .one(let publication): publication.topic
         case .run(let run): run.topic
+        }
+    }
+
+    var count: Int {
+        switch self {
+        case .one: 1
+        case .run(let run): run.count
         }
     }
 

@@ -44,6 +44,9 @@ package final class TopicRoute: FilterMembers {
         }
     }
 
+    /// The number of subscriptions on this loop, as of the last publication.
+    package var receiverCount: Int { entries.count }
+
     /// All shards that get the topic's publications.
     var shards: ShardSet { resolved?.shards ?? remoteShards }
 

@@ -85,7 +85,6 @@ extension TopicShard {
             switch item {
             case .handedOver(let publications):
                 deliver(handedOver: publications)
-                for publication in publications { inbox.completed(publication.weight) }
             case .shared(let shared):
                 deliver(handedOver: shared)
                 for item in shared { inbox.completed(item.publication.weight) }
@@ -101,18 +100,64 @@ extension TopicShard {
     private func deliver(handedOver publications: [PublicationBatch]) {
         // Publications handed over together often have one topic.
         var last: TopicRoute?
+        // The deliveries since the last look at the time, which costs as much as some of them.
+        var unlooked = 0
         for publication in publications {
-            let route: TopicRoute
-            if let last, last.isListed, last.name.hasBytes(of: publication.topic.rawValue) {
-                route = last
-            } else if let found = existingRoute(to: publication.topic) {
-                route = found
-            } else {
-                continue
+            if crowded.appendBehindOthers(publication) { continue }
+            if let route = route(to: publication.topic, last) {
+                last = route
+                refresh(route)
+                let deliveries = route.entries.count * publication.count
+                if deliveries >= CrowdedTopics.leastDeliveries {
+                    unlooked += deliveries
+                    let isLook = unlooked >= Self.deliveriesPerLook
+                    if isLook { unlooked = 0 }
+                    guard crowded.isEmpty, deliveries <= pace.most, !isLook || loop.hasTime() else {
+                        letWait(publication)
+                        continue
+                    }
+                }
+                if deliveries > 0 { deliver(publication, along: route) }
             }
-            last = route
-            refresh(route)
-            if !route.entries.isEmpty { deliver(publication, along: route) }
+            inbox?.completed(publication.weight)
         }
+    }
+
+    private static var deliveriesPerLook: Int { 2_048 }
+
+    private func route(to topic: TopicName, _ last: TopicRoute?) -> TopicRoute? {
+        if let last, last.isListed, last.name.hasBytes(of: topic.rawValue) { return last }
+        return existingRoute(to: topic)
+    }
+
+    // MARK: Crowded topics
+
+    /// Whether no publication of another loop waits; for tests.
+    package var isEverythingDelivered: Bool { crowded.isEmpty }
+
+    private func letWait(_ publication: PublicationBatch) {
+        if crowded.isEmpty { serveCrowdsInTurn() }
+        crowded.append(publication)
+    }
+
+    private func serveCrowdsInTurn() {
+        let confined = mailboxes[index].shard
+        loop.inTurn { confined.value.serveCrowds() }
+    }
+
+    /// Delivers what waits while there is time.
+    private func serveCrowds() {
+        repeat {
+            guard var waiting = crowded.popFirst() else { return }
+            let route = existingRoute(to: waiting.topic)
+            if let route { refresh(route) }
+            let receivers = route?.entries.count ?? 0
+            let count = receivers == 0 ? Int.max : max(1, pace.most / receivers)
+            guard let (part, completed) = waiting.take(atMost: count) else { continue }
+            if let route, receivers > 0 { deliver(part, along: route) }
+            if let completed { inbox?.completed(completed) }
+            if !waiting.isEmpty { crowded.append(waiting) }
+        } while loop.hasTime()
+        if !crowded.isEmpty { serveCrowdsInTurn() }
     }
 }

@@ -35,8 +35,12 @@ package final class TopicShard {
     var outgoing: [[PublicationBatch]] = []
     var outgoingShared: [[SharedHandOver]] = []
     var isFlushScheduled = false
+    /// What other loops handed over for topics with very many subscribers here.
+    var crowded = CrowdedTopics()
     /// Shared by all shards.
     let sharedGroups: SharedGroups
+    /// How many deliveries may be made in one piece.
+    package private(set) var pace = DeliveryPace()
     /// The number of publications dropped because another loop was too far behind.
     package internal(set) var droppedCount: UInt64 = 0
     /// The sum of the steps and matches of all searches for the filters of a topic; a difference is the cost of some.
@@ -250,8 +254,11 @@ package final class TopicShard {
             // It keeps the bytes of this publication until the next one: one publication per loop.
             if isKnownUniquelyReferenced(&delivery) { spare = delivery }
         case .run(let run):
+            let deliveries = run.count * route.entries.count
+            let start = deliveries < DeliveryPace.least ? nil : SuspendingClock.now
             let run = DeliveryRun(run)
             Self.forEachEntry(of: route) { $0.deliver(run) }
+            if let start { pace.learn(deliveries, SuspendingClock.now - start) }
         }
     }
 

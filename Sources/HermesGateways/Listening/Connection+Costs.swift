@@ -32,6 +32,9 @@ extension Connection {
         if !bucket.hasToken(rate: rate, burst: rate, now: loop.uptime) { throttle(for: bucket.delay(rate: rate)) }
     }
 
+    /// Counts work that is not charged; others have their turn the sooner.
+    func worked(_ cost: RequestCost) { spent &+= cost.units }
+
     /// Charges units; for a frame, before it is examined.
     func pay(_ units: Int) {
         bucket.take(units, debt: Self.maxDebt &* listener.limits.requestsPerSecond)

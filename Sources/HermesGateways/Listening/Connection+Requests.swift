@@ -82,6 +82,12 @@ extension Connection {
         release()
     }
 
+    /// The last frames of a run that the session is given now come again, once others have had their turn.
+    func giveBack(_ bytes: Int, frames: Int) {
+        givenBack = bytes
+        tally.framesIn -= frames
+    }
+
     /// Pauses reading until the connection has its turn: it has much to do, and others wait.
     func waitForTurn() {
         pause(.turn)

@@ -54,7 +54,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var bucket: TokenBucket
     /// Charged units that are not settled with account and address yet.
     var unsettled = 0
-    /// All charged units; only their differences have a meaning.
+    /// The last bytes of the present frame that are to be decoded again (``giveBack(_:frames:)``).
+    @exclusivity(unchecked)
+    var givenBack = 0
+    /// All units of work, charged or not; only their differences have a meaning.
     @exclusivity(unchecked)
     var spent = 0
     /// The beginning of the present series of throttling, and the last time of it.

@@ -124,8 +124,9 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
     /// Examines the bytes that arrived before the end, during a request.
     private func takeLastWords() {
         guard !isCutting else { return }
-        // What only waited for its turn came in time.
-        while connection.waitsOnlyForTurn, unread.readableBytes > 0 {
+        // What only waited for its turn came in time. A peer that resets its connection may lose some of it.
+        let end = connection.loop.clock() + TurnQueue.time
+        while connection.waitsOnlyForTurn, unread.readableBytes > 0, connection.loop.clock() < end {
             connection.resume(.turn)
             guard connection.waitsOnlyForTurn else { break }
         }
@@ -244,6 +245,11 @@ package final class ConnectionHandler<Session: GatewaySession>: ChannelDuplexHan
             if Session.everyFrameIsLife { connection.touch() }
             if Session.hasRequestLimit { connection.pay(1 + RequestCost.bytes(frame.encodedBytes).units) }
             session.received(frame)
+            if connection.givenBack > 0 {
+                bytes.moveReaderIndex(to: max(0, bytes.readerIndex - connection.givenBack))
+                connection.givenBack = 0
+                frames = Self.costPerLook
+            }
         }
     }
 

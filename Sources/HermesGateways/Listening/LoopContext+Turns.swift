@@ -30,12 +30,21 @@ extension LoopContext {
 
     private func takeTurn() {
         isTurnScheduled = false
+        // The loop has not looked at its sockets since the last turn, because other tasks were due meanwhile.
+        if let tickOfTurn, tickOfTurn == ticks { return scheduleTurn() }
+        tickOfTurn = ticks
         turns.end()
         _ = turns.begin(now: clock())
         while let work = turns.next(now: clock()) { work() }
         turns.end()
         scheduleTurn()
     }
+
+    /// Somebody calls ``tickEnded()`` from now on.
+    func turnsFollowTicks() { ticks = 0 }
+
+    /// The loop has run all due tasks.
+    func tickEnded() { ticks? &+= 1 }
 
     /// Does something that an ended connection has left to do for many things, a slice in each turn of the loop.
     ///

@@ -28,6 +28,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var connectionNumber: UInt64 = 0
     private var dirty: [Connection] = []
     private var isFlushScheduled = false
+    /// Connections whose flush waits for a later turn.
+    private var unflushed = Deque<Connection>()
     private var wheel = DeadlineWheel<Connection>()
     private var isWheelTurning = false
     private let startedAt: NIODeadline
@@ -40,6 +42,10 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// What can wait for others; see LoopContext+Turns.swift.
     var turns = TurnQueue()
     var isTurnScheduled = false
+    /// The ticks of the loop; nil if nobody counts them.
+    var ticks: UInt64?
+    /// The tick of the last turn of ``turns``.
+    var tickOfTurn: UInt64?
     /// The clock of turns: the loop's, except in tests.
     lazy var clock: () -> NIODeadline = { [eventLoop] in eventLoop.now }
 
@@ -50,18 +56,25 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let leftoversPerTurn = 256
     /// The number that is finished at once even if others wait.
     static let leftoversAtOnce = 16
+    /// The number of connections flushed between two looks at the time; each takes some 10 µs.
+    private static let flushesPerLook = 32
     /// The number of silent connections ended in one turn of the wheel, for the same reason.
     static let maxEndsPerTurn = 1_024
     /// The bytes that may go unreported until the next turn of the wheel.
     static let memoryStep = 65_536
 
-    init(eventLoop: any EventLoop, index: Int, reclaimer: MemoryReclaimer, shard: @escaping () -> TopicShard) {
+    fileprivate init(
+        eventLoop: any EventLoop,
+        index: Int,
+        reclaimer: MemoryReclaimer,
+        box: WeakLoopContext,
+        shard: @escaping () -> TopicShard
+    ) {
         self.eventLoop = eventLoop
         self.reclaimer = reclaimer
         self.index = index
         self.shard = shard
         startedAt = eventLoop.now
-        let box = WeakLoopContext()
         mailbox = Mailbox(
             schedule: { eventLoop.execute($0) },
             receive: { events in box.context?.receive(events) }
@@ -110,9 +123,37 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         guard !dirty.isEmpty else { return }
         var flushing: [Connection] = []
         swap(&flushing, &dirty)
-        for connection in flushing { connection.flush() }
+        var flushed = flushing.count
+        if flushed <= Self.flushesPerLook {
+            for connection in flushing { connection.flush() }
+        } else {
+            flushed = flush(flushing[...])
+        }
+        if flushed < flushing.count {
+            if unflushed.isEmpty { inTurn { self.flushMore() } }
+            unflushed.append(contentsOf: flushing[flushed...])
+        }
         flushing.removeAll(keepingCapacity: flushing.count <= 4_096)
         if dirty.isEmpty { swap(&flushing, &dirty) }
+    }
+
+    /// Flushes connections for the time of a turn at most: long output to thousands of peers takes the system longer.
+    ///
+    /// - Returns: how many were flushed.
+    private func flush(_ connections: some RandomAccessCollection<Connection>) -> Int {
+        let end = clock() + TurnQueue.time
+        var flushed = 0
+        for connection in connections {
+            if flushed > 0, flushed % Self.flushesPerLook == 0, clock() >= end { break }
+            connection.flush()
+            flushed += 1
+        }
+        return flushed
+    }
+
+    private func flushMore() {
+        unflushed.removeFirst(flush(unflushed))
+        if !unflushed.isEmpty { inTurn { self.flushMore() } }
     }
 
     /// Returns an empty buffer, a reused one if possible.
@@ -223,9 +264,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Open connections of one listener.
     func connections(of listener: ListenerState) -> [Connection] { open.filter { $0.listener === listener } }
 
-    /// Tells all connections that the topic rules were replaced.
+    /// Tells all connections that the topic rules were replaced, in turn with other work: some have thousands of filters.
     func accessChanged() {
-        for connection in open { connection.events?.accessChanged() }
+        for connection in open { inTurn { connection.events?.accessChanged() } }
     }
 
     /// Removes an account's connections on this loop from a room.
@@ -246,7 +287,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 }
 
-/// Breaks the cycle between a loop's context and its mailbox.
+/// Breaks the cycles between a loop's context and what calls it: its mailbox and its shard of the topic plane.
 private final class WeakLoopContext: @unchecked Sendable {  // Written once, before the mailbox is in use.
     weak var context: LoopContext?
 }
@@ -260,22 +301,43 @@ package struct LoopContexts: Sendable {
     package let memory: MemoryBudget
     private let byLoop: [ObjectIdentifier: LoopContext]
 
-    /// - Parameter memory: the budget of all their connections.
-    package init(_ group: any EventLoopGroup, memory: MemoryBudget = MemoryBudget()) {
+    /// - Parameters:
+    ///   - memory: the budget of all their connections.
+    ///   - ticks: the delegate of the group's metrics; nil if it has none. Then a loop with very much to do may serve its
+    ///     connections late.
+    package init(_ group: any EventLoopGroup, memory: MemoryBudget = MemoryBudget(), ticks: LoopTicks? = nil) {
         let eventLoops = Array(group.makeIterator())
+        let boxes = eventLoops.map { _ in WeakLoopContext() }
         let plane = TopicPlane(
-            loops: eventLoops.map { eventLoop in
-                LoopHandle(execute: { eventLoop.execute($0) }, isCurrent: { eventLoop.inEventLoop })
+            loops: zip(eventLoops, boxes).map { eventLoop, box in
+                LoopHandle(
+                    execute: { eventLoop.execute($0) },
+                    isCurrent: { eventLoop.inEventLoop },
+                    hasTime: { box.context?.hasTime() ?? true },
+                    inTurn: { work in
+                        if let context = box.context { context.inTurn(work) } else { eventLoop.execute(work) }
+                    }
+                )
             }
         )
         topicPlane = plane
         let reclaimer = MemoryReclaimer(memory)
-        all = eventLoops.enumerated().map { index, eventLoop in
-            LoopContext(eventLoop: eventLoop, index: index, reclaimer: reclaimer, shard: { plane.shard(index) })
+        all = zip(eventLoops, boxes).enumerated().map { index, loop in
+            let (eventLoop, box) = loop
+            return LoopContext(
+                eventLoop: eventLoop,
+                index: index,
+                reclaimer: reclaimer,
+                box: box,
+                shard: { plane.shard(index) }
+            )
         }
         reclaimer.connect(to: all)
         self.memory = memory
         byLoop = Dictionary(uniqueKeysWithValues: all.map { (ObjectIdentifier($0.eventLoop), $0) })
+        guard let ticks else { return }
+        for context in all { context.turnsFollowTicks() }
+        ticks.report(to: byLoop)
     }
 
     /// Removes an account's connections from a room, and ends their subscriptions to it.

@@ -35,6 +35,8 @@ package enum RequestCost: Sendable, Hashable {
     case listeners(Int)
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
+    /// Subscribers on this loop that get a publication of MQTT. Nobody pays for them; they only end the publisher's turn.
+    case receivers(Int)
     /// A page read, with this number of entries.
     case page(entries: Int)
     /// Accounts whose presence is read or watched.
@@ -55,7 +57,7 @@ package enum RequestCost: Sendable, Hashable {
         case .login, .password: false
         case .packet, .furtherFrames, .bytes, .json, .parts, .filters, .records, .properties, .levels, .matches,
             .recipients,
-            .listeners, .viewers, .page, .watched, .lookup, .group:
+            .listeners, .viewers, .receivers, .page, .watched, .lookup, .group:
             true
         }
     }
@@ -75,6 +77,7 @@ package enum RequestCost: Sendable, Hashable {
         case .recipients(let count): count
         case .listeners(let count): (count + 1) / 2
         case .viewers(let count): count / 256
+        case .receivers(let count): count / 32
         case .page(let entries): 5 + entries / 4
         case .watched(let count): (count + 3) / 4
         case .lookup: 4

@@ -15,7 +15,7 @@ struct TurnQueue {
     /// is cut into pieces costs more (with 2 ms, QoS 1 of a hundred publishers took half as much again).
     static let time = TimeAmount.milliseconds(20)
     /// The pause between two turns. It is not zero: a loop runs all due tasks, also those that tasks add, before it serves
-    /// its connections.
+    /// its connections. If other tasks take as long as this, the turn waits (``LoopTicks``).
     static let pause = TimeAmount.microseconds(20)
 
     private var waiting = Deque<() -> Void>()

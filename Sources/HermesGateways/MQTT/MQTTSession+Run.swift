@@ -9,7 +9,17 @@ import NIOCore
 extension MQTTSession {
     func publishesReceived(_ run: MQTTPublishRun) throws(MQTTPacketError) {
         try gateway.check(run.qos, isRetained: false, of: "a PUBLISH")
-        if let target = try target(of: run), publishTogether(run, target) { return }
+        let target = try target(of: run)
+        let receivers = target?.route.receiverCount ?? 0
+        let most = topics.pace.most
+        var run = run
+        if receivers * run.count > most {
+            // The rest comes again, once others have had their turn.
+            let part = run.part(0..<max(1, most / receivers))
+            connection.giveBack(run.bytes.readableBytes - part.bytes.readableBytes, frames: run.count - part.count)
+            run = part
+        }
+        if let target, publishTogether(run, target) { return }
         for index in 0..<run.count {
             // One of them may have ended the connection.
             guard phase == .connected else { return }

@@ -93,7 +93,8 @@ package final class ServerAssembly: Sendable {
     ) async throws(ServerFailure) -> ServerAssembly {
         _ = MetricsRegistry.installed
         let loops = settings.eventLoops > 0 ? settings.eventLoops : System.coreCount
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
+        let ticks = LoopTicks()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: loops, metricsDelegate: ticks)
         let health = HealthState()
         let counter = ConnectionCounter(settings.gateways.limits)
         let http: HTTPPort?
@@ -130,7 +131,8 @@ package final class ServerAssembly: Sendable {
                 messenger: messenger,
                 loops: LoopContexts(
                     group,
-                    memory: MemoryBudget(limit: settings.gateways.limits.memoryBytes)
+                    memory: MemoryBudget(limit: settings.gateways.limits.memoryBytes),
+                    ticks: ticks
                 ),
                 settings: settings.gateways,
                 access: files.access,

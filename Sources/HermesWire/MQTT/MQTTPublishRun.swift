@@ -12,7 +12,7 @@ package struct MQTTPublishRun: Hashable, Sendable {
     package let bytes: ByteBuffer
     /// The offset of the first packet's topic from the beginning of the bytes; the other offsets count from there too.
     package let topicStart: Int
-    /// For each packet, the range behind its topic; at least two. A packet begins where the one before ends.
+    /// For each packet, the range behind its topic; at least one. A packet begins where the one before ends.
     package let bodies: [Range<UInt32>]
 
     package init(bytes: ByteBuffer, topicStart: Int, bodies: [Range<UInt32>]) {
@@ -27,6 +27,18 @@ package struct MQTTPublishRun: Hashable, Sendable {
 
     package var qos: MQTTQoS {
         MQTTQoS(rawValue: (bytes.getInteger(at: bytes.readerIndex, as: UInt8.self) ?? 0) >> 1 & 0b11) ?? .atMostOnce
+    }
+
+    /// Returns some of the packets.
+    package func part(_ range: Range<Int>) -> Self {
+        guard range.count < count, let last = range.last else { return self }
+        let start = range.lowerBound == 0 ? 0 : bodies[range.lowerBound - 1].upperBound
+        let length = Int(bodies[last].upperBound - start)
+        return Self(
+            bytes: bytes.getSlice(at: bytes.readerIndex + Int(start), length: length) ?? ByteBuffer(),
+            topicStart: Int(bodies[range.lowerBound].lowerBound - start) - topicBytes,
+            bodies: bodies[range].map { $0.lowerBound - start..<$0.upperBound - start }
+        )
     }
 
     /// Returns one packet.

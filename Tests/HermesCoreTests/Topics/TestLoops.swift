@@ -12,6 +12,8 @@ final class ManualLoops {
         fileprivate let queue = Mutex<[@Sendable () -> Void]>([])
         fileprivate let isRunning = Mutex(false)
         fileprivate let scheduled = Mutex(0)
+        /// The number of looks at the time that find some left; nil: all do.
+        let looksWithTime = Mutex<Int?>(nil)
 
         var handle: LoopHandle {
             LoopHandle(
@@ -19,7 +21,14 @@ final class ManualLoops {
                     self.queue.withLock { $0.append(work) }
                     self.scheduled.withLock { $0 += 1 }
                 },
-                isCurrent: { self.isRunning.withLock { $0 } }
+                isCurrent: { self.isRunning.withLock { $0 } },
+                hasTime: {
+                    self.looksWithTime.withLock { looks in
+                        guard let left = looks else { return true }
+                        looks = max(0, left - 1)
+                        return left > 0
+                    }
+                }
             )
         }
 

@@ -55,6 +55,85 @@ import Testing
         #expect(there.received == (0..<1000).map(String.init))
     }
 
+    @Test func manyDeliveriesOfAnotherLoopTakeTurnsWithOthers() throws {
+        let loops = ManualLoops(2)
+        let subscribers = (0..<100).map { _ in subscribe(loops, 1) }
+        loops.settle()
+        let bytes = ByteBuffer(string: (1_000..<2_000).map(String.init).joined())
+        let run = PublicationRun(
+            topic: topic,
+            slot: .mqttV311,
+            bytes: bytes,
+            bodies: (0..<1_000).map { $0 * 4..<$0 * 4 + 4 },
+            payloadOffset: 0,
+            sender: nil,
+            qos: .atMostOnce,
+            publisher: 1
+        )
+        let shard = loops.shard(0)
+        loops[0].run {
+            shard.publish(publication("first"))
+            shard.publish(run, via: shard.route(to: topic))
+            shard.publish(run, via: shard.route(to: topic))
+            shard.publish(publication("last"))
+        }
+        let quiet = RecordingSubscriber()
+        let other = try #require(TopicName("room/quiet"))
+        let shardThere = loops.shard(1)
+        loops[1].run { _ = shardThere.subscribe(quiet, to: other) }
+        loops[0].run {
+            _ = shard.publish(Publication(topic: other, payload: ByteBuffer(string: "quiet"), kind: 2))
+        }
+        loops[0].tick()
+        loops[1].looksWithTime.withLock { $0 = 0 }
+        loops[1].tick()
+        let first = subscribers[99].0
+        #expect(first.received == ["first"])
+        // Publications to few subscribers pass by.
+        #expect(quiet.received == ["quiet"])
+        loops[1].tick()
+        #expect(first.received.count > 1 && first.received.count < 2_000, "\(first.received.count)")
+        // What comes meanwhile comes behind.
+        loops[0].run { _ = shard.publish(publication("late")) }
+        loops.settle()
+        let all = (1_000..<2_000).map(String.init)
+        for (subscriber, _) in subscribers { #expect(subscriber.received == ["first"] + all + all + ["last", "late"]) }
+    }
+
+    @Test func whatWaitsForACrowdThatHasLeftIsForgotten() {
+        let loops = ManualLoops(2, maxBacklogBytes: 1 << 20)
+        let subscribers = (0..<1_000).map { _ in subscribe(loops, 1) }
+        loops.settle()
+        let shard = loops.shard(0)
+        let there = loops.shard(1)
+        loops[0].run { for number in 0..<200 { shard.publish(publication("\(number)")) } }
+        loops[0].tick()
+        loops[1].looksWithTime.withLock { $0 = 0 }
+        loops[1].tick()
+        #expect(!there.isEverythingDelivered)
+        loops[1].run { for (_, held) in subscribers { there.unsubscribe(held) } }
+        loops.settle()
+        #expect(there.isEverythingDelivered)
+        // The room in the mailbox is free again.
+        let (late, _) = subscribe(loops, 1)
+        loops.settle()
+        loops[0].run { #expect(!shard.publish(publication("late")).isCongested) }
+        loops.settle()
+        #expect(late.received == ["late"])
+    }
+
+    @Test func thePaceFollowsTheTimeOfDeliveries() {
+        var pace = DeliveryPace()
+        pace.learn(10_000, .milliseconds(50))
+        #expect(pace.most == DeliveryPace.least)
+        pace.learn(100_000, .milliseconds(5))
+        #expect(pace.most == 2 * DeliveryPace.least)
+        for _ in 0..<40 { pace.learn(100_000, .zero) }
+        #expect(pace.most == DeliveryPace.greatest)
+        pace.learn(200_000, .milliseconds(50))
+        #expect(pace.most == 20_000)
+    }
+
     @Test func aConfirmedSubscriptionIsNeverMissed() {
         let loops = ManualLoops(2)
         let publisher = loops.shard(0)

@@ -164,17 +164,24 @@ struct ConnectionHandlerTests {
         #expect(try #require(others) < 100, "others have their turn in between")
     }
 
-    @Test(arguments: [false, true]) func inputBeforeTheEndIsTakenAlsoIfItWaitsForItsTurn(isHalfClosed: Bool) throws {
+    @Test func inputBeforeTheEndIsTakenAlsoIfItWaitsForItsTurn() throws {
         let fixture = try Fixture()
         try busy(fixture)
         #expect(fixture.session.frames.count < 100)
-        if isHalfClosed {
-            fixture.channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-            fixture.channel.embeddedEventLoop.advanceTime(by: .milliseconds(10))
-        } else {
-            fixture.channel.pipeline.fireChannelInactive()
-        }
+        fixture.channel.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        fixture.channel.embeddedEventLoop.advanceTime(by: .milliseconds(10))
         #expect(fixture.session.frames.map(\.seq) == Array(1...100))
+        #expect(fixture.session.isClosed)
+    }
+
+    @Test func inputBeforeAResetTakesTheTimeOfOneTurnAtMost() throws {
+        let fixture = try Fixture()
+        try busy(fixture)
+        let before = fixture.session.frames.count
+        fixture.channel.pipeline.fireChannelInactive()
+        let taken = fixture.session.frames.map(\.seq)
+        #expect(taken.count > before && taken.count < 100, "\(taken.count)")
+        #expect(taken == Array(1...UInt32(taken.count)))
         #expect(fixture.session.isClosed)
     }
 

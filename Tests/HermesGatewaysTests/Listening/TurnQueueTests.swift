@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NIOCore
+import NIOPosix
+import Synchronization
 import Testing
 
 @testable import HermesGateways
@@ -37,5 +39,39 @@ struct TurnQueueTests {
         #expect(!queue.hasTime(now: at(30)))
         queue.end()
         #expect(queue.hasTime(now: at(30)))
+    }
+
+    /// The loop is never without a due task here: each turn causes one that takes longer than the pause.
+    @Test(.timeLimit(.minutes(1))) func theLoopLooksAtItsSocketsBetweenTwoTurns() async throws {
+        let ticks = LoopTicks()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: ticks)
+        let loop = group.next()
+        let context = try #require(LoopContexts(group, ticks: ticks)[loop])
+        let seen = Mutex<[UInt64?]>([])
+        @Sendable func spin() {
+            let end = NIODeadline.now() + TurnQueue.pause + TurnQueue.pause
+            while NIODeadline.now() < end {}
+        }
+        await withCheckedContinuation { continuation in
+            @Sendable func work() {
+                seen.withLock { $0.append(context.ticks) }
+                guard seen.withLock({ $0.count < 50 }) else { return continuation.resume() }
+                loop.execute { spin() }
+                context.inTurn(work)
+            }
+            loop.execute {
+                // A turn has time for one work.
+                var time = NIODeadline.now()
+                context.clock = {
+                    time = time + .milliseconds(15)
+                    return time
+                }
+                context.inTurn(work)
+            }
+        }
+        try await group.shutdownGracefully()
+        let counts = seen.withLock { $0.compactMap(\.self) }
+        #expect(counts.count == 50)
+        #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 < $1 }, "\(counts)")
     }
 }

@@ -48,7 +48,6 @@ import Testing
         }
     }
 
-    /// More deliveries than are made in one piece.
     @Test func `a run to many arrives whole and in order, also if the publisher leaves at once`() async throws {
         try await GatewayHarness.with(MQTTGateway.self, loops: 1) { harness in
             var subscribers: [MQTTTestClient] = []

@@ -48,6 +48,27 @@ import Testing
         #expect(input.readableBytes == 0)
     }
 
+    @Test(arguments: MQTTQoS.allCases)
+    func `a part of a run has the same packets`(_ qos: MQTTQoS) throws {
+        var input = try bytes(Array(repeating: "a/b", count: 5), qos, [0, 300, 7, 1, 200])
+        var decoder = MQTTInputDecoder(maxFrameBytes: 1_000)
+        guard case .publishes(let run)? = try decoder.next(from: &input) else {
+            Issue.record("no run")
+            return
+        }
+        let all = frames(.publishes(run))
+        for start in 0..<5 {
+            for end in start + 1...5 {
+                let part = run.part(start..<end)
+                #expect(part.count == end - start && part.qos == qos && part.topicBytes == 3)
+                #expect(frames(.publishes(part)) == Array(all[start..<end]))
+                #expect(part.bytes.readableBytes == all[start..<end].reduce(0) { $0 + $1.encodedBytes })
+                let name = part.bytes.getString(at: part.bytes.readerIndex + part.topicStart, length: 3)
+                #expect(name == "a/b")
+            }
+        }
+    }
+
     @Test(arguments: ["hermes/v1/up", "hermes/v1/up/json", "hermes/"])
     func `what is for the server itself comes one by one, for it may take its time`(_ topic: String) throws {
         for qos in MQTTQoS.allCases {

@@ -1,0 +1,25 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import NIOPosix
+import Synchronization
+
+/// Tells the loop contexts of a group when their loops have run all due tasks. Then a loop looks at its sockets.
+///
+/// State: a table that is written once, by the first ``LoopContexts`` of the group.
+package final class LoopTicks: NIOEventLoopMetricsDelegate {
+    /// The contexts by the identifiers of their loops. Each is touched on its own loop.
+    private final class Table: Sendable {
+        let contexts: [ObjectIdentifier: LoopContext]
+
+        init(_ contexts: [ObjectIdentifier: LoopContext]) { self.contexts = contexts }
+    }
+
+    private let table = AtomicLazyReference<Table>()
+
+    package init() {}
+
+    func report(to contexts: [ObjectIdentifier: LoopContext]) { _ = table.storeIfNil(Table(contexts)) }
+
+    package func processedTick(info: NIOEventLoopTickInfo) { table.load()?.contexts[info.eventLoopID]?.tickEnded() }
+}
