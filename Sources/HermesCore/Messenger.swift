@@ -93,7 +93,8 @@ package final class Messenger: Sendable {
             store: socialStore,
             committer: messages.committer,
             time: time,
-            entriesPerHour: messageSettings.groupEntriesPerHour
+            entriesPerHour: messageSettings.groupEntriesPerHour,
+            acceptedFrom: messageSettings.acceptedFrom
         )
         durable = DurableSessions(store: sessionStore, time: time, settings: durableSettings)
         accounts = AccountService(
@@ -125,8 +126,8 @@ package final class Messenger: Sendable {
     ///
     /// - Parameters:
     ///   - now: the wall clock.
-    ///   - isClockConfirmed: whether the clock may be trusted with entries of an earlier process; if not, only
-    ///     delivered entries are deleted.
+    ///   - isClockConfirmed: whether the clock may be trusted with what an earlier process left; if not, only delivered
+    ///     entries are deleted, and only sessions of this process end.
     ///   - batch: the number of deletions in one step; writers get their turn between steps.
     ///   - maxSteps: the number of steps in each store per call.
     /// - Returns: the number of deletions.
@@ -140,10 +141,10 @@ package final class Messenger: Sendable {
     ) async throws(HermesError) -> Int {
         steadyTime.look()
         let purgeTime = isClockConfirmed ? now : Timestamp(rawValue: 0)
-        durable.expire(now: now)
+        durable.expire(now: now, isClockConfirmed: isClockConfirmed)
         deletions.resume()
         pushes.resume()
-        retained.expire(now: now)
+        retained.expire(now: purgeTime)
         sessions.tellLate()
         await accounts.writeTraces()
         var sum = 0

@@ -10,17 +10,27 @@ package struct Principal: Sendable, Hashable {
     let loginStamp: UInt64?
     /// The device whose token was shown, if it was one; not part of the identity.
     let tokenOwner: DeviceID?
+    /// The login; nil for what acts without one. Not part of the identity.
+    package let login: LoginNumber?
 
     package init(user: UserID, nickName: NickName, device: DeviceID) {
-        self.init(user: user, nickName: nickName, device: device, loginStamp: nil, tokenOwner: nil)
+        self.init(user: user, nickName: nickName, device: device, loginStamp: nil, tokenOwner: nil, login: nil)
     }
 
-    init(user: UserID, nickName: NickName, device: DeviceID, loginStamp: UInt64?, tokenOwner: DeviceID?) {
+    init(
+        user: UserID,
+        nickName: NickName,
+        device: DeviceID,
+        loginStamp: UInt64?,
+        tokenOwner: DeviceID?,
+        login: LoginNumber?
+    ) {
         self.user = user
         self.nickName = nickName
         self.device = device
         self.loginStamp = loginStamp
         self.tokenOwner = tokenOwner
+        self.login = login
     }
 
     package static func == (left: Self, right: Self) -> Bool {

@@ -26,12 +26,14 @@ package final class TopicAccess: Sendable {
         replaced.withLock { $0 = handler }
     }
 
-    /// Replaces the rules.
+    /// Replaces the rules. Equal ones change nothing: all clients would be looked at.
     package func replace(with fresh: TopicRules) {
-        rules.withLock { rules in
+        let isChange = rules.withLock { rules in
+            guard rules != fresh else { return false }
             rules = fresh
             number.add(1, ordering: .releasing)
+            return true
         }
-        replaced.withLock { $0 }()
+        if isChange { replaced.withLock { $0 }() }
     }
 }

@@ -3,7 +3,7 @@
 
 /// Decides who may publish and subscribe to which topics: the rules of a file, then the built-in ones; the first match
 /// decides. A value; `docs/access.md` describes the file.
-package struct TopicRules: Sendable {
+package struct TopicRules: Sendable, Equatable {
     /// The clients that a rule applies to.
     enum Subject: Sendable, Hashable {
         case all
@@ -40,6 +40,8 @@ package struct TopicRules: Sendable {
     let rules: [Rule]
     /// The rules for all anonymous clients; nil if rules depend on client ids.
     private let anonymous: BoundTopicRules?
+
+    package static func == (left: Self, right: Self) -> Bool { left.rules == right.rules }
 
     /// Only the built-in rules: everything is allowed except `$…` (`$SYS/…` is readable), `hermes/…` beyond the
     /// client's own topics, `user/<name>/…` of others, `qsiop/<uid>/…` and `impb/<uid>/…` of others' devices, and

@@ -100,7 +100,7 @@ extension AccountService {
         let hash = try await hasher.hash(new)
         _ = try await store.update(principal.user, AccountChange(password: hash))
         try await store.revoke(.allTokens(of: principal.user, except: token), now: time.now())
-        end(stored.account, .revoked, .allBut(principal.device))
+        end(stored.account, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
     }
 
     /// Sets a password without the old one (administration). Revokes all tokens and ends all sessions.

@@ -133,7 +133,8 @@ package final class AccountService: Sendable {
             tokenOwner: admission.tokenOwner,
             proof: admission.proof,
             standing: standing,
-            stamp: admission.stamp
+            stamp: admission.stamp,
+            login: admission.login
         )
         return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
     }

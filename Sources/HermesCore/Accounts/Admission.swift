@@ -13,19 +13,22 @@ package struct Admission: Sendable {
     let standing: LoginStanding
     /// When the login began, in the count of the ``SessionRegistry``'s ends.
     let stamp: UInt64
+    let login: LoginNumber
 
     init(
         tokenHash: TokenHash?,
         tokenOwner: DeviceID? = nil,
         proof: DeviceProof,
         standing: LoginStanding,
-        stamp: UInt64
+        stamp: UInt64,
+        login: LoginNumber = .next()
     ) {
         self.tokenHash = tokenHash
         self.tokenOwner = tokenOwner
         self.proof = proof
         self.standing = standing
         self.stamp = stamp
+        self.login = login
     }
 
     /// The principal for a device.
@@ -37,7 +40,8 @@ package struct Admission: Sendable {
             nickName: account.nickName,
             device: device,
             loginStamp: stamp,
-            tokenOwner: hasNewToken ? nil : tokenOwner
+            tokenOwner: hasNewToken ? nil : tokenOwner,
+            login: login
         )
     }
 }

@@ -3,7 +3,7 @@
 
 /// The limits and times of messages.
 package struct MessageSettings: Sendable, Hashable {
-    /// The accounts that may write to another account, in every protocol. Groups have members instead.
+    /// The accounts that may write to another account and add it to groups, in every protocol.
     package enum Senders: String, CaseIterable, Sendable {
         /// All accounts.
         case everyone

@@ -12,12 +12,20 @@ package final class GroupService: Sendable {
     private let store: any SocialStore
     private let committer: GroupCommitter
     private let time: any TimeSource
+    private let acceptedFrom: MessageSettings.Senders
     private let allowance: Mutex<AccountAllowance>
 
-    init(store: any SocialStore, committer: GroupCommitter, time: any TimeSource, entriesPerHour: Int) {
+    init(
+        store: any SocialStore,
+        committer: GroupCommitter,
+        time: any TimeSource,
+        entriesPerHour: Int,
+        acceptedFrom: MessageSettings.Senders
+    ) {
         self.store = store
         self.committer = committer
         self.time = time
+        self.acceptedFrom = acceptedFrom
         allowance = Mutex(AccountAllowance(perHour: entriesPerHour))
     }
 
@@ -25,7 +33,7 @@ package final class GroupService: Sendable {
     ///
     /// - Returns: the group after it, without members if it is dissolved.
     /// - Throws: `.invalidArgument`, `.notFound` (no such account), `.forbidden` (not a member, the role does not allow
-    ///   it, or an account to be added blocks the adding one), `.tooLarge`, `.rateLimited`, and the errors of the
+    ///   it, or an account to be added blocks the adding one or accepts only contacts), `.tooLarge`, `.rateLimited`, and the errors of the
     ///   committer.
     @discardableResult
     package func apply(_ command: GroupCommand, by principal: Principal) async throws(HermesError) -> Group {
@@ -37,7 +45,7 @@ package final class GroupService: Sendable {
         }
         let group = try await withCheckedContinuation { continuation in
             committer.submit(
-                .group(command, by: principal.user),
+                .group(command, by: principal.user, requiresContacts: acceptedFrom == .contacts),
                 .group { continuation.resume(returning: $0) }
             )
         }.get()

@@ -26,8 +26,8 @@ extension MemoryState {
                     )
                 case .contact(let command, let principal, let peer, let message):
                     return try apply(command, by: principal, to: peer, message: message, now: now)
-                case .group(let command, let user):
-                    return try apply(command, by: user, now: now)
+                case .group(let command, let user, let requiresContacts):
+                    return try apply(command, by: user, requiresContacts: requiresContacts, now: now)
                 case .push(let operation):
                     return .pushed(try apply(operation, now: now))
                 case .deleteAccount(let user):
@@ -104,7 +104,7 @@ extension MemoryState {
         return .appended(receipt(for: stored, isDuplicate: false, senderSeq: senderSeq), deliveries: deliveries)
     }
 
-    private func isStranger(_ sender: UserID, to owner: UserID) -> Bool {
+    func isStranger(_ sender: UserID, to owner: UserID) -> Bool {
         sender != owner && contacts[owner]?[sender]?.wants != true
     }
 
@@ -263,8 +263,10 @@ extension MemoryState {
     /// - Parameter actor: the account that causes the entry; nil: a back end.
     func hasReserve(_ user: UserID, by actor: UserID?, _ weight: Int) -> Bool {
         let use = records[user]?.inbox.use ?? Holding()
-        let isClosed = actor.map { isStranger($0, to: user) && settings.inbox.isClosedToStrangers(use, adding: weight) }
-        let hasRoom = settings.inbox.hasReserve(in: use, adding: weight) && isClosed != true
+        var hasRoom = settings.inbox.hasReserve(in: use, adding: weight)
+        if hasRoom, let actor, settings.inbox.isClosedToStrangers(use, adding: weight) {
+            hasRoom = !isStranger(actor, to: user)
+        }
         if !hasRoom { inboxes.apply(.refusal(1)) }
         return hasRoom
     }

@@ -70,16 +70,24 @@ extension MemoryState {
 
     // MARK: Groups
 
-    mutating func apply(_ command: GroupCommand, by user: UserID, now: Timestamp) throws(HermesError) -> WriteOutcome {
+    mutating func apply(
+        _ command: GroupCommand,
+        by user: UserID,
+        requiresContacts: Bool,
+        now: Timestamp
+    ) throws(HermesError) -> WriteOutcome {
         guard records[user] != nil else { throw Self.noSuchAccount }
         for added in command.added where added != user {
             guard records[added] != nil else { throw Self.noSuchAccount }
-            guard !pair(user, added).other.blocks else { throw ContactPair.blockedByOther }
+            let pair = pair(user, added)
+            guard !pair.other.blocks else { throw ContactPair.blockedByOther }
+            guard !requiresContacts || pair.state == .accepted else { throw ContactPair.notAContact }
         }
         let joining = command.group == nil ? command.added + [user] : command.added
         for member in joining {
             if let id = command.group, groups[id]?.member(member) != nil { continue }
-            try settings.checkGroups(groups.values.count { $0.member(member) != nil }, isOwn: member == user)
+            let caller: GroupCaller = member == user ? .itself : isStranger(user, to: member) ? .stranger : .contact
+            try settings.checkGroups(groups.values.count { $0.member(member) != nil }, addedBy: caller)
         }
         let outcome: Group.Outcome
         if let id = command.group {

@@ -102,7 +102,8 @@ package enum WriteOperation: Sendable {
     case contact(ContactCommand, by: Principal, peer: UserID, message: String)
     /// Applies the rules of ``Group`` and appends its notices (`.groupChanged`). An account that blocks `by` cannot be
     /// added.
-    case group(GroupCommand, by: UserID)
+    /// With `requiresContacts` an account can be added only by a contact.
+    case group(GroupCommand, by: UserID, requiresContacts: Bool = false)
     /// Appends pushes (`.pushed`).
     case push(PushOperation)
     /// Deletes an account and everything that belongs to it alone: devices, tokens, push tokens, inbox, contacts,

@@ -67,15 +67,26 @@ package struct StoreSettings: Sendable, Hashable {
 
 extension StoreSettings {
     /// Refuses another group for an account that is in `count` groups.
-    package func checkGroups(_ count: Int, isOwn: Bool) throws(HermesError) {
-        guard count >= maxGroups else { return }
+    ///
+    /// - Parameter caller: the account that adds it. Strangers get nobody beyond half of the limit: the other half is for
+    ///   contacts and the account itself.
+    package func checkGroups(_ count: Int, addedBy caller: GroupCaller) throws(HermesError) {
+        let limit = caller == .stranger ? maxGroups / 2 : maxGroups
+        guard count >= limit else { return }
         throw HermesError(
             .tooLarge,
-            isOwn
-                ? "You are in \(maxGroups) groups, which is the limit. Leave one first."
-                : "One of these people is in \(maxGroups) groups, which is the limit."
+            caller == .itself
+                ? "You are in \(limit) groups, which is the limit. Leave one first."
+                : "One of these people is in \(limit) groups, which is the limit\(caller == .stranger ? " for strangers" : "")."
         )
     }
+}
+
+/// An account that adds another one to a group, seen by the other.
+package enum GroupCaller: Sendable, Hashable {
+    case itself
+    case contact
+    case stranger
 }
 
 extension MessageAppend {

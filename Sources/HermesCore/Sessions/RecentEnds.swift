@@ -7,21 +7,23 @@ import Synchronization
 package enum EndedDevices: Sendable, Hashable {
     case all
     case only(DeviceID)
-    case allBut(DeviceID)
+    /// All but one login. Another login of the same device is not spared: it may be somebody else's.
+    case allBut(LoginNumber)
 
     func contains(_ principal: Principal) -> Bool {
-        contains(clientID: principal.device.rawValue, tokenOwner: principal.tokenOwner)
+        contains(clientID: principal.device.rawValue, tokenOwner: principal.tokenOwner, login: principal.login)
     }
 
     /// - Parameters:
     ///   - clientID: need not be a device's.
     ///   - tokenOwner: the device whose token the client showed. The end of a device is that of its token, whatever the
     ///     client calls itself.
-    func contains(clientID: String, tokenOwner: DeviceID?) -> Bool {
+    ///   - login: nil: the client's login is not known, and not spared.
+    func contains(clientID: String, tokenOwner: DeviceID?, login: LoginNumber?) -> Bool {
         switch self {
         case .all: true
         case .only(let one): clientID == one.rawValue || tokenOwner == one
-        case .allBut(let one): clientID != one.rawValue
+        case .allBut(let one): login != one
         }
     }
 }
@@ -44,7 +46,8 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
         var ends: [End] = []
     }
 
-    private static var maxEnds: Int { 4096 }
+    /// Renames make many; half of these are more than any login has time for.
+    private static var maxEnds: Int { 65_536 }
 
     private let state = Mutex(State())
 
@@ -72,7 +75,11 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
         state.withLock { state in
             guard stamp < state.lastStamp else { return nil }
             guard stamp >= state.forgottenStamp else { return .revoked }
-            return state.ends.last { $0.stamp > stamp && $0.subject == subject && isMeant($0.devices) }?.reason
+            for end in state.ends.reversed() {
+                guard end.stamp > stamp else { break }
+                if end.subject == subject, isMeant(end.devices) { return end.reason }
+            }
+            return nil
         }
     }
 }

@@ -19,9 +19,6 @@ extension SessionRegistry {
             var resting: Set<DeviceID> = []
             /// The version of the last change between online and offline.
             var version: UInt64 = 0
-            /// The number of notices to watchers since then.
-            var told = 0
-            var toldSince = Timestamp(rawValue: 0)
 
             var isEmpty: Bool { attachments.isEmpty && watchers.isEmpty }
         }
@@ -31,7 +28,9 @@ extension SessionRegistry {
             /// The users that the attachments of this shard's users watch.
             var watched: [ObjectIdentifier: Set<UserID>] = [:]
             var lastVersion: UInt64 = 0
-            /// The users whose watchers are told later.
+            /// The notices of users that changed in the last second.
+            var told: [UserID: (since: Timestamp, count: Int)] = [:]
+            /// The users of whom there is a notice later.
             var late: Set<UserID> = []
 
             mutating func changePresence(of user: UserID) {
@@ -148,28 +147,29 @@ extension SessionRegistry {
             }
         }
 
-        /// Whether watchers are told of a change at once; if not, ``takeLate()`` returns it.
+        /// Whether a change is told at once; if not, ``takeLate(now:)`` returns it.
         func mayTell(of user: UserID, now: Timestamp) -> Bool {
             state.withLock { state in
-                guard let record = state.records[user], !record.watchers.isEmpty else { return true }
-                let end = record.toldSince.advanced(by: .seconds(1))
-                if now < record.toldSince || now >= end {
-                    state.records[user]?.toldSince = now
-                    state.records[user]?.told = 1
+                guard let told = state.told[user], Self.isRecent(told.since, now) else {
+                    state.told[user] = (now, 1)
                     return true
                 }
-                guard record.told < SessionRegistry.maxToldPerSecond else {
+                guard told.count < SessionRegistry.maxToldPerSecond else {
                     state.late.insert(user)
                     return false
                 }
-                state.records[user]?.told += 1
+                state.told[user] = (told.since, told.count + 1)
                 return true
             }
         }
 
-        func takeLate() -> Set<UserID> {
+        private static func isRecent(_ since: Timestamp, _ now: Timestamp) -> Bool {
+            now >= since && now < since.advanced(by: .seconds(1))
+        }
+
+        func takeLate(now: Timestamp) -> Set<UserID> {
             state.withLock { state in
-                guard !state.late.isEmpty else { return [] }
+                if !state.told.isEmpty { state.told = state.told.filter { Self.isRecent($1.since, now) } }
                 defer { state.late = [] }
                 return state.late
             }

@@ -166,24 +166,25 @@ package final class SessionRegistry: Sendable {
         }
     }
 
-    /// Tells watchers about users whose state changed too often to report each change; called about once a second.
+    /// Tells watchers and observers about users whose state changed too often to report each change; called about once a
+    /// second.
     package func tellLate() {
         for shard in shards {
-            for user in shard.takeLate() { tellPresence(of: user, isLate: true) }
+            for user in shard.takeLate(now: time.now()) { tellPresence(of: user, isLate: true) }
         }
     }
 
-    /// Tells watchers the user's state, and again if it changed meanwhile, so that their last notice is right.
+    /// Tells watchers and observers the user's state, and again if it changed meanwhile, so that their last notice is right.
     private func tellPresence(of user: UserID, isLate: Bool = false) {
         let shard = shard(of: user)
-        // A change may go to many watchers: within a second only the last state matters.
+        // A change may go to many watchers, and into a queue: within a second only the last state matters.
         let isTold = isLate || shard.mayTell(of: user, now: time.now())
         var presence = shard.presence(of: user)
         while true {
             let lastSeen = presence.isOnline ? nil : time.now()
             let event = EphemeralEvent.presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
             if isTold { for watcher in presence.watchers { watcher.ephemeralArrived(event) } }
-            if !isLate { for observer in observers.withLock({ $0 }) { observer(user, presence.isOnline) } }
+            if isTold { for observer in observers.withLock({ $0 }) { observer(user, presence.isOnline) } }
             let latest = shard.presence(of: user)
             if latest.version == presence.version { return }
             presence = latest

@@ -25,7 +25,7 @@ final class MQTTClientState {
     // Incoming.
     /// The client's topic aliases [MQTT-3.3.2-12].
     var inboundAliases: [UInt16: String] = [:]
-    /// Their bytes.
+    /// The bytes of the topics behind all aliases.
     var aliasBytes = 0
     /// QoS 2 messages that were received and not released.
     var received: Set<UInt16> = []
@@ -52,7 +52,7 @@ final class MQTTClientState {
     var receiveMaximum = 65_535
     /// The highest topic alias that the client accepts.
     var maxAlias: UInt16 = 0
-    var outboundAliases: [TopicName: UInt16] = [:]
+    private(set) var outboundAliases: [TopicName: UInt16] = [:]
     /// Retained messages that are requested and not sent yet; nil if there are none.
     var retained: MQTTRetainedQueue?
 
@@ -97,6 +97,20 @@ final class MQTTClientState {
     var heldBytes: Int {
         subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes &+ (hasShared ? shared.bytes : 0)
             &+ (durable?.bytes ?? 0) &+ (will?.weight ?? 0) &+ 8 &* received.count
+    }
+
+    /// Gives a topic the next alias.
+    func addAlias(of topic: TopicName) -> UInt16 {
+        let alias = UInt16(clamping: outboundAliases.count + 1)
+        outboundAliases[topic] = alias
+        aliasBytes += topic.rawValue.utf8.count + 64
+        return alias
+    }
+
+    /// The client was not told the topic's alias.
+    func forgetAlias(of topic: TopicName) {
+        guard outboundAliases.removeValue(forKey: topic) != nil else { return }
+        aliasBytes -= topic.rawValue.utf8.count + 64
     }
 
     /// The client's permissions, by the rules in force.

@@ -142,7 +142,8 @@ extension MQTTSession {
 
     /// Reports the memory kept for the client to the connection.
     func measureMemory() {
-        connection.sessionHolds((waiting?.bytes ?? 0) &+ (client?.heldBytes ?? 0))
+        let target = 2 &* (lastTarget?.topic.rawValue.utf8.count ?? 0)
+        connection.sessionHolds((waiting?.bytes ?? 0) &+ (client?.heldBytes ?? 0) &+ target)
     }
 
     /// The client accepts no packet of this size: it counts as sent [MQTT-3.1.2-25].
@@ -209,22 +210,26 @@ extension MQTTSession {
         writer.write(publication, into: &frame)
         guard frame.readableBytes <= maxPacketBytes else {
             // The client does not know the alias.
-            if writer.alias != nil, !writer.omitsTopic { client?.outboundAliases[publication.topic] = nil }
+            if writer.alias != nil, !writer.omitsTopic { client?.forgetAlias(of: publication.topic) }
             return nil
         }
         return frame
     }
+
+    /// A longer topic gets no alias: it would be kept for as long as the connection lasts.
+    private static let maxAliasedTopicBytes = 1_024
 
     /// Uses an alias in place of the topic, for the first topics while aliases last.
     private func alias(_ topic: TopicName, of client: MQTTClientState, _ writer: inout MQTTPublishWriter) {
         if let known = client.outboundAliases[topic] {
             writer.alias = known
             writer.omitsTopic = true
-        } else if client.outboundAliases.count < Int(client.maxAlias), connection.keepsUp {
+        } else if client.outboundAliases.count < Int(client.maxAlias), connection.keepsUp,
+            topic.rawValue.utf8.count <= Self.maxAliasedTopicBytes
+        {
             // A packet that sets an alias must not be left out: it is written now.
-            let alias = UInt16(client.outboundAliases.count + 1)
-            client.outboundAliases[topic] = alias
-            writer.alias = alias
+            writer.alias = client.addAlias(of: topic)
+            measureMemory()
         }
     }
 

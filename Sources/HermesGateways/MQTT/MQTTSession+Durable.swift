@@ -312,9 +312,11 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
     let reader: (any TopicReader)?
     let source: CommitSource
     let tokenOwner: DeviceID?
+    let login: LoginNumber?
 
     init(session: MQTTSession, connection: Connection, _ client: MQTTClientState) {
         tokenOwner = client.identity.tokenOwner
+        login = client.identity.principal?.login
         reader = client.sessionExpiry == .zero ? nil : client.reader
         source = session.source(of: client)
         self.session = NIOLoopBound(session, eventLoop: connection.loop.eventLoop)

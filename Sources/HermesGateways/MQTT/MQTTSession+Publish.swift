@@ -68,6 +68,8 @@ extension MQTTSession {
     }
 
     private static let maxReceivedOf311 = 4_096
+    /// A last topic up to this length is not worth a measurement.
+    private static let shortTopicBytes = 1_024
 
     /// Refuses well-formed properties that a client may not send.
     static func check(_ properties: MQTTProperties) throws(MQTTPacketError) {
@@ -102,8 +104,7 @@ extension MQTTSession {
         var publication = publication
         if target.isSpecial {
             if takesSpecial(publication, head) { return }
-            connection.charge(.parts(MQTTTranslation.roomPartCount(of: publication)))
-            guard let kind = MQTTTranslation.kind(of: publication) else {
+            guard let kind = MQTTTranslation.kind(of: publication, counted: { connection.charge(.parts($0)) }) else {
                 return answer(head, .payloadFormatInvalid)
             }
             publication = publication.ofKind(kind)
@@ -123,6 +124,7 @@ extension MQTTSession {
             if !client.acknowledgements.isEmpty { return publishedLater(publication, head, of: client) }
         }
         let outcome = topics.publish(publication, via: target.route)
+        connection.worked(.receivers(outcome.localCount))
         if outcome.isCongested { connection.slowDown() }
         // Nobody waits for one of QoS 0, and nobody sends it again: those who are connected have it though the store fails.
         if head.packetID == 0 {
@@ -234,6 +236,7 @@ extension MQTTSession {
                 || ApplicationTopics.contains(name)
         )
         lastTarget = target
+        if name.utf8.count > Self.shortTopicBytes { measureMemory() }
         return target
     }
 

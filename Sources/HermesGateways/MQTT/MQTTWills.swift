@@ -13,17 +13,36 @@ import Synchronization
 /// State: a `Mutex` around a dictionary; nothing is called under it.
 final class MQTTWills: Sendable {
     private struct Waiting: Sendable {
-        let number: UInt64
         let will: MQTTPendingWill
         let loop: LoopContext
     }
 
     private struct State: Sendable {
-        var waiting: [SessionKey: Waiting] = [:]
-        var nextNumber: UInt64 = 0
+        var waiting = DelayedValues<SessionKey, Waiting>()
+        /// Whether a loop looks for wills that are due, now and then.
+        var isTicking = false
         /// What waits, also for the store. Beyond it, a will is published at once rather than never.
         var shares: OwnerShares
+
+        init(shares: OwnerShares) { self.shares = shares }
+
+        mutating func remove(_ key: SessionKey) -> Waiting? {
+            let removed = waiting.remove(key)
+            if let removed { shares.add(-removed.will.holding, of: removed.will.source) }
+            return removed
+        }
+
+        mutating func popDue(now: Duration) -> Waiting? {
+            let due = waiting.popDue(now: now)
+            if let due { shares.add(-due.will.holding, of: due.will.source) }
+            return due
+        }
     }
+
+    /// How exactly delays are kept; clients give them in seconds.
+    private static let tick = TimeAmount.milliseconds(200)
+    /// The number of wills published in one turn of a loop.
+    private static let maxPerTurn = 256
 
     private let state: Mutex<State>
     private let metrics = MQTTMetrics()
@@ -47,33 +66,38 @@ final class MQTTWills: Sendable {
     func ended(_ will: MQTTPendingWill, of key: SessionKey, sessionExpiry: Duration, on loop: LoopContext) {
         let delay = min(will.delay, sessionExpiry)
         guard delay > .zero else { return publish(will, on: loop) }
-        let number: UInt64? = state.withLock { state in
-            if let old = state.waiting.removeValue(forKey: key)?.will { state.shares.add(-old.holding, of: old.source) }
-            guard state.shares.take(will.holding, of: will.source) else { return nil }
-            state.nextNumber += 1
-            state.waiting[key] = Waiting(number: state.nextNumber, will: will, loop: loop)
-            return state.nextNumber
+        let dueAt = time.uptime() + delay
+        let (isWaiting, isFirst) = state.withLock { state in
+            _ = state.remove(key)
+            guard state.shares.take(will.holding, of: will.source) else { return (false, false) }
+            state.waiting.insert(Waiting(will: will, loop: loop), for: key, dueAt: dueAt)
+            defer { state.isTicking = true }
+            return (true, !state.isTicking)
         }
-        guard let number else { return publish(will, on: loop) }
-        loop.eventLoop.scheduleTask(in: .nanoseconds(Int64(min(delay / .nanoseconds(1), 1e18)))) {
-            if let due = self.take(key, number: number) { self.publish(due.will, on: due.loop) }
+        guard isWaiting else { return publish(will, on: loop) }
+        // One timer for all: a timer for each would stay after a client that returns, for as long as the client said.
+        if isFirst { loop.eventLoop.scheduleTask(in: Self.tick) { self.publishDue(on: loop) } }
+    }
+
+    private func publishDue(on loop: LoopContext) {
+        let now = time.uptime()
+        let (due, isAnyLeft) = state.withLock { state in
+            var due: [Waiting] = []
+            while due.count < Self.maxPerTurn, let next = state.popDue(now: now) { due.append(next) }
+            state.isTicking = !state.waiting.isEmpty
+            return (due, state.isTicking)
         }
+        for waiting in due { waiting.loop.post(.run { self.publish(waiting.will, on: waiting.loop) }) }
+        guard isAnyLeft else { return }
+        let pause = due.count < Self.maxPerTurn ? Self.tick : .milliseconds(1)
+        loop.eventLoop.scheduleTask(in: pause) { self.publishDue(on: loop) }
     }
 
     /// The client returned before its will was due: the will is discarded, unless the session starts clean.
     func connected(_ key: SessionKey, isClean: Bool) {
-        guard let waiting = take(key), isClean else { return }
+        guard let waiting = state.withLock({ $0.remove(key) }), isClean else { return }
         let wills = self
         waiting.loop.post(.run { wills.publish(waiting.will, on: waiting.loop) })
-    }
-
-    private func take(_ key: SessionKey, number: UInt64? = nil) -> Waiting? {
-        state.withLock { state in
-            guard let waiting = state.waiting[key], number == nil || waiting.number == number else { return nil }
-            state.waiting[key] = nil
-            state.shares.add(-waiting.will.holding, of: waiting.will.source)
-            return waiting
-        }
     }
 
     /// Publishes for somebody who is not there any more. Those who are connected get it after the commit, as they get a

@@ -42,7 +42,7 @@ package struct MQTTSettings: Sendable, Hashable {
     package var sharedGroups = SharedLimit(100_000, perAccount: 500, perAddress: 256)
     /// The most kept sessions. A publication may be stored for each of them before it is acknowledged, for some 20 µs
     /// each, and whoever publishes waits for that.
-    package var keptSessions = SharedLimit(1_000_000, perAccount: 10_000, perAddress: 1_000)
+    package var keptSessions = SharedLimit(1_000_000, perAccount: 1_000, perAddress: 1_000)
     /// The most subscriptions of all kept sessions; a long filter counts for several.
     package var keptSubscriptions = SharedLimit(4_000_000, perAccount: 400_000, perAddress: 100_000)
     /// The most publications that wait for all kept sessions.

@@ -89,11 +89,14 @@ extension BatchWriter {
 
     // MARK: Groups
 
-    mutating func apply(_ command: GroupCommand, by user: UserID) throws -> WriteOutcome {
+    mutating func apply(_ command: GroupCommand, by user: UserID, requiresContacts: Bool) throws -> WriteOutcome {
         guard try loadInbox(of: user) else { return .refused(Refusals.noSuchAccount) }
         for added in command.added where added != user {
             guard try loadInbox(of: added) else { return .refused(Refusals.noSuchAccount) }
             guard try !blocks(added, user) else { return .refused(ContactPair.blockedByOther) }
+            guard try !requiresContacts || SocialReader(db: db).pair(user, added).state == .accepted else {
+                return .refused(ContactPair.notAContact)
+            }
         }
         try checkGroups(command, by: user)
         let outcome: Group.Outcome
@@ -117,7 +120,8 @@ extension BatchWriter {
         let select = try PreparedStatement(db, "SELECT count(*) FROM group_member WHERE user = ?")
         for member in joining where group?.member(member) == nil {
             select.bind(member, at: 1)
-            try settings.checkGroups(try select.first { Int($0.integer(0)) } ?? 0, isOwn: member == user)
+            let caller: GroupCaller = member == user ? .itself : try isStranger(user, to: member) ? .stranger : .contact
+            try settings.checkGroups(try select.first { Int($0.integer(0)) } ?? 0, addedBy: caller)
         }
     }
 

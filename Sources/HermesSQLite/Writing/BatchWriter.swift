@@ -83,8 +83,8 @@ struct BatchWriter {
             try recall(id, in: conversation, by: user, notBefore: notBefore)
         case .contact(let command, let principal, let peer, let message):
             try apply(command, by: principal, to: peer, message: message)
-        case .group(let command, let user):
-            try apply(command, by: user)
+        case .group(let command, let user, let requiresContacts):
+            try apply(command, by: user, requiresContacts: requiresContacts)
         case .push(let operation):
             .pushed(try apply(operation))
         case .deleteAccount(let user):
@@ -176,7 +176,7 @@ struct BatchWriter {
     }
 
     /// Whether the owner of a loaded inbox has no contact with an account.
-    private func isStranger(_ sender: UserID, to owner: UserID) throws -> Bool {
+    func isStranger(_ sender: UserID, to owner: UserID) throws -> Bool {
         guard sender != owner else { return false }
         statements.selectContact.bind(owner, at: 1)
         statements.selectContact.bind(sender, at: 2)

@@ -76,8 +76,8 @@ extension ServerSettings {
     private static let acceptedFrom = Setting<MessageSettings.Senders>.choice(
         "messages.from",
         default: .everyone,
-        "Who may write to an account, apart from those that it blocks: every account, or its contacts alone. Groups have "
-            + "members instead."
+        "Who may write to an account and add it to groups, apart from those that it blocks: every account, or its "
+            + "contacts alone. In a group all members write."
     )
     private static let contactRequests = Setting.number(
         "limits.contactRequestsPerHour",
@@ -101,7 +101,7 @@ extension ServerSettings {
         "accounts.groups",
         default: 1_000,
         in: 1...100_000,
-        "Groups that an account may be in."
+        "Groups that an account may be in. Accounts that are no contacts of it add it to half of them at most."
     )
     private static let registration = Setting<RegistrationRule>.choice(
         "accounts.registration",

@@ -82,7 +82,7 @@ package enum InboxRule: String, Sendable, CaseIterable {
             case .block: [.contactRemoved, .contactDeclined]
             case .unblock: []
             }
-        case .group(let command, _):
+        case .group(let command, _, _):
             switch command {
             case .create: [.groupCreated]
             case .change: [.groupChanged]

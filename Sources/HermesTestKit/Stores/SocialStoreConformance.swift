@@ -135,6 +135,28 @@ package enum SocialStoreConformance {
                 throw ConformanceFailure(description: "not appended")
             }
         },
+        ConformanceCase("Where contacts are required, strangers add nobody to a group") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3)
+            func command(_ command: GroupCommand) -> WriteOperation {
+                .group(command, by: world[0].user, requiresContacts: true)
+            }
+            let create = command(.create(name: "group", members: [world[1].user]))
+            try expectEqual(try world.refusal(create), .forbidden)
+            try world.contact(.request, 0, 1)
+            try expectEqual(try world.refusal(create), .forbidden)
+            try world.contact(.accept, 1, 0)
+            guard case .groupChanged(let group, _) = try world.commit(create) else {
+                throw ConformanceFailure(description: "not created")
+            }
+            let add = command(.changeMembers(group.id, MemberChanges(added: [world[2].user])))
+            try expectEqual(try world.refusal(add), .forbidden)
+            try world.contact(.request, 2, 0)
+            try world.contact(.accept, 0, 2)
+            guard case .groupChanged(let grown, _) = try world.commit(add) else {
+                throw ConformanceFailure(description: "not added")
+            }
+            try expectEqual(grown.members.count, 3)
+        },
         ConformanceCase("Contacts are listed ascending, page by page, with today's names") { makeStore in
             let world = try await StoreWorld(makeStore, people: 6)
             for other in [4, 2, 3, 1, 5] { try world.contact(.request, 0, other) }
@@ -375,21 +397,8 @@ extension StoreWorld {
         return group
     }
 
-    /// A message to a group.
+    /// The sending of a message to a group.
     func talk(_ text: String, _ person: Int, _ group: GroupID) -> WriteOperation {
-        .append(
-            MessageAppend(
-                id: Self.nextID(),
-                draft: MessageDraft(
-                    conversation: .group(group),
-                    clientID: nil,
-                    content: MessageContent(bytes: Array(text.utf8))
-                ),
-                sender: people[person],
-                sentAt: Self.now,
-                expiresAt: Self.later(.seconds(3600)),
-                recipients: []
-            )
-        )
+        .append(message(text, from: person, to: group))
     }
 }

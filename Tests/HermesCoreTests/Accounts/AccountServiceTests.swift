@@ -221,6 +221,8 @@ import Testing
         let first = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let credential = Credential.password(nickName: "anna", password: "secret")
         let second = try await accounts.logIn(credential, device: phone("pad"), address: nil)
+        // A login of the same device, by somebody who knows the old password, whose connection comes later.
+        let third = try await accounts.logIn(credential, device: phone(), address: nil)
         let attachments = [attach(first), attach(second)]
         let principal = first.principal
         let wrong = await code { try await accounts.changePassword(of: principal, old: "wrong!", new: "newsecret") }
@@ -239,6 +241,7 @@ import Testing
         )
         try await accounts.setPassword(of: principal.user, to: "third-secret")
         #expect(attachments[0].ends == [.revoked])
+        #expect(attach(third).ends == [.revoked])
         #expect(
             await code { _ = try await accounts.logIn(.token(tokens[0]), device: device, address: nil) }
                 == .invalidToken

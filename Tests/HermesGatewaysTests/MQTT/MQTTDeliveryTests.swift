@@ -430,6 +430,24 @@ import Testing
         }
     }
 
+    /// Each alias keeps its topic for as long as the connection lasts.
+    @Test("a long topic gets no alias")
+    func aliasesAreSmall() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let subscriber = try await harness.mqtt("subscriber", .v5, properties: [.topicAliasMaximum(32)])
+            _ = try await subscriber.subscribe("#")
+            for number in 0..<32 {
+                let isLong = number % 2 == 0
+                let topic = "\(number)/" + String(repeating: "x", count: isLong ? 60_000 : 900)
+                try await publisher.publish(topic, "\(number)", qos: .atLeastOnce)
+                let publication = try await subscriber.taken()
+                #expect(publication.topic == topic)
+                #expect(publication.properties.isEmpty == isLong)
+            }
+        }
+    }
+
     @Test("5.0 [MQTT-3.3.2-6] [MQTT-4.3.3-13]: without waiting an expiry is passed on, and QoS 2 goes on to its end")
     func expiryPassedOn() async throws {
         try await GatewayHarness.withMQTT { harness in

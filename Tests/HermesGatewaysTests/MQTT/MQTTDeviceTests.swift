@@ -120,4 +120,17 @@ import Testing
             #expect(harness.messenger.sessions.attachedDevices(of: ann.principal.user).map(\.rawValue) == ["sensor"])
         }
     }
+
+    /// A thief with the old password called its client like the owner's device: it was taken for the owner's own.
+    @Test(arguments: MQTTVersion.allCases)
+    func aChangedPasswordEndsEveryOtherLoginOfTheSameDeviceToo(_ version: MQTTVersion) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            let accounts = harness.messenger.accounts
+            let thief = try await connect(harness, ann.principal.device.rawValue, version)
+            let kept = try await connect(harness, "kept", version, durable: true)
+            try await accounts.changePassword(of: ann.principal, old: "correct horse", new: "battery staple")
+            for client in [thief, kept] { _ = try await client.untilEnd() }
+        }
+    }
 }

@@ -15,6 +15,9 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// The device whose token the client showed; nil without one.
     var tokenOwner: DeviceID? { get }
 
+    /// The client's login; nil without an account.
+    var login: LoginNumber? { get }
+
     /// Another connection takes the session. Tell the client why, close, and detach: the other connection waits for
     /// that.
     func replaced()
@@ -70,6 +73,7 @@ package struct DurableOpening: Sendable {
 
 extension DurableAttachment {
     package var tokenOwner: DeviceID? { nil }
+    package var login: LoginNumber? { nil }
 }
 
 extension DurableSessionID {

@@ -64,8 +64,11 @@ extension DurableSessions {
     }
 
     /// Ends expired sessions, and redistributes the shared messages of absent ones; called about once a second.
-    func expire(now: Timestamp, limit: Int = 1000) {
-        perform(shared.change { $0.expire(now: now, limit: limit) })
+    ///
+    /// - Parameter isClockConfirmed: whether the clock may be trusted with sessions that an earlier process left; if not,
+    ///   these stay.
+    func expire(now: Timestamp, isClockConfirmed: Bool = true, limit: Int = 1000) {
+        perform(shared.change { $0.expire(now: now, isClockConfirmed: isClockConfirmed, limit: limit) })
         // Others have their turn between two of them.
         while shared.change({ !$0.leaving.isEmpty }) {}
         redistribute(now: now)
@@ -82,7 +85,7 @@ extension DurableSessions {
         since stamp: UInt64
     ) -> SessionEnd? {
         ends.reason(toEnd: key.owner, since: stamp) {
-            $0.contains(clientID: key.clientID, tokenOwner: attachment?.tokenOwner)
+            $0.contains(clientID: key.clientID, tokenOwner: attachment?.tokenOwner, login: attachment?.login)
         }
     }
 
@@ -91,7 +94,9 @@ extension DurableSessions {
         // Recorded first, so that later attachments find it.
         ends.record(owner, reason, devices)
         let attachments = shared.state.withLock {
-            $0.attachments(of: owner) { devices.contains(clientID: $0, tokenOwner: $1.tokenOwner) }
+            $0.attachments(of: owner) {
+                devices.contains(clientID: $0, tokenOwner: $1.tokenOwner, login: $1.login)
+            }
         }
         for attachment in attachments { attachment.ended(reason) }
     }

@@ -42,7 +42,7 @@ package final class DurableSessions: Sendable {
         func change<Value: Sendable>(_ body: (inout DurableState) -> Value) -> Value {
             let (value, farewells) = state.withLock { state in
                 let value = body(&state)
-                _ = state.trimIndex()
+                state.trimIndex()
                 hasSubscriptions.store(!state.index.isEmpty, ordering: .releasing)
                 generation.store(state.index.version, ordering: .releasing)
                 return (value, state.takeFarewells())

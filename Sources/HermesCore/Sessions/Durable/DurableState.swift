@@ -40,6 +40,8 @@ struct DurableState {
         let load = DurableLoad()
         var subscriptions: Set<TopicText> = []
         var expiresAt: Timestamp?
+        /// Whether an earlier process left it: by a clock that may have been wrong then, or may be wrong now.
+        var isInherited = false
         var head: UInt64 = 0
         /// The last seq that may have been sent.
         var sentUpTo: UInt64 = 0
@@ -88,6 +90,7 @@ struct DurableState {
     private(set) var online = 0
     /// No session expires before this.
     private var nextExpiry = Timestamp(rawValue: .max)
+    private var wasClockConfirmed = false
     /// Sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []
 
@@ -192,6 +195,7 @@ struct DurableState {
             online += 1
             records[session.id]?.attachment = applicant.attachment
             records[session.id]?.expiresAt = nil
+            records[session.id]?.isInherited = false
             records[session.id]?.redistributesAt = nil
             absentSharing.remove(session.id)
             records[session.id]?.head = session.head
@@ -266,12 +270,20 @@ struct DurableState {
     // MARK: Sessions that end
 
     /// Expired sessions, and sessions whose removal must be retried.
-    mutating func expire(now: Timestamp, limit: Int) -> [Action] {
+    ///
+    /// - Parameter isClockConfirmed: if not, sessions that an earlier process left stay.
+    mutating func expire(now: Timestamp, isClockConfirmed: Bool = true, limit: Int) -> [Action] {
+        if isClockConfirmed, !wasClockConfirmed {
+            wasClockConfirmed = true
+            nextExpiry = Self.longAgo
+        }
         guard nextExpiry <= now else { return [] }
         nextExpiry = Timestamp(rawValue: .max)
         var due: [DurableSessionID] = []
         for (id, record) in records {
-            guard record.attachment == nil, let expiresAt = record.expiresAt else { continue }
+            guard record.attachment == nil, let expiresAt = record.expiresAt,
+                isClockConfirmed || !record.isInherited
+            else { continue }
             // A session being removed is checked until it is.
             nextExpiry = min(nextExpiry, expiresAt)
             if expiresAt <= now, due.count < limit { due.append(id) }
@@ -328,6 +340,7 @@ struct DurableState {
             if case .closing = seat.phase { markEnded(seat.session) }
             guard case .vacant = seat.phase else { continue }
             records[seat.session]?.expiresAt = now
+            records[seat.session]?.isInherited = false
             nextExpiry = min(nextExpiry, now)
             isAny = true
         }
@@ -348,6 +361,7 @@ struct DurableState {
         markEnded(id)
         records[id]?.isBeingRemoved = true
         records[id]?.expiresAt = min(record.expiresAt ?? Self.longAgo, Self.longAgo)
+        records[id]?.isInherited = false
         nextExpiry = Self.longAgo
         let removal = Action.remove(id, sentUpTo: record.sentUpTo, mayHoldShared: record.mayHoldShared)
         return record.hasEnded ? [removal] : [.ended(record.key), removal]
@@ -407,6 +421,7 @@ struct DurableState {
         quota.add(sessions: 1, of: payer)
         insert(session, payer: payer)
         records[session.id]?.expiresAt = expiresAt
+        records[session.id]?.isInherited = true
         nextExpiry = min(nextExpiry, expiresAt ?? nextExpiry)
         records[session.id]?.sentUpTo = session.isOnline ? session.head : session.sentUpTo
         if session.queuedCount > 0 {
@@ -450,11 +465,6 @@ struct DurableState {
     mutating func giveBack(_ count: Int, of id: DurableSessionID, payer: CommitSource?) {
         guard count > 0, let payer = records[id]?.payer ?? payer else { return }
         quota.add(filters: -count, of: payer)
-    }
-
-    /// Counts filters no more.
-    mutating func removed(filters: some Sequence<TopicText>, of payer: CommitSource) {
-        quota.add(filters: -filters.reduce(0) { $0 + DurableQuota.units(of: $1.rawValue) }, of: payer)
     }
 
     mutating func unsubscribe(_ id: DurableSessionID, _ filters: some Sequence<String>) {

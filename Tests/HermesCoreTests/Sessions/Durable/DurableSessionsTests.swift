@@ -227,6 +227,28 @@ import Testing
         await last.shutdown()
     }
 
+    @Test func aClockThatWasNotConfirmedEndsNoSessionOfAnEarlierProcess() async throws {
+        let (old, connection) = try await sessions.attached("old", expiry: .seconds(30))
+        sessions.detach(old.id, connection, sentUpTo: 0, expiry: .seconds(30))
+        let later = try await restarted()
+        let (new, other) = try await later.attached("new", expiry: .seconds(30))
+        later.detach(new.id, other, sentUpTo: 0, expiry: .seconds(30))
+        time.advance(by: .seconds(7_200))
+        // A session can end once the store knows that its connection is gone.
+        while try await store.sessions().contains(where: { $0.id == new.id }) {
+            try Task.checkCancellation()
+            later.expire(now: time.now(), isClockConfirmed: false)
+            await Task.yield()
+        }
+        #expect(try await store.sessions().map(\.id) == [old.id])
+        while try await !store.sessions().isEmpty {
+            try Task.checkCancellation()
+            later.expire(now: time.now(), isClockConfirmed: true)
+            await Task.yield()
+        }
+        await later.shutdown()
+    }
+
     @Test func aStoreThatFailsFailsThePublisher() async throws {
         let (opening, connection) = try await sessions.attached("a")
         try await sessions.subscribed(opening.id, "t", once)
