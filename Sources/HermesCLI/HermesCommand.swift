@@ -25,7 +25,8 @@ struct HermesCommand: AsyncParsableCommand {
     )
 
     private static let serverCommands: [any ParsableCommand.Type] = [
-        Serve.self, CheckConfig.self, User.self, APIKeyCommand.self, InvitationCommand.self, Backup.self,
+        Serve.self, CheckConfig.self, User.self, APIKeyCommand.self, InvitationCommand.self,
+        AdminCommand.self, Backup.self,
     ]
 
     private static let clientCommands: [any ParsableCommand.Type] = [

@@ -56,7 +56,17 @@ extension HermesServer {
             accountSettings: AccountSettings(settings)
         )
         let keys = APIKeyService(store: store.apiKeys, time: SystemTime())
-        let response = await Administration(messenger: messenger, store: store.messages, keys: keys).perform(request)
+        let administration = Administration(
+            messenger: messenger,
+            store: store.messages,
+            keys: keys,
+            administrators: AdministratorService(
+                store: store.administrators,
+                time: SystemTime(),
+                passwordCost: settings.passwordCost
+            )
+        )
+        let response = await administration.perform(request)
         await messenger.shutdown()
         do {
             try store.close()

@@ -214,5 +214,6 @@ extension ServerSettings {
         gateways.mqtt.port = ports["mqtt"] ?? 0
         gateways.mqtts.port = ports["mqtts"] ?? 0
         http.port = ports["http"] ?? 0
+        console.listener.port = ports["console"] ?? 0
     }
 }

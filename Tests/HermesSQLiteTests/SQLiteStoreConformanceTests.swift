@@ -37,7 +37,7 @@ struct SQLiteStoreConformanceTests {
         }
     }
 
-    @Test(arguments: APIKeyStoreConformance.cases)
+    @Test(arguments: APIKeyStoreConformance.cases + AdministratorStoreConformance.cases)
     func apiKeys(_ conformanceCase: ConformanceCase) async throws {
         let directory = try TemporaryDirectory()
         try await conformanceCase.run { try directory.openStore(settings: $0) }

@@ -63,6 +63,52 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: file))
     }
 
+    @Test func administratorsAreManagedWhetherAServerRunsOrNot() async throws {
+        try await withServer(store: .sqlite) { server in try await manageAdministrators(server.dataDirectory) }
+        let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try await manageAdministrators(directory)
+    }
+
+    private func manageAdministrators(_ directory: String) async throws {
+        func ask(_ request: ControlRequest) async throws -> ControlResponse { try await administer(request, directory) }
+        let request = ControlRequest.addAdministrator(name: "Olga", role: "viewer", password: "correct horse")
+        guard case .administrators(let made) = try await ask(request) else {
+            Issue.record("no administrator")
+            return
+        }
+        #expect(made.map(\.name) == ["olga"] && made.map(\.role) == ["viewer"])
+        for bad in ["root", "", "Viewer"] {
+            guard case .failed(2001, _) = try await ask(.setAdministratorRole(name: "olga", role: bad)) else {
+                Issue.record("\(bad) is a role")
+                return
+            }
+        }
+        #expect(try await ask(.setAdministratorRole(name: "olga", role: "operator")) == .done)
+        #expect(try await ask(.setAdministratorPassword(name: "olga", password: "another secret")) == .done)
+        guard case .secondFactor(_, let secret, let recovery) = try await ask(.newSecondFactor(name: "olga")) else {
+            Issue.record("no second factor")
+            return
+        }
+        #expect(secret.count == 32 && Set(recovery).count == 8)
+        guard case .administrators(let all) = try await ask(.listAdministrators) else { return }
+        #expect(all.map(\.role) == ["operator"] && all.map(\.hasSecondFactor) == [true])
+        #expect(try await ask(.removeSecondFactor(name: "olga")) == .done)
+        #expect(try await ask(.removeAdministrator(name: "olga")) == .done)
+        guard case .failed(2002, _) = try await ask(.removeAdministrator(name: "olga")) else {
+            Issue.record("removed twice")
+            return
+        }
+        guard case .auditEntries(let log) = try await ask(.auditLog(before: nil, limit: 100)) else { return }
+        #expect(
+            log.map(\.action) == [
+                "removeAdministrator", "removeSecondFactor", "newSecondFactor", "setAdministratorPassword",
+                "setAdministratorRole", "addAdministrator",
+            ]
+        )
+        #expect(log.allSatisfy { $0.who == "command line" && !"\($0)".contains("horse") })
+    }
+
     @Test func theSocketIsForTheOwnerAlone() async throws {
         try await withServer(store: .sqlite) { server in
             let path = server.dataDirectory + "/control.sock"

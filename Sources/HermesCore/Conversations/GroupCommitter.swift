@@ -64,6 +64,8 @@ package final class GroupCommitter: Sendable {
         package internal(set) var batches: UInt64 = 0
         package internal(set) var operations: UInt64 = 0
         package internal(set) var failedBatches: UInt64 = 0
+        /// The time that commits took, from taking a batch to telling its results.
+        package internal(set) var committing = Duration.zero
         /// The number of operations that wait or are being committed.
         package internal(set) var waiting = 0
         /// Their approximate bytes.

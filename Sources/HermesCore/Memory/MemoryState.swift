@@ -109,6 +109,7 @@ struct MemoryState {
     var pushJobs: [StoredPushJob] = []
     var apiKeys = NamedSecrets<APIKey>()
     var invitations = NamedSecrets<Invitation>()
+    var administrators = MemoryAdministrators()
     var pushClaims: [PushClaimKey: StoredPushClaim] = [:]
     var durable: [DurableSessionID: Session] = [:]
     var durableKeys: [SessionKey: DurableSessionID] = [:]

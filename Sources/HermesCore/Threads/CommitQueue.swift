@@ -181,8 +181,11 @@ final class CommitQueue<Item: Sendable, Riders: CommitRiders>: Sendable {
 
     private func run(_ commit: (ArraySlice<Entry>, Riders) -> Void) {
         while let taken = take() {
-            commit(taken.entries[...], taken.riders)
-            if !taken.riders.isEmpty { monitor.withLock { $0.ridersInProgress = Riders() } }
+            let duration = ContinuousClock().measure { commit(taken.entries[...], taken.riders) }
+            monitor.withLock { state in
+                state.statistics.committing += duration
+                if !taken.riders.isEmpty { state.ridersInProgress = Riders() }
+            }
         }
         let stopped = monitor.withLock { state in
             state.hasStopped = true

@@ -27,7 +27,7 @@ package struct FurtherListener: Sendable, Hashable {
 extension FurtherListener {
     /// Names in use.
     private static let otherNames: Set<String> = [
-        "impb", "liveroom", "qsiop", "delimited", "mqtt", "mqtts", "http", "stun",
+        "impb", "liveroom", "qsiop", "delimited", "mqtt", "mqtts", "http", "console", "stun",
     ]
 
     /// Whether a text is a valid listener name: a lower-case letter, then lower-case letters and digits, at most 32.

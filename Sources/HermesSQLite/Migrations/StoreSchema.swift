@@ -24,6 +24,7 @@ enum StoreSchema {
         ("012 indexes of webhooks", indexWebhooks),
         ("013 who pays for sessions and retained publications", addPayers),
         ("014 members and the history before them", addHistoryOfMembers),
+        ("015 administrators of the console", createAdministrators),
     ]
 
     static var version: Int { migrations.count }

@@ -20,6 +20,11 @@ enum Refusals {
         .nameTaken,
         "There is an invitation of this name already. Choose another, or revoke that one."
     )
+    static let noSuchAdministrator = HermesError(.notFound, "There is no administrator of this name.")
+    static let administratorNameTaken = HermesError(
+        .nameTaken,
+        "There is an administrator of this name already. Choose another."
+    )
     static let nameTaken = HermesError(.nameTaken, "This nick name is taken. Choose another.")
     static let clientIDConflict = HermesError(
         .clientIDConflict,

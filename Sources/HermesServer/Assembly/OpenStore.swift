@@ -13,6 +13,7 @@ struct OpenStore: Sendable {
     let social: any SocialStore
     let sessions: any SessionStore
     let apiKeys: any APIKeyStore
+    let administrators: any AdministratorStore
     let pushTokens: any PushTokenStore
     let webhooks: any WebhookStore
     /// Writes everything back and releases the data directory.
@@ -23,7 +24,7 @@ struct OpenStore: Sendable {
     /// Creates it from one object that implements all ports.
     private init(
         _ store: some AccountStore & MessageStore & SocialStore & SessionStore & PushTokenStore & WebhookStore
-            & APIKeyStore,
+            & APIKeyStore & AdministratorStore,
         close: @escaping @Sendable () throws -> Void = {},
         tryWrite: @escaping Readiness.Probe = { done in done(nil) }
     ) {
@@ -34,6 +35,7 @@ struct OpenStore: Sendable {
         pushTokens = store
         webhooks = store
         apiKeys = store
+        administrators = store
         self.close = close
         self.tryWrite = tryWrite
     }

@@ -30,6 +30,8 @@ package struct ServerCertificates: Sendable {
     let listeners: [Listener]
     /// The HTTP port's; nil: not encrypted.
     let http: TLSContextBox?
+    /// The console's; nil: not encrypted.
+    let console: TLSContextBox?
     let logger: Logger
 
     /// Reads all of them again, for new connections; an unusable one changes nothing.
@@ -39,6 +41,7 @@ package struct ServerCertificates: Sendable {
         }
         warn()
         if let http { reload("http") { try http.reload() } }
+        if let console { reload("console") { try console.reload() } }
     }
 
     /// Logs outdated revocation lists; they stay in use.

@@ -8,6 +8,7 @@ package import Logging
 import NIOCore
 import NIOPosix
 import ServiceLifecycle
+import Synchronization
 import UnixSignals
 
 /// A server assembled from its settings: everything that can fail at start has been opened, and only the listeners
@@ -22,6 +23,12 @@ package final class ServerAssembly: Sendable {
     private let webSockets: [WebSocketEndpoint]
     private let stun: STUNListener?
     private let control: ControlSocket?
+    let console: ConsolePort?
+    let administrators: AdministratorService
+    let core: APICore
+    let gauges: StateGauges
+    /// Nil: there is no console.
+    let figures: Figures?
     private let files: AccessFiles
     private let memory: MemoryBudget
     private let wills: @Sendable () -> Holding
@@ -30,7 +37,9 @@ package final class ServerAssembly: Sendable {
     private let outbound: OutboundServices
     private let health: HealthState
     private let counter: ConnectionCounter
-    private let logger: Logger
+    let logger: Logger
+    /// The listeners, once all are open.
+    let opened = Mutex<[BoundAddress]>([])
 
     private init(
         settings: ServerSettings,
@@ -44,6 +53,9 @@ package final class ServerAssembly: Sendable {
         webSockets: [WebSocketEndpoint],
         stun: STUNListener?,
         control: ControlSocket?,
+        console: ConsolePort?,
+        administrators: AdministratorService,
+        core: APICore,
         files: AccessFiles,
         memory: MemoryBudget,
         wills: @escaping @Sendable () -> Holding,
@@ -74,6 +86,30 @@ package final class ServerAssembly: Sendable {
         self.webSockets = webSockets
         self.stun = stun
         self.control = control
+        self.console = console
+        self.administrators = administrators
+        self.core = core
+        let gauges = StateGauges(
+            listeners: listeners,
+            webSockets: webSockets,
+            http: counter,
+            messenger: messenger,
+            memory: memory,
+            wills: wills,
+            outbound: outbound
+        )
+        self.gauges = gauges
+        let gateways = ["http"] + listeners.map(\.name) + webSockets.map { "\($0.name).websocket" }
+        figures =
+            console == nil
+            ? nil
+            : Figures(
+                gateways: gateways,
+                gauges: gauges,
+                messenger: messenger,
+                directory: settings.store == .memory ? nil : settings.dataDirectory,
+                loops: group.makeIterator().map { $0 }
+            )
         self.logger = logger
     }
 
@@ -145,15 +181,49 @@ package final class ServerAssembly: Sendable {
                 counter: counter
             )
             let keys = APIKeyService(store: store.apiKeys, time: time)
-            let administration = Administration(messenger: messenger, store: store.messages, keys: keys)
-            let control = await Self.control(settings, administration, group, logger)
-            let outbound = try await OutboundServices.start(
-                settings,
-                messenger: messenger,
-                store: store,
-                group: group,
-                logger: logger
+            let administrators = AdministratorService(
+                store: store.administrators,
+                time: time,
+                sessions: settings.console.sessions,
+                passwordCost: settings.passwordCost
             )
+            let administration = Administration(
+                messenger: messenger,
+                store: store.messages,
+                keys: keys,
+                administrators: administrators
+            )
+            let control = await Self.control(settings, administration, group, logger)
+            let console = try await ConsolePort.open(settings, health: health, group: group, logger)
+            let core = APICore(
+                messenger: messenger,
+                keys: keys,
+                loops: environment.loops,
+                access: environment.access,
+                events: EventStreams(
+                    settings.events,
+                    findsUndelivered: !settings.webhooks.url.isEmpty
+                        && settings.webhooks.kinds.contains(.messageUndelivered),
+                    maxBytes: settings.gateways.limits.memoryBytes / 8,
+                    messenger: messenger,
+                    keys: keys,
+                    loops: environment.loops,
+                    access: environment.access
+                )
+            )
+            let outbound: OutboundServices
+            do throws(ServerFailure) {
+                outbound = try await OutboundServices.start(
+                    settings,
+                    messenger: messenger,
+                    store: store,
+                    group: group,
+                    logger: logger
+                )
+            } catch {
+                await console?.listener.stop(within: .zero)
+                throw error
+            }
             do throws(ServerFailure) {
                 let opened = try await GatewaysService.listen(environment, http: settings.http, group: group)
                 return ServerAssembly(
@@ -168,35 +238,19 @@ package final class ServerAssembly: Sendable {
                     webSockets: settings.webSocket.isEnabled ? opened.webSockets : [],
                     stun: try await STUNService.listen(settings.gateways.stun, group: group, logger: logger),
                     control: control,
+                    console: console,
+                    administrators: administrators,
+                    core: core,
                     files: files,
                     memory: environment.loops.memory,
                     wills: { environment.waitingWills },
-                    api: settings.api.isEnabled
-                        ? API(
-                            settings.api,
-                            core: APICore(
-                                messenger: messenger,
-                                keys: keys,
-                                loops: environment.loops,
-                                access: environment.access,
-                                events: EventStreams(
-                                    settings.events,
-                                    findsUndelivered: !settings.webhooks.url.isEmpty
-                                        && settings.webhooks.kinds.contains(.messageUndelivered),
-                                    maxBytes: settings.gateways.limits.memoryBytes / 8,
-                                    messenger: messenger,
-                                    keys: keys,
-                                    loops: environment.loops,
-                                    access: environment.access
-                                )
-                            ),
-                            logger: logger
-                        ) : nil,
+                    api: settings.api.isEnabled ? API(settings.api, core: core, logger: logger) : nil,
                     outbound: outbound,
                     logger: logger
                 )
             } catch {
                 await outbound.close()
+                await console?.listener.stop(within: .zero)
                 throw error
             }
         } catch {
@@ -219,10 +273,13 @@ package final class ServerAssembly: Sendable {
         stop: (@Sendable (@escaping @Sendable () async -> Void) -> Void)? = nil,
         ready: @escaping @Sendable ([BoundAddress]) -> Void
     ) async throws(ServerFailure) {
-        let signal = ReadySignal(listeners.map(\.name) + (settings.http.isEnabled ? ["http"] : [])) {
-            [health, pages, settings] addresses in
+        let names =
+            listeners.map(\.name) + (settings.http.isEnabled ? ["http"] : []) + (console == nil ? [] : ["console"])
+        let signal = ReadySignal(names) { [self] addresses in
+            opened.withLock { $0 = addresses }
             pages.home.opened(
-                addresses.map { address in
+                // Strangers need not know of the console.
+                addresses.filter { $0.name != "console" }.map { address in
                     let kind = settings.kind(ofListener: address.name)
                     return HomePage.Listener(address: address, gateway: kind.gateway, isEncrypted: kind.isEncrypted)
                 }
@@ -238,6 +295,7 @@ package final class ServerAssembly: Sendable {
             )
         )
         stop? { await group.triggerGracefulShutdown() }
+        await suggestAdministrator()
         let result: Result<Void, any Error>
         do { result = .success(try await group.run()) } catch { result = .failure(error) }
         // All connections are closed; the threads end here.
@@ -254,7 +312,7 @@ package final class ServerAssembly: Sendable {
 
     /// The certificates in use.
     package var certificates: ServerCertificates {
-        ServerCertificates(listeners: listeners, http: http?.tls, logger: logger)
+        ServerCertificates(listeners: listeners, http: http?.tls, console: console?.tls, logger: logger)
     }
 
     /// Reads the push services' keys again, like SIGHUP.
@@ -283,6 +341,8 @@ package final class ServerAssembly: Sendable {
         ]
         if let control { services.append(control) }
         if let http { services.append(httpService(http, signal)) }
+        if let console { services.append(consoleService(console, signal)) }
+        if let figures { services.append(FiguresService(figures: figures, time: messenger.time, logger: logger)) }
         services.append(files)
         if let stun { services.append(STUNService(listener: stun)) }
         services.append(gateways)
@@ -294,15 +354,6 @@ package final class ServerAssembly: Sendable {
     }
 
     private func httpService(_ http: HTTPPort, _ signal: ReadySignal) -> HTTPService {
-        let gauges = StateGauges(
-            listeners: listeners,
-            webSockets: webSockets,
-            http: counter,
-            messenger: messenger,
-            memory: memory,
-            wills: wills,
-            outbound: outbound
-        )
         let uptime = http.listener.gate.uptime
         let commits = CommitWatch(
             { [messages = messenger.messages] in
@@ -364,7 +415,7 @@ package final class ServerAssembly: Sendable {
     }
 
     /// Raises the level of libraries' loggers, whose lines matter only when something is wrong.
-    private func quiet(_ logger: Logger) -> Logger {
+    func quiet(_ logger: Logger) -> Logger {
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)
         return logger

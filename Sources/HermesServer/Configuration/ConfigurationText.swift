@@ -87,11 +87,16 @@ package enum ConfigurationText {
 
     /// The values in force and their sources, one line per setting.
     static func effective(_ values: SettingValues, of settings: [SettingDescriptor]) -> String {
+        inForce(values, of: settings).map { "\($0.key): \(yaml($0.text))  # \($0.origin)\n" }.joined()
+    }
+
+    /// The values in force.
+    static func inForce(_ values: SettingValues, of settings: [SettingDescriptor]) -> [ConfiguredValue] {
         settings.map { setting in
             let given = values.given[setting.key]
             let text = setting.isSecret && given != nil ? "…" : given?.text ?? setting.defaultText
-            return "\(setting.key): \(yaml(text))  # \(given?.origin ?? "default")\n"
-        }.joined()
+            return ConfiguredValue(key: setting.key, text: text, origin: given?.origin ?? "default")
+        }
     }
 
     private static func indent(_ level: Int) -> String { String(repeating: "  ", count: level) }
@@ -100,4 +105,13 @@ package enum ConfigurationText {
         let isPlain = text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || " ./_-".contains($0)) }
         return isPlain && !text.isEmpty ? text : "\"\(text)\""
     }
+}
+
+/// A setting's value in force.
+package struct ConfiguredValue: Sendable, Hashable {
+    package let key: String
+    /// "…" for a secret.
+    package let text: String
+    /// The source of the value: "default", "command line", a variable, or a line of a file.
+    package let origin: String
 }

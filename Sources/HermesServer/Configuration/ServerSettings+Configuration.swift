@@ -208,6 +208,7 @@ extension ServerSettings {
             dataDirectory.descriptor, store.descriptor, durability.descriptor, historyDays.descriptor,
             retention.descriptor,
         ] + GatewaySettings.settings.filter { $0.key.hasPrefix("listeners.") } + httpKeys.all
+        + ConsoleSettings.listenerSettings
         + GatewaySettings.settings.filter { $0.key.hasPrefix("access.") }
         + [registration.descriptor, maxDevices.descriptor, maxGroups.descriptor, passwordHashesAtOnce.descriptor]
         + GatewaySettings.settings.filter { $0.key.hasPrefix("limits.") } + [
@@ -222,7 +223,7 @@ extension ServerSettings {
         }
         + [webSocketEnabled.descriptor, webSocketOrigins.descriptor, trustedProxies.descriptor]
         + [homePage.descriptor, apiPage.descriptor, chatPage.descriptor, frames.descriptor]
-        + APISettings.all + EventSettings.all
+        + APISettings.all + EventSettings.all + ConsoleSettings.all
         + PushSettings.settings + WebhookSettings.settings
         + [logLevel.descriptor, logFormat.descriptor, shutdownDeadline.descriptor, eventLoops.descriptor]
 
@@ -261,6 +262,7 @@ extension ServerSettings {
             pages: try Self.pages(values),
             frames: try values.value(of: Self.frames),
             api: try APISettings(values),
+            console: try ConsoleSettings(values),
             events: try EventSettings(values),
             gateways: try GatewaySettings(values),
             push: try PushSettings(values),
@@ -311,6 +313,7 @@ extension ServerSettings {
     /// The gateway behind a listener, and whether the listener is encrypted.
     func kind(ofListener name: String) -> (gateway: String, isEncrypted: Bool) {
         if name == "http" { return ("http", http.tls != nil) }
+        if name == "console" { return ("console", console.listener.tls != nil) }
         let listener = gateways.listeners.first { $0.name == name }
         return (listener?.gateway ?? name, listener?.settings.tls != nil)
     }
@@ -324,7 +327,11 @@ extension ServerSettings {
 
     /// Reads and checks all sources.
     package static func load(_ sources: SettingSources) throws(SettingsError) -> ServerSettings {
-        try ServerSettings(sources.load(all(for: sources)))
+        let all = all(for: sources)
+        let values = try sources.load(all)
+        var settings = try ServerSettings(values)
+        settings.inForce = ConfigurationText.inForce(values, of: all)
+        return settings
     }
 
     /// All settings, including those of the listeners that the sources name.

@@ -79,6 +79,9 @@ package struct ServerSettings: Sendable {
     /// Not a setting: the time limits of the HTTP port, shortened only by tests.
     package var httpLimits = HTTPExchange.Limits()
     package var api: APISettings
+    package var console = ConsoleSettings()
+    /// The values as they were given, for people to see; empty unless they were read by ``load(_:)``.
+    package var inForce: [ConfiguredValue] = []
     /// The event streams of the API.
     package var events = EventSettings()
     package var gateways: GatewaySettings

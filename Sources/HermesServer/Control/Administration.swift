@@ -13,9 +13,16 @@ package struct Administration: Sendable {
     let sessions: SessionRegistry
     let store: any MessageStore
     let keys: APIKeyService
+    let administrators: AdministratorService
 
-    package init(messenger: Messenger, store: any MessageStore, keys: APIKeyService) {
+    package init(
+        messenger: Messenger,
+        store: any MessageStore,
+        keys: APIKeyService,
+        administrators: AdministratorService
+    ) {
         self.keys = keys
+        self.administrators = administrators
         self.messenger = messenger
         accounts = messenger.accounts
         sessions = messenger.sessions
@@ -78,6 +85,9 @@ package struct Administration: Sendable {
         case .revokeInvitation(let name):
             try await accounts.invitations.revoke(name: name)
             return .done
+        case .addAdministrator, .listAdministrators, .removeAdministrator, .setAdministratorPassword,
+            .setAdministratorRole, .newSecondFactor, .removeSecondFactor, .auditLog:
+            return try await respond(toAdministratorsRequest: request)
         case .backup(let path):
             try await store.backup(to: path)
             return .done

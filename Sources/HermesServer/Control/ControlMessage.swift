@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A request of `hermes user`, `hermes apikey` or `hermes backup`: one line of JSON over the control socket.
+/// A request of `hermes user`, `hermes admin`, `hermes apikey` or `hermes backup`: one line of JSON over the control socket.
 package enum ControlRequest: Codable, Sendable, Hashable {
     case addUser(nickName: String, password: String)
     /// Accounts with an id above `after`, at most 1,000.
@@ -19,6 +19,17 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case createInvitation(name: String, uses: Int, days: Int)
     case listInvitations
     case revokeInvitation(name: String)
+    /// The role is a name of ``AdministratorRole``.
+    case addAdministrator(name: String, role: String, password: String)
+    case listAdministrators
+    case removeAdministrator(name: String)
+    case setAdministratorPassword(name: String, password: String)
+    case setAdministratorRole(name: String, role: String)
+    /// Replaces the second factor.
+    case newSecondFactor(name: String)
+    case removeSecondFactor(name: String)
+    /// Entries of the audit log before this one, the newest first; nil: from the newest on.
+    case auditLog(before: Int64?, limit: Int)
     /// An absolute path of a file that does not exist yet.
     case backup(path: String)
 }
@@ -32,6 +43,10 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     case apiKeys([ControlAPIKey])
     case invitationCreated(code: String)
     case invitations([ControlInvitation])
+    case administrators([ControlAdministrator])
+    /// For authenticator apps, and the codes that replace a lost one.
+    case secondFactor(address: String, secret: String, recovery: [String])
+    case auditEntries([ControlAuditEntry])
     /// The number is one of `docs/errors.md`.
     case failed(code: UInt32, message: String)
 }
@@ -78,4 +93,27 @@ package struct ControlAPIKey: Codable, Sendable, Hashable {
     package var createdAt: Int64
     /// Milliseconds since 1970; nil: never.
     package var lastUsedAt: Int64?
+}
+
+/// An administrator as `hermes admin list` shows it.
+package struct ControlAdministrator: Codable, Sendable, Hashable {
+    package var name: String
+    package var role: String
+    package var hasSecondFactor: Bool
+    /// Milliseconds since 1970.
+    package var createdAt: Int64
+    /// Milliseconds since 1970; nil: never.
+    package var lastLoginAt: Int64?
+}
+
+/// An entry of the audit log as `hermes admin audit` shows it.
+package struct ControlAuditEntry: Codable, Sendable, Hashable {
+    package var id: Int64
+    /// Milliseconds since 1970.
+    package var time: Int64
+    package var who: String
+    package var address: String
+    package var action: String
+    package var target: String
+    package var result: String
 }

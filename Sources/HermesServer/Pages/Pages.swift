@@ -97,7 +97,7 @@ struct Pages: Sendable {
         response(headers(.html, [.cacheControl: "no-store"]), ByteBuffer(string: text), to: request)
     }
 
-    private static func redirect(to path: String) -> Response {
+    static func redirect(to path: String) -> Response {
         Response(status: .permanentRedirect, headers: headers(.html, [.location: path]))
     }
 
@@ -120,7 +120,7 @@ struct Pages: Sendable {
     /// The headers of every answer, which keep a page to itself.
     ///
     /// - Parameter frames: the origins whose pages may show it in a frame.
-    private static func headers(_ type: String, _ further: HTTPFields, frames: [String] = []) -> HTTPFields {
+    static func headers(_ type: String, _ further: HTTPFields, frames: [String] = []) -> HTTPFields {
         var headers = further
         headers[.contentType] = type
         headers[.contentSecurityPolicy] = policy + (frames.isEmpty ? "'none'" : frames.joined(separator: " "))

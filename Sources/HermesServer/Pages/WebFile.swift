@@ -30,6 +30,7 @@ struct WebFile: Sendable {
     var pages: WebPages {
         // The look of the home page is that of the API's.
         if path.hasPrefix("/home/") { return [.home, .api] }
+        if path.hasPrefix("/console/") { return .console }
         // The SDK is for the pages that run scripts: the chat and the live room, which are switched together.
         return .chat
     }
@@ -53,4 +54,6 @@ package struct WebPages: OptionSet, Sendable, Hashable {
     package static let api = Self(rawValue: 2)
     /// `/chat/`: a chat, and `/room/NAME`: live rooms.
     package static let chat = Self(rawValue: 4)
+    /// `/console/`, on the console's own port alone.
+    package static let console = Self(rawValue: 8)
 }

@@ -48,9 +48,11 @@ final class BudgetGauges: Sendable {
     }
 
     /// Updates the metrics.
-    func read() {
+    ///
+    /// - Parameter isForMetrics: whether they are shown now; the largest inbox is that since they were last shown.
+    func read(isForMetrics: Bool) {
         record("memory", memory.used, memory.limit, memory.reclaimedBytes)
-        readInboxes()
+        readInboxes(isForMetrics: isForMetrics)
         let durable = messenger.durable
         let now = durable.statistics
         record("mqtt_sessions", now.sessions, durable.settings.sessions.total, Int(clamping: now.refusedSessions))
@@ -72,14 +74,16 @@ final class BudgetGauges: Sendable {
         if let refused { increment(metrics.refused, to: refused, of: budget) }
     }
 
-    private func readInboxes() {
+    private func readInboxes(isForMetrics: Bool) {
         let inboxes = messenger.messageStore.inboxes
         let now = inboxes.now
         inboxEntries.record(now.holding.entries)
         inboxBytes.record(now.holding.bytes)
-        let largest = inboxes.takeLargest()
-        largestEntries.record(largest.entries)
-        largestBytes.record(largest.bytes)
+        if isForMetrics {
+            let largest = inboxes.takeLargest()
+            largestEntries.record(largest.entries)
+            largestBytes.record(largest.bytes)
+        }
         increment(inboxRefused, to: now.refused, of: "inbox")
         increment(unreadRefused, to: now.refusedUnread, of: "unread")
         increment(storedRefused, to: Int(clamping: messenger.messages.refusedStored), of: "stored")

@@ -105,6 +105,20 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
         }
     }
 
+    /// The values of all counters and gauges, by name and written labels.
+    func snapshot() -> [String: [String: Double]] {
+        let families = families.withLock { $0 }
+        return families.mapValues { family in
+            family.series.compactMapValues { series in
+                switch series {
+                case .counter(let counter): Double(counter.value)
+                case .gauge(let gauge): gauge.value
+                case .histogram: nil
+                }
+            }
+        }
+    }
+
     /// All metrics, and those of the process, as Prometheus text.
     package func text() -> String {
         let families = families.withLock { $0 }

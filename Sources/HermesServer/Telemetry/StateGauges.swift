@@ -8,7 +8,8 @@ import Synchronization
 
 /// The counts of the core and the listeners, read when the metrics are requested.
 ///
-/// State: one `Mutex` around the last values.
+/// State: a `Mutex` held while all are read, because the last values of two readers at once would be mixed up; below it
+/// one around each group of last values.
 final class StateGauges: Sendable {
     private let open: [(count: @Sendable () -> Int, gauge: Gauge)]
     private let sessions = Gauge(label: "hermes_sessions")
@@ -28,6 +29,7 @@ final class StateGauges: Sendable {
     private let wills: @Sendable () -> Holding
     private let budgets: BudgetGauges
     private let outbound: OutboundGauges
+    private let reading = Mutex(())
     private let last = Mutex<GroupCommitter.Statistics?>(nil)
     private let lastSessions = Mutex<DurableSessions.Statistics?>(nil)
 
@@ -56,9 +58,13 @@ final class StateGauges: Sendable {
     }
 
     /// Updates the metrics.
-    func read() {
+    ///
+    /// - Parameter isForMetrics: whether they are shown now; some are about the time since they were last shown.
+    func read(isForMetrics: Bool = true) { reading.withLock { _ in readAll(isForMetrics: isForMetrics) } }
+
+    private func readAll(isForMetrics: Bool) {
         outbound.read()
-        budgets.read()
+        budgets.read(isForMetrics: isForMetrics)
         for (count, gauge) in open { gauge.record(count()) }
         sessions.record(messenger.sessions.count)
         let now = messenger.messages.statistics

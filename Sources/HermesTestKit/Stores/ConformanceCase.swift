@@ -4,8 +4,8 @@
 package import HermesCore
 
 /// All ports together, for a test.
-package typealias Store = APIKeyStore & AccountStore & MessageStore & PushTokenStore & SessionStore & SocialStore
-    & WebhookStore
+package typealias Store = APIKeyStore & AccountStore & AdministratorStore & MessageStore & PushTokenStore & SessionStore
+    & SocialStore & WebhookStore
 
 /// Makes an empty store.
 package typealias StoreMaker = @Sendable (StoreSettings) async throws -> any Store

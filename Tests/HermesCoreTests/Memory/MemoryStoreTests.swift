@@ -29,7 +29,7 @@ struct MemoryStoreTests {
         try await conformanceCase.run(Self.makeStore)
     }
 
-    @Test(arguments: APIKeyStoreConformance.cases)
+    @Test(arguments: APIKeyStoreConformance.cases + AdministratorStoreConformance.cases)
     func apiKeys(_ conformanceCase: ConformanceCase) async throws {
         try await conformanceCase.run(Self.makeStore)
     }

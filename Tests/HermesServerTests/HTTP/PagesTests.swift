@@ -11,6 +11,9 @@ import Testing
 
 /// The web pages of the HTTP port.
 @Suite(.timeLimit(.minutes(1))) struct PagesTests {
+    /// Those of the HTTP port; the console has a port of its own.
+    private static let paths = WebFile.all.filter { $0.pages != .console }.map(\.path)
+
     @Test func `the home page names every listener and commands that reach them`() async throws {
         try await withServer { server in
             let page = try await HTTPProbe.send("GET", "/", port: server.port("http"))
@@ -42,7 +45,7 @@ import Testing
 
     @Test func `every answer forbids scripts from elsewhere, frames and guesses about its type`() async throws {
         try await withServer { server in
-            for path in ["/", "/api", "/chat", "/room/lobby", "/room/lobby/"] + WebFile.all.map(\.path) {
+            for path in ["/", "/api", "/chat", "/room/lobby", "/room/lobby/"] + Self.paths {
                 let answer = try await HTTPProbe.send("GET", path, port: server.port("http"))
                 let policy = answer.headers["content-security-policy"] ?? ""
                 #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; style-src 'self';"), "\(path)")
@@ -57,7 +60,7 @@ import Testing
     /// The policy forbids both, so a page that has one does not work.
     @Test func `no page has scripts or styles of its own`() async throws {
         try await withServer { server in
-            for path in ["/", "/api"] + WebFile.all.map(\.path).filter({ $0.hasSuffix(".html") }) {
+            for path in ["/", "/api"] + Self.paths.filter({ $0.hasSuffix(".html") }) {
                 let text = try await HTTPProbe.get(path, port: server.port("http")).text
                 #expect(text.hasPrefix("<!doctype html>"), "\(path)")
                 #expect(text.firstMatch(of: /<script(?![^>]*\ssrc=)/.ignoresCase()) == nil, "\(path)")

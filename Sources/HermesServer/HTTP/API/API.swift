@@ -91,7 +91,7 @@ struct API: Sendable {
         var headers = HTTPFields()
         do {
             let key = try await authorize(request, route, &headers, telling: known)
-            let call = try await call(request, context, route, key)
+            let call = try await Self.call(request, context, route, key)
             let answer = try await route.handler(call)
             if let stream = answer.stream { return self.stream(stream, headers, to: context.channel) }
             for (name, value) in answer.headers {
@@ -192,7 +192,8 @@ struct API: Sendable {
         return String(parts[1])
     }
 
-    private func call(
+    /// Reads a request and checks it against its route.
+    static func call(
         _ request: Request,
         _ context: HTTPContext,
         _ route: APIRoute,
@@ -209,7 +210,7 @@ struct API: Sendable {
             }
             path[parameter.name] = text
         }
-        if route.isStream, !Self.accepts(HTTPContext.eventStream, request.headers[values: .accept]) {
+        if route.isStream, !accepts(HTTPContext.eventStream, request.headers[values: .accept]) {
             throw APIProblem(
                 .notAcceptable,
                 .unsupported,
@@ -311,7 +312,7 @@ struct API: Sendable {
     }
 
     /// Reads the body, after a check of its length.
-    private func body(of request: Request, _ route: APIRoute) async throws -> [UInt8] {
+    private static func body(of request: Request, _ route: APIRoute) async throws -> [UInt8] {
         guard route.body != nil else { return [] }
         let type = request.headers[.contentType]?.split(separator: ";").first?.trimmingCharacters(in: .whitespaces)
         guard type?.lowercased() == "application/json" else {

@@ -84,6 +84,8 @@ struct APICall: Sendable {
     /// The body as sent.
     let bodyBytes: [UInt8]
     let idempotencyKey: String?
+    /// Who asks in the console; nil: a back end asks.
+    var console: ConsoleCaller?
 
     /// A number in the query, which was checked.
     func number(_ name: String) -> Int64? { query[name].flatMap { Int64($0) } }

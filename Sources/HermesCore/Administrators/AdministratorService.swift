@@ -1,0 +1,297 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Synchronization
+
+/// Creates administrators, logs them in to the console, and keeps the audit log. Thread-safe.
+///
+/// State: one `Mutex` around the limits of logins and the sessions; nothing is called under it.
+package final class AdministratorService: Sendable {
+    /// The number of recovery codes of a second factor.
+    static let recoveryCodes = 8
+    /// The shortest password, in characters: more than accounts need, because it opens everything.
+    package static let minPasswordCharacters = 10
+    package static let maxPasswordBytes = 256
+
+    /// A second factor as it is shown, once.
+    package struct NewSecondFactor: Sendable {
+        /// For authenticator apps.
+        package let address: String
+        /// The secret, to be typed.
+        package let secret: String
+        package let recovery: [String]
+    }
+
+    package enum LoginResult: Sendable {
+        case session(AccessToken, ConsoleSessions.Session)
+        /// Name and password are right; a code is missing.
+        case codeNeeded
+    }
+
+    /// A place from which an administrator logged in.
+    private struct Place: Sendable, Hashable {
+        let name: AdministratorName
+        let address: String
+    }
+
+    private struct State {
+        var throttle: LoginThrottle
+        var sessions: ConsoleSessions
+        var known: Set<Place> = []
+    }
+
+    private static let maxKnownPlaces = 1_000
+
+    private let store: any AdministratorStore
+    private let time: any TimeSource
+    private let hasher: PasswordHasher
+    private let auditLimits: AuditLimits
+    private let state: Mutex<State>
+
+    /// - Parameter passwordCost: lowered only by tests.
+    package init(
+        store: any AdministratorStore,
+        time: any TimeSource,
+        sessions: ConsoleSessions.Limits = ConsoleSessions.Limits(),
+        throttle: LoginThrottle.Limits = LoginThrottle.Limits(maxEntries: 4_096),
+        audit: AuditLimits = AuditLimits(),
+        passwordCost: PasswordHasher.Parameters = .standard
+    ) {
+        self.store = store
+        self.time = time
+        auditLimits = audit
+        hasher = PasswordHasher(parameters: passwordCost, maxConcurrent: 1, maxWaiting: 64, maxWaitingOfOne: 4)
+        state = Mutex(State(throttle: LoginThrottle(limits: throttle), sessions: ConsoleSessions(limits: sessions)))
+    }
+
+    // MARK: Administrators
+
+    package func administrators() async throws(HermesError) -> [Administrator] { try await store.administrators() }
+
+    /// - Throws: `.invalidArgument`, `.nameTaken`, `.overloaded`, `.storageUnavailable`.
+    package func create(
+        name: String,
+        role: AdministratorRole,
+        password: String
+    ) async throws(HermesError) -> Administrator {
+        let name = try AdministratorName(name)
+        try Self.check(newPassword: password)
+        let administrator = Administrator(
+            name: name,
+            role: role,
+            password: try await hasher.hash(password),
+            createdAt: time.now()
+        )
+        try await store.create(administrator)
+        return administrator
+    }
+
+    /// Removes an administrator and ends all sessions.
+    package func remove(_ name: AdministratorName) async throws(HermesError) {
+        try await store.remove(administrator: name)
+        endSessions(of: name)
+    }
+
+    /// Sets a new password and ends all sessions.
+    package func setPassword(of name: AdministratorName, to password: String) async throws(HermesError) {
+        try Self.check(newPassword: password)
+        try await store.change(name, .password(try await hasher.hash(password)))
+        endSessions(of: name)
+    }
+
+    /// Changes the rights of an administrator and ends all sessions, which have the old ones.
+    package func setRole(of name: AdministratorName, to role: AdministratorRole) async throws(HermesError) {
+        try await store.change(name, .role(role))
+        endSessions(of: name)
+    }
+
+    /// Replaces the second factor by a new one, which every login needs from now on.
+    package func newSecondFactor(of name: AdministratorName) async throws(HermesError) -> NewSecondFactor {
+        let secret = randomBytes(TimeCode.secretBytes)
+        // 80 bits, which nobody guesses; so their hashes need no salt.
+        let codes = (0..<Self.recoveryCodes).map { _ in TimeCode.base32(randomBytes(10)).lowercased() }
+        let factor = SecondFactor(secret: secret, recovery: codes.compactMap(TokenHash.init(ofToken:)))
+        try await store.change(name, .secondFactor(factor))
+        endSessions(of: name)
+        return NewSecondFactor(
+            address: TimeCode.address(of: name, secret: secret),
+            secret: TimeCode.base32(secret),
+            recovery: codes
+        )
+    }
+
+    package func removeSecondFactor(of name: AdministratorName) async throws(HermesError) {
+        try await store.change(name, .secondFactor(nil))
+        endSessions(of: name)
+    }
+
+    private static func check(newPassword password: String) throws(HermesError) {
+        guard
+            password.count >= minPasswordCharacters, password.utf8.count <= maxPasswordBytes,
+            PasswordHasher.isAllowed(password)
+        else {
+            throw HermesError(
+                .invalidArgument,
+                "An administrator's password has at least \(minPasswordCharacters) characters and at most "
+                    + "\(maxPasswordBytes) bytes."
+            )
+        }
+    }
+
+    // MARK: Logging in
+
+    /// Logs an administrator in, with a session of its own.
+    ///
+    /// - Parameters:
+    ///   - code: of the second factor, or a recovery code; nil: none was given.
+    ///   - address: the network address, for limits and the audit log.
+    ///   - replacing: the session that the client had; it ends with a success.
+    /// - Throws: `.wrongCredentials`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
+    package func logIn(
+        name text: String,
+        password: String,
+        code: String?,
+        address: String,
+        replacing old: TokenHash?
+    ) async throws(HermesError) -> LoginResult {
+        let name = try? AdministratorName(text)
+        let network = NetworkAddress.key(of: address)
+        let charge = try begin(name, network)
+        let administrator: Administrator?
+        let verification: PasswordHasher.Verification
+        do throws(HermesError) {
+            administrator = if let name { try await store.administrator(name) } else { nil }
+            verification = try await hasher.verify(
+                String(decoding: password.utf8.prefix(Self.maxPasswordBytes + 1), as: UTF8.self),
+                against: administrator?.password,
+                .stranger(address: network)
+            )
+        } catch {
+            takeBack(charge)
+            throw error
+        }
+        guard let administrator, verification.isRight else {
+            throw await refused(text, address, "wrong name or password")
+        }
+        if let factor = administrator.secondFactor {
+            guard let code = code.map({ $0.filter { !$0.isWhitespace } }), !code.isEmpty else {
+                takeBack(charge)
+                return .codeNeeded
+            }
+            guard try await isRight(code, factor, administrator) else {
+                throw await refused(text, address, "wrong code")
+            }
+        }
+        let now = time.uptime()
+        let (token, session) = state.withLock { state in
+            state.throttle.takeBack(charge)
+            if state.known.count >= Self.maxKnownPlaces { state.known.removeAll() }
+            state.known.insert(Place(name: administrator.name, address: network))
+            if let old { state.sessions.end(old) }
+            return state.sessions.begin(administrator.name, administrator.role, now: now)
+        }
+        // A change that ended the sessions a moment ago has not seen this one.
+        let current = try? await store.administrator(administrator.name)
+        guard let current, current.password == administrator.password, current.role == administrator.role else {
+            logOut(token.hash)
+            throw await refused(text, address, "changed meanwhile")
+        }
+        // Neither keeps anybody out: the login is good, and the next one tries again.
+        if let renewed = verification.renewed { try? await store.change(administrator.name, .password(renewed)) }
+        try? await store.change(administrator.name, .loggedIn(time.now()))
+        await record(AuditEvent(who: administrator.name.rawValue, address: address, action: "logIn", result: "done"))
+        return .session(token, session)
+    }
+
+    private func begin(_ name: AdministratorName?, _ network: String) throws(HermesError) -> LoginThrottle.Charge {
+        let now = time.uptime()
+        let decision = state.withLock { state in
+            let isKnown = name.map { state.known.contains(Place(name: $0, address: network)) } ?? false
+            let attempt = LoginThrottle.Attempt(
+                account: name?.rawValue,
+                address: network,
+                isAddressKnown: isKnown
+            )
+            return state.throttle.begin(attempt, now: now)
+        }
+        switch decision {
+        case .go(let charge): return charge
+        case .wait(let delay):
+            throw HermesError(
+                .loginDelayed,
+                "Too many failed logins to the console; try again in \(Int((delay / .seconds(1)).rounded(.up))) s.",
+                retryAfter: delay
+            )
+        }
+    }
+
+    private func takeBack(_ charge: LoginThrottle.Charge) { state.withLock { $0.throttle.takeBack(charge) } }
+
+    private func isRight(
+        _ code: String,
+        _ factor: SecondFactor,
+        _ administrator: Administrator
+    ) async throws(HermesError) -> Bool {
+        let step = TimeCode.step(
+            of: code,
+            secret: factor.secret,
+            now: time.latest(),
+            after: administrator.usedStep
+        )
+        if let step { return try await store.use(.step(step), of: administrator.name) }
+        guard let hash = TokenHash(ofToken: code.lowercased()), factor.recovery.contains(hash) else { return false }
+        return try await store.use(.recovery(hash), of: administrator.name)
+    }
+
+    private func refused(_ name: String, _ address: String, _ reason: String) async -> HermesError {
+        await record(
+            AuditEvent(who: name, address: address, action: "logIn", result: reason, isRefused: true)
+        )
+        return HermesError(.wrongCredentials, "The name, the password or the code is wrong.")
+    }
+
+    // MARK: Sessions
+
+    /// The session of a token.
+    ///
+    /// - Parameter isUse: false for what a page asks by itself, which keeps no session alive.
+    package func session(_ token: TokenHash, isUse: Bool) -> ConsoleSessions.Session? {
+        let now = time.uptime()
+        return state.withLock { $0.sessions.session(token, isUse: isUse, now: now) }
+    }
+
+    /// Whether a session may change something now.
+    package func mayChange(_ token: TokenHash) -> Bool {
+        let now = time.uptime()
+        return state.withLock { $0.sessions.mayChange(token, now: now) }
+    }
+
+    package func logOut(_ token: TokenHash) { state.withLock { _ = $0.sessions.end(token) } }
+
+    private func endSessions(of name: AdministratorName) { state.withLock { $0.sessions.end(of: name) } }
+
+    // MARK: The audit log
+
+    private let observer = Mutex<@Sendable (AuditEvent, HermesError?) -> Void>({ _, _ in })
+
+    /// Sets an observer of all events, which gets the error of one that could not be stored; it must not block.
+    package func whenRecorded(_ body: @escaping @Sendable (AuditEvent, HermesError?) -> Void) {
+        observer.withLock { $0 = body }
+    }
+
+    /// Records an event. What was done is done: a failure to record it is told to the observer alone.
+    package func record(_ event: AuditEvent) async {
+        var failure: HermesError?
+        do throws(HermesError) {
+            try await store.record(event, at: time.now(), keeping: auditLimits)
+        } catch {
+            failure = error
+        }
+        observer.withLock { $0 }(event, failure)
+    }
+
+    /// The newest entries first.
+    package func auditLog(before id: Int64?, limit: Int) async throws(HermesError) -> [AuditEntry] {
+        try await store.auditLog(before: id, limit: limit)
+    }
+}

@@ -1,0 +1,122 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The logins to the console, in memory alone: a restart ends them all. Pure; the time is passed in.
+///
+/// A session is found by the hash of its token, and ends when it is not used, at the latest after a fixed time. The
+/// table is bounded: a further session of an administrator ends that administrator's oldest.
+package struct ConsoleSessions: Sendable {
+    package struct Limits: Sendable, Hashable {
+        /// A session that is not used for this time ends.
+        package var idle: Duration
+        /// A session ends after this time, used or not.
+        package var lifetime: Duration
+        package var maxOfOne: Int
+        package var maxInAll: Int
+
+        package init(
+            idle: Duration = .seconds(30 * 60),
+            lifetime: Duration = .seconds(12 * 3600),
+            maxOfOne: Int = 8,
+            maxInAll: Int = 256
+        ) {
+            self.idle = idle
+            self.lifetime = lifetime
+            self.maxOfOne = maxOfOne
+            self.maxInAll = maxInAll
+        }
+    }
+
+    package struct Session: Sendable, Hashable {
+        package let name: AdministratorName
+        package let role: AdministratorRole
+        /// Every request that changes something repeats it, which a page of another origin cannot.
+        package let requestToken: String
+        package let endsAt: Duration
+        package fileprivate(set) var usedAt: Duration
+        /// What is left of the changes that it may make, and since when.
+        fileprivate var changes: Double
+        fileprivate var changesAt: Duration
+    }
+
+    /// The changes that a session may make at once, and in a second, so that nobody floods the audit log.
+    static let changeBurst = 30.0
+    static let changesPerSecond = 1.0
+
+    package let limits: Limits
+    private var sessions: [TokenHash: Session] = [:]
+
+    package init(limits: Limits = Limits()) { self.limits = limits }
+
+    package var count: Int { sessions.count }
+
+    /// Begins a session with a new token.
+    package mutating func begin(
+        _ name: AdministratorName,
+        _ role: AdministratorRole,
+        now: Duration
+    ) -> (token: AccessToken, session: Session) {
+        sessions = sessions.filter { isAlive($0.value, now: now) }
+        while let oldest = oldest(of: name, beyond: limits.maxOfOne) { sessions[oldest] = nil }
+        while let oldest = oldest(of: nil, beyond: limits.maxInAll) { sessions[oldest] = nil }
+        let token = AccessToken()
+        let session = Session(
+            name: name,
+            role: role,
+            requestToken: AccessToken().text,
+            endsAt: now + limits.lifetime,
+            usedAt: now,
+            changes: Self.changeBurst,
+            changesAt: now
+        )
+        sessions[token.hash] = session
+        return (token, session)
+    }
+
+    /// The session that was used longest ago, if there is no room for another.
+    private func oldest(of name: AdministratorName?, beyond most: Int) -> TokenHash? {
+        let all = sessions.filter { name == nil || $0.value.name == name }
+        guard all.count >= most else { return nil }
+        return all.min { $0.value.usedAt < $1.value.usedAt }?.key
+    }
+
+    private func isAlive(_ session: Session, now: Duration) -> Bool {
+        now < session.endsAt && now - session.usedAt < limits.idle
+    }
+
+    /// Finds the session of a token.
+    ///
+    /// - Parameter isUse: false for what a page asks by itself, which keeps no session alive.
+    package mutating func session(_ token: TokenHash, isUse: Bool, now: Duration) -> Session? {
+        guard var session = sessions[token] else { return nil }
+        guard isAlive(session, now: now) else {
+            sessions[token] = nil
+            return nil
+        }
+        if isUse {
+            session.usedAt = now
+            sessions[token] = session
+        }
+        return session
+    }
+
+    /// Takes one of the changes that a session may make.
+    package mutating func mayChange(_ token: TokenHash, now: Duration) -> Bool {
+        guard var session = sessions[token] else { return false }
+        let returned = (now - session.changesAt) / .seconds(1) * Self.changesPerSecond
+        session.changes = min(Self.changeBurst, session.changes + max(0, returned))
+        session.changesAt = now
+        defer { sessions[token] = session }
+        guard session.changes >= 1 else { return false }
+        session.changes -= 1
+        return true
+    }
+
+    /// - Returns: the session that ended.
+    @discardableResult package mutating func end(_ token: TokenHash) -> Session? { sessions.removeValue(forKey: token) }
+
+    /// Ends all sessions of an administrator.
+    package mutating func end(of name: AdministratorName) {
+        sessions = sessions.filter { $0.value.name != name }
+    }
+}

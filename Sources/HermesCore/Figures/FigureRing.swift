@@ -1,0 +1,60 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The last values of a fixed set of figures, one row for each interval. Pure; the size is fixed.
+///
+/// Rows have numbers: the time since 1970 divided by the interval. A row without values holds NaN.
+package struct FigureRing: Sendable, Hashable {
+    /// In milliseconds.
+    package let interval: Int64
+    package let rows: Int
+    package let columns: Int
+    /// The number of the newest row; nil: there is none.
+    package private(set) var newest: Int64?
+    private(set) var values: [Float]
+
+    package init(interval: Int64, rows: Int, columns: Int) {
+        self.interval = interval
+        self.rows = rows
+        self.columns = columns
+        values = Array(repeating: .nan, count: rows * columns)
+    }
+
+    /// - Parameter values: of `rows × columns`.
+    init?(interval: Int64, rows: Int, columns: Int, newest: Int64?, values: [Float]) {
+        guard values.count == rows * columns else { return nil }
+        self.init(interval: interval, rows: rows, columns: columns)
+        self.newest = newest
+        self.values = values
+    }
+
+    package func number(at time: Timestamp) -> Int64 { time.rawValue / interval }
+
+    /// Writes a row; rows that were left out before it are without values. An older row than the newest is left out,
+    /// unless the clock was set back by more than the ring holds: then everything begins anew.
+    package mutating func set(_ row: some Collection<Float>, number: Int64) {
+        guard row.count == columns, number >= 0 else { return }
+        if let newest, number < newest {
+            guard newest - number > Int64(rows) else { return }
+            values = Array(repeating: .nan, count: values.count)
+        } else if let newest {
+            for skipped in max(newest + 1, number - Int64(rows) + 1)..<max(number, newest + 1) {
+                replace(skipped, with: repeatElement(.nan, count: columns))
+            }
+        }
+        newest = number
+        replace(number, with: row)
+    }
+
+    private mutating func replace(_ number: Int64, with row: some Collection<Float>) {
+        let start = Int(number % Int64(rows)) * columns
+        values.replaceSubrange(start..<start + columns, with: row)
+    }
+
+    /// A value; nil if there is none.
+    package func value(_ column: Int, number: Int64) -> Float? {
+        guard let newest, number <= newest, number > newest - Int64(rows), number >= 0 else { return nil }
+        let value = values[Int(number % Int64(rows)) * columns + column]
+        return value.isNaN ? nil : value
+    }
+}

@@ -1,0 +1,34 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// Stores the administrators of the console and their audit log. Each change is durable when it returns.
+///
+/// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `AdministratorStoreConformance` of HermesTestKit.
+package protocol AdministratorStore: Sendable {
+    /// - Throws: `.nameTaken`, `.storageUnavailable`.
+    func create(_ administrator: Administrator) async throws(HermesError)
+
+    /// All of them, by name.
+    func administrators() async throws(HermesError) -> [Administrator]
+
+    func administrator(_ name: AdministratorName) async throws(HermesError) -> Administrator?
+
+    /// - Throws: `.notFound`, `.storageUnavailable`.
+    func change(_ name: AdministratorName, _ change: AdministratorChange) async throws(HermesError)
+
+    /// Marks a code as used.
+    ///
+    /// - Returns: false if it was used before: two logins with one code at once have one success.
+    func use(_ code: OneTimeCode, of name: AdministratorName) async throws(HermesError) -> Bool
+
+    /// - Throws: `.notFound`, `.storageUnavailable`.
+    func remove(administrator name: AdministratorName) async throws(HermesError)
+
+    /// Adds an entry to the audit log, and deletes what is beyond the limits.
+    func record(_ event: AuditEvent, at now: Timestamp, keeping limits: AuditLimits) async throws(HermesError)
+
+    /// The newest entries first.
+    ///
+    /// - Parameter id: only entries before this one; nil: from the newest on.
+    func auditLog(before id: Int64?, limit: Int) async throws(HermesError) -> [AuditEntry]
+}

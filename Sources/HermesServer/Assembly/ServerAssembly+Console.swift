@@ -1,0 +1,57 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesGateways
+import Logging
+import Synchronization
+
+extension ServerAssembly {
+    /// The console's operations; their list is also the list that the tests go through.
+    func consoleCore(_ port: ConsolePort) -> ConsoleCore {
+        ConsoleCore(
+            api: core,
+            administrators: administrators,
+            cookie: ConsoleCookie(isEncrypted: port.tls != nil),
+            figures: figures,
+            configuration: settings.inForce,
+            listeners: { [self] in opened.withLock { $0 } }
+        )
+    }
+
+    func consoleService(_ port: ConsolePort, _ signal: ReadySignal) -> ConsoleService {
+        administrators.whenRecorded { [logger] event, failure in
+            var metadata: Logger.Metadata = [
+                "who": "\(event.who)", "address": "\(event.address)", "action": "\(event.action)",
+                "target": "\(event.target)", "result": "\(event.result)",
+            ]
+            if let failure { metadata["not_stored"] = "\(failure.message)" }
+            logger.log(level: failure == nil ? .info : .error, "console", metadata: metadata)
+        }
+        let core = consoleCore(port)
+        return ConsoleService(
+            listener: port.listener,
+            console: Console(
+                core.routes,
+                administrators: administrators,
+                cookie: core.cookie,
+                forwarded: port.listener.gate.forwarded,
+                logger: logger
+            ),
+            pages: Pages(.console, routes: nil, isAnonymousAllowed: false, frames: [], pushKey: ""),
+            logger: quiet(logger),
+            listening: { [settings] port in
+                signal.opened(BoundAddress(name: "console", host: settings.console.listener.host, port: port))
+            }
+        )
+    }
+
+    /// Says how to make the first administrator, as long as there is none.
+    func suggestAdministrator() async {
+        guard console != nil, let all = try? await administrators.administrators(), all.isEmpty else { return }
+        logger.notice(
+            "nobody can log in to the console yet",
+            metadata: ["create": "hermes admin add NAME --role administrator"]
+        )
+    }
+}

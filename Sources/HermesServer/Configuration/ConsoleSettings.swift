@@ -1,0 +1,56 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import HermesGateways
+
+/// The console for administrators, which has a listener of its own.
+package struct ConsoleSettings: Sendable, Hashable {
+    package var listener: ListenerSettings
+    package var sessions: ConsoleSessions.Limits
+
+    package init(
+        listener: ListenerSettings = ListenerSettings(port: 8090),
+        sessions: ConsoleSessions.Limits = ConsoleSessions.Limits()
+    ) {
+        self.listener = listener
+        self.sessions = sessions
+    }
+}
+
+extension ConsoleSettings {
+    private static let keys = ListenerSettings.Keys("console", title: "the console", port: 8090, isEnabled: true)
+    private static let defaults = ConsoleSessions.Limits()
+    private static let idle = Setting.duration(
+        "console.idle",
+        default: defaults.idle,
+        in: .seconds(60) ... .seconds(86_400),
+        "A login to the console ends when it is not used for this time."
+    )
+    private static let lifetime = Setting.duration(
+        "console.lifetime",
+        default: defaults.lifetime,
+        in: .seconds(60) ... .seconds(30 * 86_400),
+        "A login to the console ends after this time, used or not."
+    )
+
+    static let listenerSettings: [SettingDescriptor] = keys.all
+    static let all: [SettingDescriptor] = [idle.descriptor, lifetime.descriptor]
+
+    /// - Throws: for invalid values, and for a console that others can reach without TLS.
+    init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            listener: try ListenerSettings(values, Self.keys),
+            sessions: ConsoleSessions.Limits(
+                idle: try values.value(of: Self.idle),
+                lifetime: try values.value(of: Self.lifetime)
+            )
+        )
+        guard listener.isEnabled, !listener.isLoopback, listener.tls == nil else { return }
+        throw SettingsError(problems: [
+            "listeners.console.host = \"\(listener.host)\" can be reached by other machines, and the console's logins "
+                + "would cross the network in the clear: give listeners.console.tls.certificate and "
+                + "listeners.console.tls.privateKey, or listen on 127.0.0.1 behind a proxy or an SSH tunnel"
+        ])
+    }
+}

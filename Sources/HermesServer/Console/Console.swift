@@ -1,0 +1,227 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HTTPTypes
+import HermesCore
+import HermesWire
+import Hummingbird
+import Logging
+import NIOCore
+import NIOHTTP1
+
+/// The HTTP side of the console: registers its routes, with their common checks.
+struct Console: Sendable {
+    /// Below it are the routes.
+    static let prefix = "/console/api"
+    private static let methods: [HTTPRequest.Method] = [.get, .put, .post, .delete, .patch, .head, .options]
+
+    let administrators: AdministratorService
+    let cookie: ConsoleCookie
+    let forwarded: ForwardedClient
+    let routes: [ConsoleRoute]
+    let logger: Logger
+
+    init(
+        _ routes: [ConsoleRoute],
+        administrators: AdministratorService,
+        cookie: ConsoleCookie,
+        forwarded: ForwardedClient,
+        logger: Logger
+    ) {
+        self.routes = routes
+        self.administrators = administrators
+        self.cookie = cookie
+        self.forwarded = forwarded
+        self.logger = logger
+    }
+
+    func register(on router: Router<HTTPContext>) {
+        for route in routes {
+            router.on(RouterPath(Self.prefix + route.route.path), method: route.route.method) { request, context in
+                await respond(to: request, context, route)
+            }
+        }
+        for method in Self.methods {
+            router.on("\(Self.prefix)/**", method: method) { _, _ in
+                Self.response(APIProblem(.notFound, .notFound, "The console has no such path."))
+            }
+        }
+    }
+
+    // MARK: A request
+
+    private func respond(to request: Request, _ context: HTTPContext, _ route: ConsoleRoute) async -> Response {
+        var caller = ConsoleCaller(
+            address: address(of: request, context),
+            token: cookie.token(in: request.headers[values: .cookie]),
+            session: nil
+        )
+        var target = ""
+        do {
+            target = Self.target(of: context, route.route)
+            caller = try admit(request, route, caller)
+            var call = try await API.call(request, context, route.route, nil)
+            call.console = caller
+            target = Self.target(of: call, route.route)
+            let answer = try await route.route.handler(call)
+            if route.isChange { await note(route, caller, target, "done") }
+            return Self.response(answer, route.route.success)
+        } catch {
+            let problem = problem(error, route)
+            // A login notes its failures itself; strangers leave no other trace.
+            if route.isChange, route.access != .everybody, caller.session != nil || caller.token != nil {
+                await note(route, caller, target, problem.detail, isRefused: true)
+            }
+            return Self.response(problem)
+        }
+    }
+
+    /// Checks who asks, and whether they may.
+    private func admit(
+        _ request: Request,
+        _ route: ConsoleRoute,
+        _ caller: ConsoleCaller
+    ) throws(APIProblem) -> ConsoleCaller {
+        try Self.checkOrigin(request, route)
+        guard case .role(let role) = route.access else { return caller }
+        guard let token = caller.token, let session = administrators.session(token, isUse: !route.isPolled) else {
+            throw APIProblem(.unauthorized, .notAuthenticated, "Log in to the console; the session has ended.")
+        }
+        let admitted = ConsoleCaller(address: caller.address, token: token, session: session)
+        guard session.role >= role else {
+            let words = "This needs the role \(role.rawValue); you are \(session.role.rawValue)."
+            throw APIProblem(.forbidden, .forbidden, words)
+        }
+        guard route.isChange else { return admitted }
+        let given = request.headers[values: .requestToken]
+        guard given.count == 1, TokenHash(ofToken: given[0]) == TokenHash(ofToken: session.requestToken) else {
+            throw APIProblem(.forbidden, .forbidden, "The header X-CSRF-Token is missing or wrong; reload the page.")
+        }
+        guard administrators.mayChange(token) else {
+            throw APIProblem(
+                .tooManyRequests,
+                .rateLimited,
+                "Too many changes at once; try again in a few seconds.",
+                retryAfter: .seconds(2)
+            )
+        }
+        return admitted
+    }
+
+    /// Refuses what a page of another origin sends.
+    static func checkOrigin(_ request: Request, _ route: ConsoleRoute) throws(APIProblem) {
+        guard route.isChange else { return }
+        let isForeign: Bool
+        if let site = request.headers[.fetchSite] {
+            isForeign = site != "same-origin" && site != "none"
+        } else if let origin = request.headers[.origin] {
+            let host = origin.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false).last.map(
+                String.init
+            )
+            isForeign = host == nil || host != request.head.authority
+        } else {
+            // Not a browser.
+            isForeign = false
+        }
+        guard isForeign else { return }
+        throw APIProblem(.forbidden, .forbidden, "Pages of other origins cannot use the console.")
+    }
+
+    private func address(of request: Request, _ context: HTTPContext) -> String {
+        let peer = context.channel.remoteAddress
+        var headers = HTTPHeaders()
+        for name in HTTPField.Name.forwardedFields {
+            for value in request.headers[values: name] { headers.add(name: name.canonicalName, value: value) }
+        }
+        if case .client(let client) = forwarded.client(of: headers, from: peer) { return client.ipAddress ?? "" }
+        return peer?.ipAddress ?? ""
+    }
+
+    // MARK: The audit log
+
+    private func note(
+        _ route: ConsoleRoute,
+        _ caller: ConsoleCaller,
+        _ target: String,
+        _ result: String,
+        isRefused: Bool = false
+    ) async {
+        // A login is noted with what it found.
+        guard route.access != .everybody else { return }
+        let session = caller.session ?? caller.token.flatMap { administrators.session($0, isUse: false) }
+        // Without a session there is nobody to name, and no bound.
+        guard let session else { return }
+        await administrators.record(
+            AuditEvent(
+                who: session.name.rawValue,
+                address: caller.address,
+                action: route.route.id,
+                target: target,
+                result: result,
+                isRefused: isRefused
+            )
+        )
+    }
+
+    /// The fields of a body that name what a request is about; all others, such as passwords, are left out.
+    private static let namingFields = ["nick_name", "name", "topic", "scopes", "disabled"]
+
+    /// The objects in the path, before anything is checked.
+    private static func target(of context: HTTPContext, _ route: APIRoute) -> String {
+        route.pathParameters.compactMap { context.parameters.get($0.name)?.removingPercentEncoding }
+            .joined(separator: " ")
+    }
+
+    private static func target(of call: APICall, _ route: APIRoute) -> String {
+        var words = route.pathParameters.compactMap { call.pathParameters[$0.name] }
+        words += route.query.compactMap { call.query[$0.name] }
+        for field in namingFields {
+            switch call.body[field] {
+            case .string(let text): words.append(text)
+            case .boolean(let flag): words.append("\(field): \(flag)")
+            default: continue
+            }
+        }
+        return words.joined(separator: " ")
+    }
+
+    // MARK: Answers
+
+    private func problem(_ error: any Error, _ route: ConsoleRoute) -> APIProblem {
+        if let problem = error as? APIProblem { return problem }
+        if let error = error as? HermesError, error.code != .internalError {
+            // The caller is logged in, or not; wrong credentials are neither.
+            if error.code == .wrongCredentials { return APIProblem(.forbidden, error.code, error.message) }
+            return APIProblem(error)
+        }
+        logger.error("console request failed", metadata: ["operation": "\(route.route.id)", "error": "\(error)"])
+        return APIProblem(.internalServerError, .internalError, "The log has the cause.")
+    }
+
+    private static func response(_ answer: APIAnswer, _ status: HTTPResponse.Status) -> Response {
+        var headers = Pages.headers("application/json", [.cacheControl: "no-store"])
+        for (name, value) in answer.headers {
+            if let name = HTTPField.Name(name) { headers[name] = value }
+        }
+        guard let text = answer.text ?? answer.body?.text else {
+            headers[.contentType] = nil
+            return Response(status: status, headers: headers)
+        }
+        return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    private static func response(_ problem: APIProblem) -> Response {
+        var response = API.response(problem, Pages.headers("", [.cacheControl: "no-store"]))
+        // The console has no such scheme.
+        response.headers[.wwwAuthenticate] = nil
+        return response
+    }
+}
+
+extension HTTPField.Name {
+    // Constants of this file, all of them tokens.
+    static let requestToken = HTTPField.Name("X-CSRF-Token") ?? .ifMatch
+    static let fetchSite = HTTPField.Name("Sec-Fetch-Site") ?? .ifMatch
+    static let forwardedFields = ["X-Forwarded-For", "Forwarded"].compactMap { HTTPField.Name($0) }
+}

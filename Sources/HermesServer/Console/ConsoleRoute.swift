@@ -1,0 +1,67 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+
+/// One operation of the console, under `/console/api`. All of them are in ``ConsoleCore/routes``, and only there; who
+/// may use one and what is checked follows from it.
+struct ConsoleRoute: Sendable {
+    enum Access: Sendable, Hashable {
+        /// Nobody is logged in yet.
+        case everybody
+        /// This role, and those with more rights.
+        case role(AdministratorRole)
+    }
+
+    let route: APIRoute
+    let access: Access
+    /// The page asks for it by itself, which keeps no session alive.
+    var isPolled = false
+
+    /// Whether it changes something: then it needs the session's request token, and the audit log has it.
+    var isChange: Bool { route.method != .get }
+}
+
+/// Who makes a request to the console.
+struct ConsoleCaller: Sendable {
+    let address: String
+    /// The hash of the cookie that came with the request, whatever it is worth.
+    let token: TokenHash?
+    /// Nil where nobody needs to be logged in.
+    let session: ConsoleSessions.Session?
+
+    var name: String { session?.name.rawValue ?? "" }
+}
+
+/// The cookie with the token of a session.
+struct ConsoleCookie: Sendable, Hashable {
+    let isEncrypted: Bool
+
+    /// With the prefix, a browser takes it only over TLS and from this host (RFC 6265bis, section 4.1.3.2).
+    var name: String { isEncrypted ? "__Host-hermes" : "hermes_console" }
+
+    private var attributes: String {
+        "; Path=\(isEncrypted ? "/" : "/console"); HttpOnly; SameSite=Strict\(isEncrypted ? "; Secure" : "")"
+    }
+
+    /// The value of `Set-Cookie`; the browser forgets it when it is closed.
+    func setting(_ token: AccessToken) -> String { "\(name)=\(token.text)\(attributes)" }
+
+    var removing: String { "\(name)=\(attributes); Max-Age=0" }
+
+    /// The token in `Cookie` fields. Two cookies of this name are none: one of them is somebody else's.
+    func token(in fields: [String]) -> TokenHash? {
+        var found: Substring?
+        for field in fields {
+            for pair in field.split(separator: ";") {
+                let parts = pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
+                guard parts.count == 2, parts[0] == name else { continue }
+                guard found == nil else { return nil }
+                found = parts[1]
+            }
+        }
+        guard let found, found.utf8.count == AccessToken.bytes else { return nil }
+        return TokenHash(ofToken: String(found))
+    }
+}

@@ -1,0 +1,102 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HTTPTypes
+import HermesCore
+import HermesGateways
+import Hummingbird
+import Logging
+import NIOCore
+import ServiceLifecycle
+
+/// The open port of the console, before there is anything behind it.
+struct ConsolePort: Sendable {
+    /// The most connections: the console needs few, and those of the other listeners take none of them.
+    private static let maxConnections = 128
+
+    let listener: HTTPListener
+    /// The certificate; nil: not encrypted.
+    let tls: TLSContextBox?
+
+    /// - Returns: nil if the console is switched off or there is no store for administrators, and, with a warning, if
+    ///   its port is taken: the server works without.
+    /// - Throws: if its certificate cannot be used.
+    static func open(
+        _ settings: ServerSettings,
+        health: HealthState,
+        group: any EventLoopGroup,
+        _ logger: Logger
+    ) async throws(ServerFailure) -> ConsolePort? {
+        let console = settings.console.listener
+        guard console.isEnabled, settings.store == .sqlite else { return nil }
+        let tls: TLSContextBox?
+        do {
+            tls = try console.tls.map(TLSContextBox.init)
+        } catch {
+            throw console.tls.map { .badCertificate("console", $0, error) }
+                ?? ServerFailure(.badConfiguration, "listeners.console.tls cannot be used: \(error)")
+        }
+        var limits = settings.gateways.limits
+        limits.connections = min(limits.connections, maxConnections)
+        let counter = ConnectionCounter(limits)
+        let gate = HTTPGate(
+            limits: settings.httpLimits,
+            forwarded: ForwardedClient(proxies: settings.trustedProxies),
+            counter: counter,
+            health: health,
+            uptime: { [time = SystemTime()] in time.uptime() }
+        )
+        do {
+            let listener = try await HTTPListener.start(
+                console,
+                gate: gate,
+                counter: counter,
+                tls: tls,
+                group: group,
+                logger: logger
+            )
+            return ConsolePort(listener: listener, tls: tls)
+        } catch {
+            let failure = ServerFailure.cannotListen("console", console, error)
+            logger.warning("no console", metadata: ["error": "\(failure.message)"])
+            return nil
+        }
+    }
+}
+
+/// Serves the console.
+struct ConsoleService: Service {
+    /// The time for requests being answered when the server stops.
+    private static let farewell = TimeAmount.seconds(1)
+
+    let listener: HTTPListener
+    let console: Console
+    let pages: Pages
+    let logger: Logger
+    /// Called with the port once it is served.
+    let listening: @Sendable (Int) -> Void
+
+    func run() async throws {
+        let conversation = HTTPConversation(router(), logger: logger)
+        let origins = WebOrigins([], isAnonymousAllowed: false, isLoopback: true)
+        listener.gate.open(HTTPGate.Site(webSockets: [], origins: origins))
+        listening(listener.port)
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                try? await gracefulShutdown()
+                await listener.stop(within: Self.farewell)
+            }
+            for await connection in listener.requests {
+                group.addTask { await conversation.serve(connection) }
+            }
+        }
+    }
+
+    private func router() -> Router<HTTPContext> {
+        let router = Router(context: HTTPContext.self)
+        router.get("/") { _, _ in Pages.redirect(to: "/console/") }
+        console.register(on: router)
+        pages.register(on: router)
+        return router
+    }
+}

@@ -1,0 +1,299 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesCore
+import Logging
+import Metrics
+import NIOCore
+import ServiceLifecycle
+import Synchronization
+
+/// One of the figures that the server keeps over time.
+struct Figure: Sendable {
+    /// How it follows from the metrics.
+    enum Source: Sendable {
+        /// The value of a gauge: the sum of the series whose labels contain the text.
+        case gauge(String, String = "")
+        /// The growth of counters per second, likewise.
+        case rate([(name: String, labels: String)])
+        /// Measured by ``Figures`` itself.
+        case measured(Measurement)
+    }
+
+    enum Measurement: Sendable {
+        case loopDelay
+        case commitTime
+        case processor
+        case memory
+        case storedBytes
+        case freeBytes
+    }
+
+    /// The part before the dot is the plot's name.
+    let name: String
+    let source: Source
+
+    init(_ name: String, _ source: Source) {
+        self.name = name
+        self.source = source
+    }
+
+    /// All of them.
+    ///
+    /// - Parameter gateways: the listeners, and the WebSockets behind the HTTP port.
+    static func all(gateways: [String]) -> [Figure] {
+        gateways.prefix(32).map { Figure("connections.\($0)", .gauge("hermes_connections_open", "gateway=\"\($0)\"")) }
+            + [
+                Figure("opened.opened", .rate([("hermes_connections_opened_total", "")])),
+                Figure("opened.refused", .rate([("hermes_connections_refused_total", "")])),
+                Figure("frames.in", .rate([("hermes_frames_received_total", "")])),
+                Figure("frames.out", .rate([("hermes_frames_sent_total", "")])),
+                Figure("bytes.in", .rate([("hermes_bytes_received_total", "")])),
+                Figure("bytes.out", .rate([("hermes_bytes_sent_total", "")])),
+                Figure("sessions.devices", .gauge("hermes_sessions")),
+                Figure("sessions.mqtt_online", .gauge("hermes_mqtt_sessions", "online")),
+                Figure("sessions.mqtt_away", .gauge("hermes_mqtt_sessions", "away")),
+                Figure("commits.operations", .rate([("hermes_committed_operations_total", "")])),
+                Figure("commits.commits", .rate([("hermes_commits_total", "")])),
+                Figure("commits.failed", .rate([("hermes_commits_failed_total", "")])),
+                Figure("waiting.operations", .gauge("hermes_commit_waiting")),
+                Figure("waiting.mqtt", .gauge("hermes_mqtt_commit_waiting")),
+                Figure("dropped.slow_reader", .rate([("hermes_frames_dropped_total", "")])),
+                Figure(
+                    "dropped.queue_full",
+                    .rate([("hermes_mqtt_messages_dropped_total", "queue_full"), ("hermes_mqtt_queue_full_total", "")])
+                ),
+                Figure("dropped.too_large", .rate([("hermes_mqtt_messages_dropped_total", "too_large")])),
+                Figure("dropped.expired", .rate([("hermes_mqtt_messages_dropped_total", "expired")])),
+                Figure("dropped.not_stored", .rate([("hermes_mqtt_messages_dropped_total", "not_stored")])),
+                Figure("dropped.forbidden", .rate([("hermes_mqtt_refused_total", "")])),
+                Figure("dropped.events", .rate([("hermes_events_dropped_total", "")])),
+                Figure("delivered.in_1s", .rate([("hermes_client_deliveries_total", "\"1s\"")])),
+                Figure("delivered.in_10s", .rate([("hermes_client_deliveries_total", "\"10s\"")])),
+                Figure("delivered.later", .rate([("hermes_client_deliveries_total", "\"later\"")])),
+                Figure("delivered.never", .rate([("hermes_client_deliveries_total", "\"never\"")])),
+                Figure("inbox.entries", .gauge("hermes_inbox_entries")),
+                Figure("inbox.bytes", .gauge("hermes_inbox_bytes")),
+                Figure("push.delivered", .rate([("hermes_push_notifications_total", "\"delivered\"")])),
+                Figure("push.refused", .rate([("hermes_push_notifications_total", "\"refused\"")])),
+                Figure("push.retry", .rate([("hermes_push_notifications_total", "\"retry\"")])),
+                Figure("push.token_gone", .rate([("hermes_push_notifications_total", "\"token_gone\"")])),
+                Figure("webhooks.posted", .rate([("hermes_webhooks_posted_total", "")])),
+                Figure("webhooks.failed", .rate([("hermes_webhooks_failed_total", "")])),
+                Figure(
+                    "webhooks.lost",
+                    .rate([("hermes_webhooks_dropped_total", ""), ("hermes_webhooks_given_up_total", "")])
+                ),
+                Figure("webhooks_waiting.waiting", .gauge("hermes_webhooks_waiting")),
+                Figure("delay.event_loop_ms", .measured(.loopDelay)),
+                Figure("delay.commit_ms", .measured(.commitTime)),
+                Figure("processor.percent", .measured(.processor)),
+                Figure("memory.resident", .measured(.memory)),
+                Figure("disk.data", .measured(.storedBytes)),
+                Figure("disk_free.free", .measured(.freeBytes)),
+            ]
+    }
+}
+
+/// Reads the metrics every ten seconds, and keeps what the figures were. Thread-safe.
+///
+/// State: one `Mutex` around the history and the counters' last values.
+final class Figures: Sendable {
+    private struct State {
+        var history: FigureHistory
+        var last: [Double] = []
+        var lastAt: Duration?
+        var lastCommits: GroupCommitter.Statistics?
+        var lastProcessor: Double?
+    }
+
+    static let fileName = "figures"
+
+    let figures: [Figure]
+    private let gauges: StateGauges
+    private let registry: MetricsRegistry
+    private let messenger: Messenger
+    private let directory: String?
+    private let loops: [any EventLoop]
+    private let state: Mutex<State>
+    /// The longest delay of an event loop since the last sample, in nanoseconds.
+    private let slowest = Atomic<Int64>(0)
+
+    /// - Parameters:
+    ///   - directory: of the data; nil: nothing is kept on the disk.
+    ///   - loops: those whose delay is measured.
+    init(
+        gateways: [String],
+        gauges: StateGauges,
+        messenger: Messenger,
+        directory: String?,
+        loops: [any EventLoop],
+        registry: MetricsRegistry = .shared
+    ) {
+        figures = Figure.all(gateways: gateways)
+        self.gauges = gauges
+        self.registry = registry
+        self.messenger = messenger
+        self.directory = directory
+        self.loops = loops
+        let names = figures.map(\.name)
+        let stored = directory.flatMap(Self.read)
+        state = Mutex(State(history: stored?.renamed(names) ?? FigureHistory(names: names)))
+    }
+
+    var history: FigureHistory { state.withLock { $0.history } }
+
+    // MARK: Sampling
+
+    /// Asks each event loop to note how late it comes to a task; the answers count for the next sample.
+    func probe() {
+        for loop in loops {
+            let asked = NIODeadline.now()
+            loop.execute { [self] in
+                let delay = (NIODeadline.now() - asked).nanoseconds
+                var seen = slowest.load(ordering: .relaxed)
+                while delay > seen {
+                    let result = slowest.weakCompareExchange(expected: seen, desired: delay, ordering: .relaxed)
+                    if result.exchanged { return }
+                    seen = result.original
+                }
+            }
+        }
+    }
+
+    /// Reads all figures.
+    func sample(at time: Timestamp, uptime: Duration) {
+        gauges.read(isForMetrics: false)
+        let snapshot = registry.snapshot()
+        let process = ProcessMetrics.read()
+        let commits = messenger.messages.statistics
+        let delay = Double(slowest.exchange(0, ordering: .relaxed)) / 1e6
+        let disk = directory.map(Self.disk)
+        let totals = figures.map { Self.total($0.source, in: snapshot) }
+        state.withLock { state in
+            let seconds = state.lastAt.map { (uptime - $0) / .seconds(1) }
+            let isFirst = state.last.isEmpty
+            var values: [Float?] = []
+            for (index, figure) in figures.enumerated() {
+                let value: Double? =
+                    switch figure.source {
+                    case .gauge: totals[index]
+                    case .rate:
+                        if let seconds, seconds > 0, !isFirst {
+                            max(0, totals[index] - state.last[index]) / seconds
+                        } else {
+                            nil
+                        }
+                    case .measured(.loopDelay): delay
+                    case .measured(.commitTime): Self.commitTime(since: state.lastCommits, commits)
+                    case .measured(.processor):
+                        if let seconds, seconds > 0, let last = state.lastProcessor {
+                            100 * max(0, process.cpuSeconds - last) / seconds
+                        } else {
+                            nil
+                        }
+                    case .measured(.memory): process.residentBytes.map(Double.init)
+                    case .measured(.storedBytes): disk?.stored
+                    case .measured(.freeBytes): disk?.free
+                    }
+                values.append(value.map(Float.init))
+            }
+            state.last = totals
+            state.lastAt = uptime
+            state.lastCommits = commits
+            state.lastProcessor = process.cpuSeconds
+            state.history.add(values, at: time)
+        }
+    }
+
+    private static func total(_ source: Figure.Source, in snapshot: [String: [String: Double]]) -> Double {
+        func sum(_ name: String, _ labels: String) -> Double {
+            (snapshot[name] ?? [:]).reduce(0) { labels.isEmpty || $1.key.contains(labels) ? $0 + $1.value : $0 }
+        }
+        switch source {
+        case .gauge(let name, let labels): return sum(name, labels)
+        case .rate(let counters): return counters.reduce(0) { $0 + sum($1.name, $1.labels) }
+        case .measured: return 0
+        }
+    }
+
+    /// The mean time of a commit in milliseconds; nil if there was none.
+    private static func commitTime(
+        since last: GroupCommitter.Statistics?,
+        _ now: GroupCommitter.Statistics
+    ) -> Double? {
+        let batches = now.batches &- (last?.batches ?? 0)
+        guard batches > 0 else { return nil }
+        return (now.committing - (last?.committing ?? .zero)) / .milliseconds(1) / Double(batches)
+    }
+
+    /// The bytes of the data directory, and those that are free beside it.
+    private static func disk(_ directory: String) -> (stored: Double, free: Double?) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        let stored = names.reduce(0.0) { sum, name in
+            let attributes = try? FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
+            return sum + (number(attributes?[.size]) ?? 0)
+        }
+        let system = try? FileManager.default.attributesOfFileSystem(forPath: directory)
+        return (stored, number(system?[.systemFreeSize]))
+    }
+
+    private static func number(_ value: Any?) -> Double? { (value as? NSNumber)?.doubleValue }
+
+    // MARK: The file
+
+    private static func read(_ directory: String) -> FigureHistory? {
+        guard let file = FileHandle(forReadingAtPath: "\(directory)/\(fileName)") else { return nil }
+        defer { try? file.close() }
+        guard let data = try? file.read(upToCount: FigureHistory.maxBytes + 1) else { return nil }
+        return FigureHistory(bytes: Array(data))
+    }
+
+    /// Writes the history beside the database, in one step.
+    func save() throws {
+        guard let directory else { return }
+        try Data(history.bytes).write(to: URL(fileURLWithPath: "\(directory)/\(Self.fileName)"), options: .atomic)
+    }
+}
+
+/// Samples the figures, and writes them to the disk now and then and at the end.
+struct FiguresService: Service {
+    /// Between two probes of the event loops.
+    private static let probeInterval = Duration.seconds(1)
+    private static let saveInterval = Duration.seconds(300)
+
+    let figures: Figures
+    let time: any TimeSource
+    let logger: Logger
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            var sampledAt: Duration?
+            var savedAt = time.uptime()
+            while !Task.isCancelled {
+                figures.probe()
+                let now = time.uptime()
+                if sampledAt.map({ now - $0 >= .milliseconds(FigureHistory.interval) }) ?? true {
+                    sampledAt = now
+                    figures.sample(at: time.latest(), uptime: now)
+                }
+                if now - savedAt >= Self.saveInterval {
+                    savedAt = now
+                    save()
+                }
+                // Throws when the server stops; then the loop ends.
+                try? await Task.sleep(for: Self.probeInterval)
+            }
+        }
+        save()
+    }
+
+    private func save() {
+        do {
+            try figures.save()
+        } catch {
+            logger.warning("figures not written", metadata: ["error": "\(error)"])
+        }
+    }
+}

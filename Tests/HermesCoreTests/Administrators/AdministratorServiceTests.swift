@@ -1,0 +1,127 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+@Suite struct AdministratorServiceTests {
+    private let time = ManualTime()
+    private let store = MemoryStore()
+    private let service: AdministratorService
+    private let password = "correct horse"
+
+    init() {
+        service = AdministratorService(
+            store: store,
+            time: time,
+            throttle: LoginThrottle.Limits(failuresPerSource: 3, failuresPerAddress: 5),
+            passwordCost: PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
+        )
+    }
+
+    private func logIn(
+        _ name: String = "ann",
+        _ password: String? = nil,
+        code: String? = nil,
+        from address: String = "192.0.2.1",
+        replacing old: TokenHash? = nil
+    ) async throws -> AdministratorService.LoginResult {
+        try await service.logIn(
+            name: name,
+            password: password ?? self.password,
+            code: code,
+            address: address,
+            replacing: old
+        )
+    }
+
+    private func token(_ result: AdministratorService.LoginResult) throws -> TokenHash {
+        guard case .session(let token, _) = result else { throw HermesError(.internalError, "a code is needed") }
+        return token.hash
+    }
+
+    private func error<Value>(_ body: () async throws -> Value) async -> HermesError.Code? {
+        do {
+            _ = try await body()
+            return nil
+        } catch { return (error as? HermesError)?.code }
+    }
+
+    @Test func `a login begins a session, and ends the one that the client had`() async throws {
+        _ = try await service.create(name: "Ann", role: .operator, password: password)
+        let first = try token(try await logIn())
+        #expect(service.session(first, isUse: true)?.role == .operator)
+        let second = try token(try await logIn("ANN", replacing: first))
+        #expect(service.session(first, isUse: true) == nil)
+        service.logOut(second)
+        #expect(service.session(second, isUse: true) == nil)
+    }
+
+    @Test func `passwords are long enough, and a wrong one looks like a wrong name`() async throws {
+        #expect(
+            await error { try await service.create(name: "ann", role: .viewer, password: "short") } == .invalidArgument
+        )
+        #expect(
+            await error { try await service.create(name: "a b", role: .viewer, password: password) } == .invalidArgument
+        )
+        _ = try await service.create(name: "ann", role: .viewer, password: password)
+        #expect(await error { try await logIn("ann", "wrong") } == .wrongCredentials)
+        #expect(await error { try await logIn("bob") } == .wrongCredentials)
+        #expect(await error { try await logIn("\u{1B}[2J<b>", "x") } == .wrongCredentials)
+        let log = try await service.auditLog(before: nil, limit: 10)
+        #expect(log.map(\.event.who) == ["?[2J<b>", "bob", "ann"])
+        #expect(log.allSatisfy { $0.event.isRefused && $0.event.address == "192.0.2.1" })
+    }
+
+    @Test func `guesses are delayed by name and address, but not for those who were there before`() async throws {
+        _ = try await service.create(name: "ann", role: .viewer, password: password)
+        _ = try await logIn(from: "198.51.100.7")
+        for _ in 0..<3 { #expect(await error { try await logIn("ann", "wrong") } == .wrongCredentials) }
+        #expect(await error { try await logIn() } == .loginDelayed)
+        for _ in 0..<2 { #expect(await error { try await logIn("bob", "wrong") } == .wrongCredentials) }
+        #expect(await error { try await logIn("eve", "wrong") } == .loginDelayed)
+        #expect(await error { try await logIn(from: "198.51.100.7") } == nil)
+        // What is delayed leaves no trace, so a flood does not fill the log.
+        #expect(try await service.auditLog(before: nil, limit: 100).count { $0.event.isRefused } == 5)
+        time.advance(by: .seconds(3600))
+        #expect(await error { try await logIn() } == nil)
+    }
+
+    @Test func `a second factor is asked for, and each code works once`() async throws {
+        _ = try await service.create(name: "ann", role: .viewer, password: password)
+        let factor = try await service.newSecondFactor(of: AdministratorName("ann"))
+        guard case .codeNeeded = try await logIn() else { throw HermesError(.internalError, "no code was asked for") }
+        let secret = try #require(try await store.administrator(AdministratorName("ann"))?.secondFactor?.secret)
+        #expect(factor.secret == TimeCode.base32(secret) && factor.address.contains(factor.secret))
+        let code = TimeCode.code(of: TimeCode.step(at: time.now()), secret: secret)
+        #expect(await error { try await logIn(code: "000000") } == (code == "000000" ? nil : .wrongCredentials))
+        _ = try token(try await logIn(code: String(code.prefix(3)) + " " + code.suffix(3)))
+        #expect(await error { try await logIn(code: code) } == .wrongCredentials)
+        let recovery = try #require(factor.recovery.first)
+        _ = try token(try await logIn(code: recovery.uppercased()))
+        #expect(await error { try await logIn(code: recovery) } == .wrongCredentials)
+        try await service.removeSecondFactor(of: AdministratorName("ann"))
+        time.advance(by: .seconds(3600))
+        _ = try token(try await logIn())
+    }
+
+    @Test func `a change of an administrator ends all sessions`() async throws {
+        let ann = try await service.create(name: "ann", role: .administrator, password: password).name
+        let changes: [@Sendable () async throws -> Void] = [
+            { try await service.setRole(of: ann, to: .viewer) },
+            { try await service.setPassword(of: ann, to: "correct horse") },
+            { _ = try await service.newSecondFactor(of: ann) },
+        ]
+        for change in changes {
+            let session = try token(try await logIn())
+            try await change()
+            #expect(service.session(session, isUse: true) == nil)
+        }
+        try await service.removeSecondFactor(of: ann)
+        let session = try token(try await logIn())
+        try await service.remove(ann)
+        #expect(service.session(session, isUse: true) == nil)
+        #expect(await error { try await logIn() } == .wrongCredentials)
+    }
+}

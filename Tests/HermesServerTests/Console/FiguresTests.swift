@@ -1,0 +1,102 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesTestKit
+import HermesWire
+import Metrics
+import Testing
+
+@testable import HermesCore
+@testable import HermesServer
+
+@Suite(.timeLimit(.minutes(1))) struct FiguresTests {
+    /// The sum of a metric's series in the text of `/metrics`.
+    private func total(_ metric: String, _ text: String) -> Double {
+        text.split(separator: "\n").reduce(0) { sum, line in
+            let parts = line.split(separator: " ")
+            guard parts.count == 2, parts[0].prefix(while: { $0 != "{" }) == metric else { return sum }
+            return sum + (Double(parts[1]) ?? 0)
+        }
+    }
+
+    /// Half an hour ahead, so that the running server's own samples are older and left out.
+    private var start: Timestamp {
+        Timestamp(rawValue: (SystemTime().now().rawValue / 10_000 + 180) * 10_000)
+    }
+
+    private func newest(_ name: String, _ figures: Figures) throws -> Float? {
+        let history = figures.history
+        let column = try #require(history.names.firstIndex(of: name))
+        return history.recent.value(column, number: try #require(history.recent.newest))
+    }
+
+    /// Other tests in this process count in the same metrics, so this one counts what they do not.
+    @Test func `rates and gauges are those of the metrics`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let assembly = try server.assembly()
+            // Beside the server's own, so that nothing else samples it.
+            let figures = Figures(
+                gateways: ["http"],
+                gauges: assembly.gauges,
+                messenger: assembly.messenger,
+                directory: server.dataDirectory,
+                loops: []
+            )
+            let start = start
+            figures.sample(at: start, uptime: .seconds(1_000_000))
+            let before = MetricsRegistry.shared.text()
+            Counter(label: "hermes_client_deliveries_total", dimensions: [("app_version", "x"), ("within", "10s")])
+                .increment(by: 12_345)
+            Counter(label: "hermes_client_deliveries_total", dimensions: [("app_version", "y"), ("within", "1s")])
+                .increment(by: 777)
+            figures.sample(at: start.advanced(by: .seconds(10)), uptime: .seconds(1_000_010))
+            let after = MetricsRegistry.shared.text()
+            let grown = total("hermes_client_deliveries_total", after) - total("hermes_client_deliveries_total", before)
+            let rates = try ["in_1s", "in_10s", "later", "never"].map { try newest("delivered.\($0)", figures) ?? .nan }
+            #expect(abs(Double(rates.reduce(0, +)) * 10 - grown) <= grown * 0.02)
+            #expect(rates[0] >= 77 && rates[1] >= 1234)
+            let memory = Double(try newest("memory.resident", figures) ?? 0)
+            #expect(abs(memory - total("process_resident_memory_bytes", after)) < memory * 0.02)
+            #expect(try newest("disk.data", figures) ?? 0 > 4096)
+            #expect(try newest("connections.http", figures) != nil)
+        }
+    }
+
+    @Test func `figures outlive a restart`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let time = start
+            try #require(try server.assembly().figures).sample(at: time, uptime: .seconds(1_000_000))
+            try await server.restart()
+            let history = try #require(try server.assembly().figures).history
+            let column = try #require(history.names.firstIndex(of: "memory.resident"))
+            #expect(history.recent.value(column, number: history.recent.number(at: time)) ?? 0 > 1_000_000)
+        }
+    }
+
+    @Test func `the console shows an hour, what is newer, and a month`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let figures = try #require(try server.assembly().figures)
+            let start = start
+            for step in 0..<5 { figures.sample(at: start.advanced(by: .seconds(10 * step)), uptime: .seconds(step)) }
+            let viewer = try await ConsoleProbe(server, .viewer)
+            func get(_ query: String) async throws -> JSON {
+                let answer = try await viewer.send("GET", "/figures\(query)")
+                #expect(answer.status == 200)
+                return try JSONParser.parse(Array(answer.text.utf8))
+            }
+            func values(_ document: JSON, _ kind: String = "figures") -> [JSON]? {
+                if case .array(let values) = document[kind]?["memory.resident"] { values } else { nil }
+            }
+            let hour = try await get("")
+            #expect(values(hour)?.count == 360 && values(hour)?.last != .null)
+            #expect(hour["from_ms"]?.integer == start.rawValue + 40_000 - 359 * 10_000)
+            let newer = try await get("?figure=memory.resident&after_ms=\(start.rawValue + 20_000)")
+            #expect(values(newer)?.count == 2 && newer["figures"]?["disk.data"] == nil)
+            #expect(values(try await get("?after_ms=\(Int64.max)"))?.isEmpty == true)
+            let month = try await get("?span=month&figure=memory.resident")
+            #expect(values(month)?.count == 1_440 && values(month, "maxima")?.last != .null)
+            #expect(try await viewer.send("GET", "/figures?span=year").status == 400)
+        }
+    }
+}

@@ -1,0 +1,155 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { ConsoleAPI } from "./api.js";
+import { button, field, h } from "./dom.js";
+import {
+    access, accounts, administrators, audit, clients, configuration, isRefusal, overview, rooms, topics,
+} from "./views.js";
+
+/** The views: address, title, role, and what shows them. */
+const views = /** @type {const} */ ([
+    ["overview", "Overview", "viewer", overview],
+    ["accounts", "Accounts", "viewer", accounts],
+    ["rooms", "Rooms", "viewer", rooms],
+    ["topics", "Topics", "operator", topics],
+    ["clients", "Clients", "viewer", clients],
+    ["access", "Keys and invitations", "viewer", access],
+    ["configuration", "Configuration", "operator", configuration],
+    ["audit", "Audit log", "operator", audit],
+    ["administrators", "Administrators", "administrator", administrators],
+]);
+
+const api = new ConsoleAPI();
+const app = /** @type {HTMLElement} */ (document.getElementById("app"));
+const status = /** @type {HTMLElement} */ (document.getElementById("status"));
+/** @type {(() => void)[]} */
+let leaving = [];
+/** The number of views that were opened, by which a slow one notices that another was opened meanwhile. */
+let opened = 0;
+const notice = h("p", { class: "error", hidden: true });
+
+/** @param {string} text */
+function say(text) {
+    status.textContent = text;
+    notice.hidden = true;
+}
+
+/** @param {string} text */
+function complain(text) {
+    notice.textContent = text;
+    notice.hidden = false;
+    status.textContent = text;
+}
+
+/**
+ * Does something that the server may refuse, and says so.
+ *
+ * @param {() => Promise<any>} work
+ */
+async function attempt(work) {
+    notice.hidden = true;
+    try {
+        await work();
+        return true;
+    } catch (error) {
+        if (!isRefusal(error)) throw error;
+        complain(/** @type {Error} */ (error).message);
+        return false;
+    }
+}
+
+function leave() {
+    for (const work of leaving) work();
+    leaving = [];
+    for (const dialog of document.querySelectorAll("dialog")) dialog.close();
+}
+
+/** @param {string} reason */
+function logInPage(reason = "") {
+    leave();
+    opened += 1;
+    document.title = "Log in · Hermes Console";
+    const error = h("p", { class: "error", role: "alert" }, reason);
+    const code = field("Code of your authenticator app, or a recovery code", {
+        name: "code", autocomplete: "one-time-code", maxlength: 64,
+    });
+    code.hidden = true;
+    const name = field("Name", { name: "name", required: true, autocomplete: "username", maxlength: 64 });
+    const submit = h("button", { class: "main" }, "Log in");
+    const form = h("form", { onsubmit: async (/** @type {any} */ event) => {
+        event.preventDefault();
+        submit.disabled = true;
+        error.textContent = "";
+        const values = form.elements;
+        try {
+            if (await api.logIn(values.name.value, values.password.value, values.code.value)) return frame();
+            code.hidden = false;
+            values.code.required = true;
+            values.code.focus();
+            error.textContent = "A code is needed.";
+        } catch (failure) {
+            if (!isRefusal(failure)) throw failure;
+            error.textContent = /** @type {Error} */ (failure).message;
+        } finally {
+            submit.disabled = false;
+        }
+    } }, h("h1", {}, "Hermes Console"), error, name,
+    field("Password", { name: "password", type: "password", required: true, autocomplete: "current-password", maxlength: 256 }),
+    code, submit);
+    app.replaceChildren(h("main", { class: "login" }, form));
+    name.querySelector("input").focus();
+}
+
+/** The frame around all views. */
+function frame() {
+    const session = api.session;
+    if (!session) return logInPage();
+    const main = h("main", { id: "main", tabindex: "-1" });
+    const list = h("ul", {}, ...views.filter(([, , role]) => api.may(role)).map(([path, title]) =>
+        h("li", {}, h("a", { href: `#${path}`, id: `to-${path}` }, title))));
+    app.replaceChildren(
+        h("a", { href: "#main", class: "skip", onclick: (/** @type {any} */ event) => {
+            event.preventDefault();
+            main.focus();
+        } }, "Skip to the content"),
+        h("header", {}, h("strong", {}, "Hermes Console"), h("span", {}, `${session.name}, ${session.role}`),
+            button("Log out", () => attempt(async () => {
+                await api.logOut();
+                logInPage("You are logged out.");
+            }))),
+        h("div", { class: "layout" }, h("nav", { "aria-label": "Views" }, list), main));
+    window.onhashchange = () => { show(main); };
+    return show(main);
+}
+
+/** @param {any} main */
+async function show(main) {
+    if (!api.session) return;
+    leave();
+    opened += 1;
+    const own = opened;
+    const asked = location.hash.slice(1);
+    const [path, title, , view] = views.find(([name, , role]) => name === asked && api.may(role)) ?? views[0];
+    for (const link of document.querySelectorAll("nav a")) {
+        if (link.id === `to-${path}`) link.setAttribute("aria-current", "page");
+        else link.removeAttribute("aria-current");
+    }
+    document.title = `${title} · Hermes Console`;
+    notice.hidden = true;
+    main.replaceChildren(h("h1", {}, title), notice, h("p", { class: "muted" }, "…"));
+    await attempt(async () => {
+        const page = { api, say, attempt, onLeave: (/** @type {() => void} */ work) => {
+            if (own === opened) leaving.push(work);
+            else work();
+        } };
+        const parts = await view(page);
+        if (own !== opened) return;
+        main.replaceChildren(h("h1", {}, title), notice, ...parts.filter((part) => part !== null));
+    });
+    if (own === opened && asked) main.focus();
+}
+
+api.onEnd = () => logInPage("The session has ended. Log in again.");
+api.resume().then((isLoggedIn) => (isLoggedIn ? frame() : logInPage()))
+    .catch((error) => logInPage(error.message));

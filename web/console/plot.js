@@ -1,0 +1,61 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { h } from "./dom.js";
+import { ceiling, curve, numberText } from "./series.js";
+
+const WIDTH = 600;
+const HEIGHT = 150;
+
+/**
+ * @param {string} name
+ * @param {Record<string, any>} attributes
+ */
+function shape(name, attributes) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+    return element;
+}
+
+/** A plot of some figures over time, with their newest values. */
+export class Plot {
+    /**
+     * @param {string} title
+     * @param {string} kind
+     */
+    constructor(title, kind) {
+        this.title = title;
+        this.kind = kind;
+        this.svg = shape("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
+        this.ends = h("p", { class: "ends" });
+        this.legend = h("ul", { class: "legend" });
+        this.element = h("section", { class: "panel" }, h("h2", {}, title), this.svg, this.ends, this.legend);
+    }
+
+    /**
+     * @param {[string, (number | null)[]][]} figures
+     * @param {number} from
+     * @param {number} interval
+     */
+    show(figures, from, interval) {
+        const top = ceiling(figures.map(([, values]) => values));
+        this.svg.replaceChildren(
+            ...[0.25, 0.5, 0.75].map((part) =>
+                shape("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * part, y2: HEIGHT * part })),
+            ...figures.map(([, values], index) =>
+                shape("path", { class: `s${index % 8}${index > 7 ? " dashed" : ""}`, d: curve(values, top, WIDTH, HEIGHT) })));
+        const length = figures[0]?.[1].length ?? 0;
+        const until = new Date(from + Math.max(0, length - 1) * interval);
+        const isLong = length * interval > 86400000;
+        const text = (/** @type {Date} */ date) => (isLong ? date.toLocaleDateString() : date.toLocaleTimeString());
+        this.ends.replaceChildren(
+            h("span", {}, text(new Date(from))),
+            h("span", {}, `up to ${numberText(top, this.kind)}`),
+            h("span", {}, text(until)));
+        const newest = figures.map(([name, values]) => [name, numberText(values.at(-1), this.kind)]);
+        this.svg.setAttribute("aria-label",
+            `${this.title}: ${newest.map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ")}`);
+        this.legend.replaceChildren(...newest.map(([name, value], index) =>
+            h("li", {}, h("i", { class: `s${index % 8}` }), name.replaceAll("_", " "), h("b", {}, value))));
+    }
+}

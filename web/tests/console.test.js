@@ -1,0 +1,88 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { ConsoleAPI, Refusal, encoded } from "../console/api.js";
+import { Series, ceiling, curve, numberText, plots } from "../console/series.js";
+
+const folder = new URL("../console/", import.meta.url);
+const sources = readdirSync(folder).filter((name) => name.endsWith(".js"))
+    .map((name) => /** @type {const} */ ([name, readFileSync(new URL(name, folder), "utf8")]));
+
+test("nothing that comes from elsewhere becomes markup or a script", () => {
+    assert.ok(sources.length >= 6);
+    for (const [name, text] of sources) {
+        for (const bad of ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function",
+            "javascript:", "srcdoc", "setHTML", "createContextualFragment", "DOMParser"]) {
+            assert.ok(!text.includes(bad), `${name} has ${bad}`);
+        }
+        // An address is never taken from data: only the pages of the console are linked.
+        for (const [, target] of text.matchAll(/href: ([^,}\n]+)/g)) assert.match(target, /^["`]#/, `${name}: ${target}`);
+    }
+});
+
+test("a series is extended by what is newer, and keeps as much as fits", () => {
+    const series = new Series(4);
+    series.take({ interval_ms: 10, from_ms: 100, figures: { "a.x": [1, 2], "a.y": [null, 3] } });
+    assert.equal(series.last, 110);
+    series.take({ interval_ms: 10, from_ms: 120, figures: { "a.x": [3], "a.y": [4] } });
+    assert.deepEqual(series.of("a"), [["x", [1, 2, 3]], ["y", [null, 3, 4]]]);
+    series.take({ interval_ms: 10, from_ms: 130, figures: { "a.x": [4, 5], "a.y": [5, 6] } });
+    assert.deepEqual(series.of("a"), [["x", [2, 3, 4, 5]], ["y", [3, 4, 5, 6]]]);
+    assert.equal(series.from, 110);
+    series.take({ interval_ms: 10, from_ms: 150, figures: { "a.x": [], "a.y": [] } });
+    assert.equal(series.length, 4);
+    // The page slept: there is a gap, so everything begins anew.
+    series.take({ interval_ms: 10, from_ms: 900, figures: { "a.x": [9] } });
+    assert.deepEqual([series.from, series.of("a")], [900, [["x", [9]]]]);
+});
+
+test("a path leaves gaps where there are no values", () => {
+    assert.equal(curve([0, 10, null, 10], 10, 300, 104), "M0.0 102.0L100.0 2.0M300.0 2.0h.1");
+    assert.equal(curve([], 10, 300, 104), "");
+    assert.equal(curve([99], 10, 300, 104), "M300.0 2.0h.1");
+    assert.equal(curve([null, null], 0, 300, 104), "");
+});
+
+test("scales and numbers are round", () => {
+    assert.deepEqual([[[0]], [[3]], [[5.01]], [[1200, null]], [[]]].map(ceiling), [1, 5, 10, 2000, 1]);
+    assert.equal(numberText(null, "count"), "–");
+    assert.equal(numberText(1536, "bytes"), "1.5 KiB");
+    assert.equal(numberText(12.3456, "rate"), "12.35");
+    assert.equal(numberText(12345.6, "count"), "12,346");
+    assert.equal(new Set(plots.map(([name]) => name)).size, plots.length);
+});
+
+/**
+ * @param {number} status
+ * @param {any} body
+ */
+const answer = (status, body) => new Response(body === null ? null : JSON.stringify(body), { status });
+
+test("a change carries the session's token, and an ended session is told once", async () => {
+    /** @type {any[]} */
+    const sent = [];
+    /** @type {Response[]} */
+    const answers = [
+        answer(200, { code_needed: true }), answer(200, { name: "ann", role: "operator", csrf_token: "t" }),
+        answer(204, null), answer(401, { detail: "ended" }), answer(401, { detail: "ended" }),
+    ];
+    const api = new ConsoleAPI(/** @type {any} */ (async (/** @type {any} */ path, /** @type {any} */ init) => {
+        sent.push([path, init]);
+        return answers.shift();
+    }));
+    let ends = 0;
+    api.onEnd = () => { ends += 1; };
+    assert.equal(await api.logIn("ann", "secret", ""), false);
+    assert.equal(await api.logIn("ann", "secret", "123456"), true);
+    assert.ok(api.may("viewer") && api.may("operator") && !api.may("administrator"));
+    await api.request("DELETE", `users/${encoded("../x?y#z")}`);
+    assert.equal(sent[2][0], "api/users/..%2Fx%3Fy%23z");
+    assert.equal(sent[2][1].headers["X-CSRF-Token"], "t");
+    await assert.rejects(api.get("users"), (error) => error instanceof Refusal && error.message === "ended");
+    assert.equal(sent[3][1].headers["X-CSRF-Token"], undefined);
+    await assert.rejects(api.get("users"), Refusal);
+    assert.equal(ends, 1);
+});
