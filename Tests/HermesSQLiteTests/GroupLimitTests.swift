@@ -8,6 +8,11 @@ import Testing
 
 @Suite("In how many groups one may be")
 struct GroupLimitTests {
+    private func makeContacts(_ one: Int, _ other: Int, in world: StoreWorld) throws {
+        _ = try world.commit(.contact(.request, by: world[one], peer: world[other].user, message: ""))
+        _ = try world.commit(.contact(.accept, by: world[other], peer: world[one].user, message: ""))
+    }
+
     @Test("Nobody joins more groups than the limit says, by whatever way", arguments: [false, true])
     func limit(isInMemory: Bool) async throws {
         let directory = try TemporaryDirectory()
@@ -34,9 +39,39 @@ struct GroupLimitTests {
         let add = GroupCommand.changeMembers(other.id, MemberChanges(added: [world[1].user]))
         #expect(try world.refusal(.group(add, by: world[2].user)) == .tooLarge)
         // In the limit all goes on as before.
+        try makeContacts(0, 2, in: world)
         let change = GroupCommand.changeMembers(first.id, MemberChanges(added: [world[2].user]))
         guard case .groupChanged = try world.commit(.group(change, by: world[0].user)) else {
             throw ConformanceFailure(description: "refused")
         }
+    }
+
+    @Test("Strangers add an account to half of its groups, contacts and itself to all", arguments: [false, true])
+    func strangers(isInMemory: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let settings = StoreSettings(maxGroups: 4)
+        let world: StoreWorld =
+            if isInMemory {
+                try await StoreWorld(store: MemoryStore(settings: settings), people: 3)
+            } else {
+                try await StoreWorld(store: directory.openStore(settings: settings), people: 3)
+            }
+        try makeContacts(1, 2, in: world)
+        /// Whether a group of these is made. Its maker leaves at once, to stay below the limit.
+        func makes(_ person: Int, with members: [Int]) throws -> Bool {
+            let create = GroupCommand.create(name: "g", members: members.map { world[$0].user })
+            guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[person].user)) else {
+                return false
+            }
+            if !members.isEmpty { _ = try world.commit(.group(.leave(group.id), by: world[person].user)) }
+            return true
+        }
+        #expect(try makes(0, with: [2]))
+        #expect(try makes(0, with: [2]))
+        #expect(try !makes(0, with: [2]))
+        #expect(try makes(1, with: [2]))
+        #expect(try makes(2, with: []))
+        #expect(try !makes(1, with: [2]))
+        #expect(try !makes(2, with: []))
     }
 }

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import CoreFoundation  // On Linux the compiler may find `stat` in it, and then nowhere else.
 import Foundation
 import Synchronization
 

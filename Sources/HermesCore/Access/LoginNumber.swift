@@ -11,8 +11,6 @@ package struct LoginNumber: Hashable, Sendable {
 
     private let rawValue: UInt64
 
-    private init(rawValue: UInt64) { self.rawValue = rawValue }
-
     /// A number for a new login.
     package static func next() -> Self { Self(rawValue: last.add(1, ordering: .relaxed).newValue) }
 }

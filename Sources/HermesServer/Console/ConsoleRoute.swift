@@ -39,7 +39,7 @@ struct ConsoleCookie: Sendable, Hashable {
     let isEncrypted: Bool
 
     /// With the prefix, a browser takes it only over TLS and from this host (RFC 6265bis, section 4.1.3.2).
-    var name: String { isEncrypted ? "__Host-hermes" : "hermes_console" }
+    var name: String { isEncrypted ? "__Host-hermes" : "hermes-console" }
 
     private var attributes: String {
         "; Path=\(isEncrypted ? "/" : "/console"); HttpOnly; SameSite=Strict\(isEncrypted ? "; Secure" : "")"

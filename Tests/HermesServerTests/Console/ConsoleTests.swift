@@ -96,12 +96,12 @@ import Testing
             let first = try #require(ann.cookie)
             // Somebody else's choice of a cookie is not taken over.
             var fixed = ConsoleProbe(server)
-            fixed.cookie = "hermes_console=" + String(repeating: "A", count: 43)
+            fixed.cookie = "hermes-console=" + String(repeating: "A", count: 43)
             let answer = try await fixed.logIn("viewer")
             let set = try #require(answer.headers["set-cookie"])
             #expect(set.hasSuffix("; Path=/console; HttpOnly; SameSite=Strict"))
             let value = String(set.prefix { $0 != ";" })
-            #expect(value != fixed.cookie && value != first && value.utf8.count == "hermes_console=".utf8.count + 43)
+            #expect(value != fixed.cookie && value != first && value.utf8.count == "hermes-console=".utf8.count + 43)
             #expect(try await fixed.send("GET", "/session").status == 401)
             // A login in the same browser ends the session before it.
             let again = try await ann.logIn("viewer")
@@ -121,7 +121,7 @@ import Testing
         let token = AccessToken()
         #expect(secure.setting(token) == "__Host-hermes=\(token.text); Path=/; HttpOnly; SameSite=Strict; Secure")
         #expect(secure.token(in: ["a=b; __Host-hermes=\(token.text)"]) == token.hash)
-        #expect(secure.token(in: ["hermes_console=\(token.text)"]) == nil)
+        #expect(secure.token(in: ["hermes-console=\(token.text)"]) == nil)
     }
 
     @Test func `every answer forbids frames, scripts from elsewhere, and keeping it`() async throws {

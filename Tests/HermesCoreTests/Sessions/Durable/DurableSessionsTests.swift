@@ -227,7 +227,8 @@ import Testing
         await last.shutdown()
     }
 
-    @Test func aClockThatWasNotConfirmedEndsNoSessionOfAnEarlierProcess() async throws {
+    @Test("A clock that is not confirmed ends no session of an earlier process")
+    func unconfirmedClock() async throws {
         let (old, connection) = try await sessions.attached("old", expiry: .seconds(30))
         sessions.detach(old.id, connection, sentUpTo: 0, expiry: .seconds(30))
         let later = try await restarted()
