@@ -8,6 +8,12 @@ import Testing
 
 @Suite("In how many groups one may be")
 struct GroupLimitTests {
+    /// Three people.
+    private func world(_ settings: StoreSettings, in directory: TemporaryDirectory?) async throws -> StoreWorld {
+        if let directory { return try await StoreWorld(store: directory.openStore(settings: settings), people: 3) }
+        return try await StoreWorld(store: MemoryStore(settings: settings), people: 3)
+    }
+
     private func makeContacts(_ one: Int, _ other: Int, in world: StoreWorld) throws {
         _ = try world.commit(.contact(.request, by: world[one], peer: world[other].user, message: ""))
         _ = try world.commit(.contact(.accept, by: world[other], peer: world[one].user, message: ""))
@@ -17,12 +23,7 @@ struct GroupLimitTests {
     func limit(isInMemory: Bool) async throws {
         let directory = try TemporaryDirectory()
         let settings = StoreSettings(maxGroups: 2)
-        let world: StoreWorld =
-            if isInMemory {
-                try await StoreWorld(store: MemoryStore(settings: settings), people: 3)
-            } else {
-                try await StoreWorld(store: directory.openStore(settings: settings), people: 3)
-            }
+        let world = try await world(settings, in: isInMemory ? nil : directory)
         func create(_ person: Int, with members: [Int]) throws -> WriteOutcome {
             let create = GroupCommand.create(name: "g", members: members.map { world[$0].user })
             return try world.commit(.group(create, by: world[person].user))
@@ -50,12 +51,7 @@ struct GroupLimitTests {
     func strangers(isInMemory: Bool) async throws {
         let directory = try TemporaryDirectory()
         let settings = StoreSettings(maxGroups: 4)
-        let world: StoreWorld =
-            if isInMemory {
-                try await StoreWorld(store: MemoryStore(settings: settings), people: 3)
-            } else {
-                try await StoreWorld(store: directory.openStore(settings: settings), people: 3)
-            }
+        let world = try await world(settings, in: isInMemory ? nil : directory)
         try makeContacts(1, 2, in: world)
         /// Whether a group of these is made. Its maker leaves at once, to stay below the limit.
         func makes(_ person: Int, with members: [Int]) throws -> Bool {
