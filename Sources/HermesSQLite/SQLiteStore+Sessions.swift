@@ -84,8 +84,6 @@ extension SQLiteStore: SessionStore {
         }
     }
 
-    package var queueStatistics: QueueBudget.Statistics { queues.statistics }
-
     /// Runs a batch on the writer, with the cache taken out; the cache returns only if the transaction commits.
     ///
     /// - Parameters:

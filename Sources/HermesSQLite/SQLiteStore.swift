@@ -35,7 +35,7 @@ package final class SQLiteStore: Sendable {
     private let isOpen = Atomic(true)
     private let cache = Mutex(WriterCache())
     let unread: UnreadLedger
-    let queues: QueueBudget
+    package let queues: QueueBudget
     package let inboxes: InboxLedger
     let sessionCache = Mutex(SessionCache())
     let maintenance = Mutex(Maintenance())

@@ -47,11 +47,11 @@ struct SQLiteStoreOpeningTests {
             var publication = world.publication("x")
             publication.source = address
             try world.change(.retain(publication))
-            used = world.store.queueStatistics.used
+            used = world.store.queues.statistics.used
             #expect(used.entries == 3)
         }
         let world = SessionWorld(try directory.openStore(settings: settings))
-        #expect(world.store.queueStatistics.used == used)
+        #expect(world.store.queues.statistics.used == used)
         #expect(try await world.store.sessions().map(\.payer) == [address])
         #expect(try await world.store.retained().map(\.source) == [address])
         let again = try world.open("b", owner: "", from: "10.0.0.1").id

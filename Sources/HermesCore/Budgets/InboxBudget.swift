@@ -34,7 +34,8 @@ package enum EntrySource: Hashable, Sendable {
 /// full, only what its owner, its owner's contacts and back ends cause has room, in groups too: accounts and groups are
 /// free, so that strangers could fill all of it together. Entries other than messages have a reserve of a further quarter.
 /// A group message, another entry, or the sender's own copy that finds no room leaves its place in the inbox empty;
-/// devices are told as for an expired entry.
+/// devices are told as for an expired entry. From an eighth on, what one device has taken waits for no other
+/// (``InboxCursors``): below a quarter every message has room, so there is time to delete it.
 package struct InboxBudget: Hashable, Sendable {
     /// The approximate size of an entry without its content.
     package static let entryBytes = 128
@@ -61,6 +62,11 @@ package struct InboxBudget: Hashable, Sendable {
         guard needsShare(inbox, adding: bytes) else { return true }
         return inbox.entries < maxEntries && inbox.bytes + bytes <= maxBytes
             && share.entries < maxEntries / 4 && share.bytes + bytes <= maxBytes / 4
+    }
+
+    /// Whether entries no longer wait for devices that stay away.
+    package func isCrowded(_ inbox: Holding) -> Bool {
+        inbox.entries >= maxEntries / 8 || inbox.bytes >= maxBytes / 8
     }
 
     /// Whether what a stranger causes, with whom the inbox's owner has no contact, has no room any more.

@@ -28,12 +28,16 @@ package struct SharedLimit: Sendable, Hashable {
 
     /// Whether an owner may have so much more, as the shares are.
     fileprivate func allows(_ adding: Int, of owner: CommitSource, own: Int, anonymous: Int, total used: Int) -> Bool {
-        guard adding > 0 else { return true }
+        adding <= 0 || adding <= left(of: owner.kind, own: own, anonymous: anonymous, total: used)
+    }
+
+    /// How much more an owner may have; may be below 0.
+    fileprivate func left(of kind: CommitSource.Kind, own: Int, anonymous: Int, total used: Int) -> Int {
         let left = total - used
-        switch owner.kind {
-        case .server: return adding <= left
-        case .account: return own + adding <= min(perAccount, left)
-        case .address: return own + adding <= min(perAddress, left, total / 2 + total % 2 - anonymous)
+        return switch kind {
+        case .server: left
+        case .account: min(perAccount, left) - own
+        case .address: min(perAddress, left, total / 2 + total % 2 - anonymous) - own
         }
     }
 }
@@ -123,6 +127,21 @@ package struct OwnerShares: Sendable {
                 anonymous: anonymous.bytes,
                 total: total.bytes
             )
+    }
+
+    /// How many more holdings of one entry and so many bytes an owner may have, of those that it asks for.
+    package func room(for count: Int, bytes weight: Int, of owner: CommitSource) -> Int {
+        let all = Holding(entries: count, bytes: count.multipliedReportingOverflow(by: weight).partialValue)
+        if all.bytes >= 0, hasRoom(for: all, of: owner) { return count }
+        let (own, anonymous, total) = (tally[owner], tally.anonymous, tally.total)
+        let entries = entries.left(
+            of: owner.kind,
+            own: own.entries,
+            anonymous: anonymous.entries,
+            total: total.entries
+        )
+        let bytes = bytes.left(of: owner.kind, own: own.bytes, anonymous: anonymous.bytes, total: total.bytes)
+        return max(0, min(count, entries, bytes / max(1, weight)))
     }
 
     /// Takes so much, if there is room.

@@ -22,6 +22,8 @@ package final class QueueBudget: Sendable {
         var refused: UInt64 = 0
     }
 
+    /// Publications that wait for one session.
+    package let maxEntriesPerQueue: Int
     private let state: Mutex<State>
 
     /// - Parameter waiting: what waits already.
@@ -29,6 +31,7 @@ package final class QueueBudget: Sendable {
         var shares = OwnerShares(entries: settings.queuedMessages, bytes: settings.queuedBytes)
         shares.add(waiting)
         state = Mutex(State(shares: shares))
+        maxEntriesPerQueue = settings.maxQueuedMessages
     }
 
     /// Whether an owner may have so much more. The table of owners is not copied.
@@ -36,6 +39,17 @@ package final class QueueBudget: Sendable {
     /// - Parameter changes: of a commit that is not done.
     package func hasRoom(for holding: Holding, of owner: CommitSource, with changes: OwnerTally? = nil) -> Bool {
         state.withLock { $0.shares.hasRoom(for: holding, of: owner, with: changes) }
+    }
+
+    /// How many of `count` publications find room in the queues of an owner. The others count as refused.
+    ///
+    /// - Parameter weight: of each, in bytes.
+    package func room(for count: Int, weight: Int, of owner: CommitSource) -> Int {
+        state.withLock { state in
+            let room = state.shares.room(for: count, bytes: weight, of: owner)
+            state.refused += UInt64(count - room)
+            return room
+        }
     }
 
     package var statistics: Statistics {

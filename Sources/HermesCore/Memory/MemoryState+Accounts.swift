@@ -72,6 +72,7 @@ extension MemoryState {
         }
         if let token = opening.token { add(token, of: TokenOwner(user: user, device: opening.device.id)) }
         records[user] = record
+        if known == nil { releaseEntries(of: user) }
         return record.devices[index]
     }
 
@@ -142,6 +143,8 @@ extension MemoryState {
         case .device(let device, let user):
             tokens = tokens.filter { $0.value.owner != TokenOwner(user: user, device: device) }
             records[user]?.devices.removeAll { $0.description.id == device }
+            // As if it were not crowded: the next acknowledgement looks again.
+            records[user]?.inbox.acknowledged = InboxCursors(records[user]?.devices ?? []).released(isCrowded: false)
             forgetPushToken(device, of: user)
         }
     }

@@ -216,8 +216,17 @@ extension MemoryState {
             throw HermesError(.notFound, "There is no such device.")
         }
         let cursor = max(record.devices[index].cursor, min(seq, record.inbox.head))
+        guard cursor > record.devices[index].cursor else { return cursor }
         records[user]?.devices[index].cursor = cursor
+        releaseEntries(of: user)
         return cursor
+    }
+
+    /// A cursor has moved, or there is a further one.
+    mutating func releaseEntries(of user: UserID) {
+        guard let record = records[user] else { return }
+        let isCrowded = settings.inbox.isCrowded(record.inbox.use)
+        records[user]?.inbox.acknowledged = InboxCursors(record.devices).released(isCrowded: isCrowded)
     }
 
     private mutating func recall(

@@ -23,7 +23,7 @@ extension MemoryState {
 
     private mutating func purgeInbox(of user: UserID, now: Timestamp, limit: Int) -> Int {
         guard let record = records[user] else { return 0 }
-        let acknowledged = record.devices.map(\.cursor).min() ?? 0
+        let acknowledged = record.inbox.acknowledged
         var kept = Deque<Entry>()
         var released: [MessageID] = []
         var gone: [Entry] = []

@@ -181,5 +181,5 @@ extension MemoryStore: SessionStore {
 
     package var inboxes: InboxLedger { state.withLock { $0.inboxes } }
 
-    package var queueStatistics: QueueBudget.Statistics { state.withLock { $0.queues.statistics } }
+    package var queues: QueueBudget { state.withLock { $0.queues } }
 }

@@ -51,8 +51,8 @@ package protocol SessionStore: Sendable {
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purgeSessions(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
-    /// What waits for all sessions; cheap.
-    var queueStatistics: QueueBudget.Statistics { get }
+    /// What waits for all sessions.
+    var queues: QueueBudget { get }
 }
 
 extension SessionStore {
@@ -63,8 +63,6 @@ extension SessionStore {
     ) throws(HermesError) -> [SessionOutcome] {
         try commit(Array(operations), now: now)
     }
-
-    package var queueStatistics: QueueBudget.Statistics { QueueBudget.Statistics() }
 }
 
 /// One change in a commit.

@@ -75,6 +75,11 @@ struct DeviceReader {
         return StoredAccount(account: account, password: PasswordHash(phc: row.text(3) ?? ""))
     }
 
+    /// A newer server's value counts as the strongest.
+    static func proof(_ stored: Int64) -> DeviceProof {
+        Int(exactly: stored).flatMap(DeviceProof.init(rawValue:)) ?? .account
+    }
+
     private static func device(_ row: PreparedStatement) throws -> Device {
         guard let id = row.text(0).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
         return Device(
@@ -87,8 +92,7 @@ struct DeviceReader {
             createdAt: row.timestamp(4),
             lastSeenAt: row.timestamp(5),
             cursor: try row.sequence(6),
-            // A newer server's value counts as the strongest.
-            proof: Int(exactly: row.integer(7)).flatMap(DeviceProof.init(rawValue:)) ?? .account
+            proof: Self.proof(row.integer(7))
         )
     }
 }

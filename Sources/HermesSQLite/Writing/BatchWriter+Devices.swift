@@ -20,9 +20,10 @@ extension BatchWriter {
             renewed.lastSeenAt = now
             renewed.proof = max(renewed.proof, opening.proof)
             // As the writer knows it, which may be ahead of the row.
-            renewed.cursor = cache.cursors[user]?[opening.device.id] ?? renewed.cursor
+            renewed.cursor = cache.cursors[user]?[opening.device.id]?.seq ?? renewed.cursor
             device = renewed
             try write(device, of: user)
+            cache.cursors[user]?[opening.device.id]?.proof = device.proof
         } else {
             device = Device(
                 description: opening.device,
@@ -32,9 +33,8 @@ extension BatchWriter {
                 proof: opening.proof
             )
             try write(device, of: user)
-            cache.cursors[user]?[opening.device.id] = device.cursor
-            cache.inboxes.values[index].acknowledged = cache.cursors[user]?.values.min() ?? 0
-            markDirty(index)
+            cache.cursors[user]?[opening.device.id] = InboxCursors.Cursor(seq: device.cursor, proof: device.proof)
+            release(index)
         }
         if let token = opening.token { try add(token, of: user, opening.device.id) }
         return device

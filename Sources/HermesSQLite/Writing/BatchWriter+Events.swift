@@ -56,28 +56,35 @@ extension BatchWriter {
     mutating func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) throws -> WriteOutcome {
         guard try loadInbox(of: user) else { return .refused(Refusals.noSuchDevice) }
         try loadCursors(of: user)
-        guard let cursor = cache.cursors[user]?[device], let index = cache.inboxes.index(forKey: user) else {
+        guard let cursor = cache.cursors[user]?[device]?.seq, let index = cache.inboxes.index(forKey: user) else {
             return .refused(Refusals.noSuchDevice)
         }
         let moved = min(seq, cache.inboxes.values[index].head)
         guard moved > cursor else { return .acknowledged(cursor) }
-        cache.cursors[user]?[device] = moved
+        cache.cursors[user]?.move(device, to: moved)
         dirtyCursors.insert(DeviceKey(user: user, device: device))
-        cache.inboxes.values[index].acknowledged = cache.cursors[user]?.values.min() ?? 0
-        markDirty(index)
+        release(index)
         return .acknowledged(moved)
+    }
+
+    /// A cursor has moved, or there is a further one.
+    mutating func release(_ index: Dictionary<UserID, WriterCache.Inbox>.Index) {
+        let isCrowded = settings.inbox.isCrowded(cache.inboxes.values[index].use)
+        let released = cache.cursors[cache.inboxes.keys[index]]?.released(isCrowded: isCrowded) ?? 0
+        cache.inboxes.values[index].acknowledged = released
+        markDirty(index)
     }
 
     mutating func loadCursors(of user: UserID) throws {
         if cache.cursors[user] == nil { cache.cursors[user] = try readCursors(of: user) }
     }
 
-    private func readCursors(of user: UserID) throws -> [DeviceID: UInt64] {
-        var cursors: [DeviceID: UInt64] = [:]
+    private func readCursors(of user: UserID) throws -> InboxCursors {
+        var cursors = InboxCursors()
         statements.selectCursors.bind(user, at: 1)
         try statements.selectCursors.forEachRow { row in
             guard let device = row.text(0).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
-            cursors[device] = try row.sequence(1)
+            cursors[device] = InboxCursors.Cursor(seq: try row.sequence(1), proof: DeviceReader.proof(row.integer(2)))
             return true
         }
         return cursors

@@ -114,7 +114,7 @@ struct BatchWriter {
         }
         for key in dirtyCursors {
             guard let cursor = cache.cursors[key.user]?[key.device] else { continue }
-            statements.updateCursor.bind(cursor, at: 1)
+            statements.updateCursor.bind(cursor.seq, at: 1)
             statements.updateCursor.bind(key.user, at: 2)
             try statements.updateCursor.bind(key.device.rawValue, at: 3) { try statements.updateCursor.run() }
         }

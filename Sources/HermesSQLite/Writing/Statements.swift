@@ -81,7 +81,7 @@ struct Statements {
             """
         static let selectClientID = "SELECT message FROM client_id WHERE sender = ? AND client_id = ?"
         static let insertClientID = "INSERT INTO client_id_fresh (sender, client_id, message) VALUES (?, ?, ?)"
-        static let selectCursors = "SELECT device_id, cursor FROM device WHERE user = ?"
+        static let selectCursors = "SELECT device_id, cursor, proof FROM device WHERE user = ?"
         static let updateCursor = "UPDATE device SET cursor = ? WHERE user = ? AND device_id = ?"
         static let moveReadMark = """
             INSERT INTO read_mark (user, conversation, seq) SELECT ?1, ?2, ?3 WHERE ?3 > 0 \

@@ -31,7 +31,7 @@ struct WriterCache {
     var inboxes: [UserID: Inbox] = [:]
     var conversations: [ConversationID: Conversation] = [:]
     /// The cursors of all devices of a user.
-    var cursors: [UserID: [DeviceID: UInt64]] = [:]
+    var cursors: [UserID: InboxCursors] = [:]
     /// Recently used groups.
     var groups: [GroupID: Group] = [:]
 

@@ -151,6 +151,44 @@ extension MessageStoreConformance {
             try expectEqual(deliveries <= 20, true)
             for number in 1...10 { try world.send("\(number)", from: 1, to: 2) }
         },
+        ConformanceCase("A device that stays away keeps no sender out; below an eighth entries wait for it") {
+            makeStore in
+            let devices = [StoreWorld.phone, StoreWorld.tablet]
+            let world = try await StoreWorld(makeStore, devices: devices, settings: settings())
+            for number in 1...4 { try world.send("\(number)", from: 0, to: 1) }
+            try world.acknowledge(1)
+            try await world.purge()
+            try expectEqual(try await world.inbox(1), ["1:1", "2:2", "3:3", "4:4"])
+            for number in 5...60 {
+                try world.send("\(number)", from: 0, to: 1)
+                try world.acknowledge(1)
+                try await world.purge()
+            }
+            let left = try await world.inbox(1)
+            try expectEqual(left.first?.hasPrefix("1-"), true, "the tablet is told what it missed")
+            try expectEqual(left.count <= 5, true)
+        },
+        ConformanceCase("A claimed device takes nothing for the one that showed a token") { makeStore in
+            let world = try await StoreWorld(makeStore, settings: settings())
+            let user = world[1].user
+            let watch = StoreWorld.device("watch")
+            let opening = DeviceOpening(user: user, device: DeviceDescription(id: watch), proof: .claim)
+            guard case .deviceOpened = try world.commit(.openDevice(opening)) else {
+                throw ConformanceFailure(description: "not opened")
+            }
+            for number in 1...10 {
+                try world.send("\(number)", from: 0, to: 1)
+                try world.acknowledge(1, on: [watch])
+            }
+            try await world.purge()
+            try expectEqual(try await world.inbox(1).count, 10)
+            try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 1))), .inboxFull)
+            // Nor does the claimed one, idle, keep anything from going that the owner's device took.
+            try world.acknowledge(1)
+            try await world.purge()
+            try world.send("11", from: 0, to: 1)
+            try expectEqual(try await world.inbox(1), ["1-10:hole", "11:11"])
+        },
         ConformanceCase("The sender's own copies give way, not the messages") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3, settings: settings())
             for number in 1...10 { try world.send("\(number)", from: 0, to: 1) }

@@ -85,6 +85,8 @@ package final class ScriptedSessionStore: SessionStore {
 
     // MARK: SessionStore
 
+    package var queues: QueueBudget { base.queues }
+
     package func commit(
         _ operations: [SessionOperation],
         now: Timestamp

@@ -18,7 +18,7 @@ extension SessionStoreConformance {
         let waiting = sessions.reduce(into: Holding()) { sum, session in
             sum += Holding(entries: session.queuedCount, bytes: session.queuedBytes)
         }
-        try expectEqual(world.store.queueStatistics.used, waiting, comment)
+        try expectEqual(world.store.queues.statistics.used, waiting, comment)
     }
 
     static let budgets = [
@@ -37,7 +37,7 @@ extension SessionStoreConformance {
             try expectEqual(try flood(world, tablet), 0, "of the same account")
             try expectEqual(try flood(world, stranger, 4), 4)
             try expectEqual(try flood(world, bob, 8), 8)
-            try expectEqual(world.store.queueStatistics.refused, 96 + 100 + 92 + 100)
+            try expectEqual(world.store.queues.statistics.refused, 96 + 100 + 92 + 100)
             // What goes makes room, however it goes.
             try world.change(.completed(flooder, [1]))
             try expectEqual(try flood(world, neighbour), 1)
@@ -129,7 +129,7 @@ extension SessionStoreConformance {
                     try world.publish(world.publication(text, topic: "t", expiry), targets)
                 }
                 try await expectCounted(world, "step \(step)")
-                try expect(world.store.queueStatistics.used.entries <= 40)
+                try expect(world.store.queues.statistics.used.entries <= 40)
             }
         },
     ]

@@ -56,6 +56,23 @@ import Testing
         }
     }
 
+    @Test func `the room for many is what one after the other would find`() {
+        let ann = CommitSource(account: "ann")
+        var shares = OwnerShares(entries: SharedLimit(1_000, perAccount: 40), bytes: SharedLimit(10_000, perAccount: 500))
+        #expect(shares.room(for: 7, bytes: 10, of: ann) == 7)
+        #expect(shares.room(for: 100, bytes: 10, of: ann) == 40)
+        #expect(shares.room(for: 100, bytes: 100, of: ann) == 5)
+        #expect(shares.room(for: .max, bytes: .max, of: ann) == 0)
+        for _ in 0..<38 { #expect(shares.take(Holding(entries: 1, bytes: 10), of: ann)) }
+        #expect(shares.room(for: 100, bytes: 10, of: ann) == 2)
+        for _ in 0..<2 { #expect(shares.take(Holding(entries: 1, bytes: 10), of: ann)) }
+        #expect(shares.room(for: 1, bytes: 10, of: ann) == 0)
+        #expect(shares.room(for: 30, bytes: 10, of: CommitSource(account: "bob")) == 30)
+        // Their network has half of all, and what others without account left.
+        shares.add(Holding(entries: 495, bytes: 495), of: CommitSource(host: "10.0.0.1"))
+        #expect(shares.room(for: 30, bytes: 1, of: CommitSource(host: "10.0.0.2")) == 5)
+    }
+
     @Test func `a flood of addresses leaves accounts their half`() {
         var shares = OwnerShares(entries: SharedLimit(1_000))
         for number in 0..<5_000 {

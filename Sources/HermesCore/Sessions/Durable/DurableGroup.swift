@@ -5,6 +5,8 @@ import Synchronization
 
 /// The load and the permissions of a durable session; readable by all.
 final class DurableLoad: Sendable {
+    /// Who pays for what waits.
+    let owner: CommitSource
     let isOnline = Atomic(false)
     /// The number of waiting or unacknowledged publications.
     let queued = Atomic(0)
@@ -12,6 +14,8 @@ final class DurableLoad: Sendable {
     let chosen = Atomic(0)
     /// Nothing is called under it.
     private let reader = Mutex<(any TopicReader)?>(nil)
+
+    init(owner: CommitSource) { self.owner = owner }
 
     var current: Int { queued.load(ordering: .relaxed) + chosen.load(ordering: .relaxed) }
 
@@ -33,6 +37,8 @@ package final class DurableGroup: Sendable {
     enum Choice: Sendable {
         case kept(DurableMember)
         case live(SharedGroups.Choice)
+        /// The queues of all that could take it are full.
+        case full
     }
 
     /// The members that must not be chosen.
@@ -41,6 +47,8 @@ package final class DurableGroup: Sendable {
         /// Whether members without a connection are excluded.
         var absent = false
     }
+
+    static let window = 64
 
     /// The text of the subscription: "$share/name/filter".
     package let share: String
@@ -57,12 +65,16 @@ package final class DurableGroup: Sendable {
     }
 
     /// Chooses the least busy of the connected members, or of all if none is connected; equals take turns. Excludes
-    /// members that may not read the topic, and those that get such publications at most once and are away.
+    /// members that may not read the topic, those that get such publications at most once and are away, and those whose
+    /// queue or whose owner's share is full. Of many members it looks only at the next ``window`` if one of those is connected.
     ///
-    /// - Parameter live: the connected members, over all loops.
+    /// - Parameters:
+    ///   - live: the connected members, over all loops.
+    ///   - queues: nil: not looked at.
     func choose(
         for publication: StoredPublication,
         live groups: SharedGroups?,
+        in queues: QueueBudget?,
         excluding excluded: Exclusions = Exclusions()
     ) -> Choice? {
         let seats = groups?.members(of: key) ?? []
@@ -71,7 +83,10 @@ package final class DurableGroup: Sendable {
         let question = Publication(publication)
         let start = Int(turn.number.add(1, ordering: .relaxed).oldValue % UInt64(count))
         var best: (place: Int, isOffline: Int, load: Int)?
+        var fullOwner: CommitSource?
+        var isFull = false
         for offset in 0..<count {
+            if offset >= Self.window, let best, best.isOffline == 0 { break }
             let place = (start + offset) % count
             let rank: (isOffline: Int, load: Int)
             if place < members.count {
@@ -80,6 +95,10 @@ package final class DurableGroup: Sendable {
                 guard min(member.options.qos, publication.qos) > .atMostOnce, !(isOffline && excluded.absent),
                     !excluded.sessions.contains(member.session)
                 else { continue }
+                guard member.load.owner != fullOwner, member.load.current < queues?.maxEntriesPerQueue ?? .max else {
+                    isFull = true
+                    continue
+                }
                 rank = (isOffline ? 1 : 0, member.load.current)
             } else {
                 let seat = seats[place - members.count].seat
@@ -87,10 +106,19 @@ package final class DurableGroup: Sendable {
                 rank = (0, seat.load.current)
             }
             if let best, (best.isOffline, best.load) <= rank { continue }
-            if place < members.count, !members[place].load.mayRead(publication.topic) { continue }
+            if place < members.count {
+                let load = members[place].load
+                guard load.mayRead(publication.topic) else { continue }
+                let holding = Holding(entries: 1, bytes: publication.weight)
+                guard queues?.hasRoom(for: holding, of: load.owner) ?? true else {
+                    fullOwner = load.owner
+                    isFull = true
+                    continue
+                }
+            }
             best = (place, rank.isOffline, rank.load)
         }
-        guard let best else { return nil }
+        guard let best else { return isFull ? .full : nil }
         return best.place < members.count ? .kept(members[best.place]) : .live(seats[best.place - members.count])
     }
 

@@ -73,7 +73,8 @@ struct DurableIndex {
         free.append(index)
     }
 
-    /// One target for each session and each group, however many of its filters match.
+    /// One target for each session and each group, however many of its filters match; the sessions of an owner that has many
+    /// are one target together.
     func targets(of topic: TopicName, load: (DurableSessionID) -> DurableLoad?) -> [DurableTarget] {
         var merged: [DurableSessionID: SubscriptionOptions] = [:]
         var targets: [DurableTarget] = []
@@ -93,11 +94,18 @@ struct DurableIndex {
                 if !group.members.isEmpty { targets.append(.group(group)) }
             }
         }
-        for (id, options) in merged {
-            guard let load = load(id) else { continue }
-            targets.append(.session(DurableMember(session: id, options: options, load: load)))
+        let members = merged.compactMap { id, options in
+            load(id).map { DurableMember(session: id, options: options, load: $0) }
         }
-        return targets
+        return targets + Self.crowded(members)
+    }
+
+    private static func crowded(_ members: [DurableMember]) -> [DurableTarget] {
+        guard members.count >= DurableCrowd.minMembers else { return members.map { .session($0) } }
+        return Dictionary(grouping: members) { $0.load.owner }.flatMap { owner, members -> [DurableTarget] in
+            guard members.count >= DurableCrowd.minMembers else { return members.map { .session($0) } }
+            return [.crowd(DurableCrowd(owner: owner, members: members))]
+        }
     }
 
     /// The kept members of a shared subscription, by its text; nil if there are none.

@@ -41,7 +41,8 @@ struct DurableQuota: Sendable {
     }
 
     /// For how many filters one counts: one for each 256 bytes begun. Each level after the 16th is a further 96 bytes,
-    /// because the index has a record for it.
+    /// because the index has a record for it. A shared subscription counts for ``unitsPerShare`` more: each of them is a
+    /// delivery of its own, where the other filters of a session are one together.
     static func units(of filter: String) -> Int {
         var bytes = 0
         var levels = 1
@@ -49,8 +50,11 @@ struct DurableQuota: Sendable {
             bytes &+= 1
             if byte == UInt8(ascii: "/") { levels &+= 1 }
         }
-        return max(1, (bytes + max(0, levels - freeLevels) * bytesPerLevel + unitBytes - 1) / unitBytes)
+        let share = filter.utf8.starts(with: "$share/".utf8) ? unitsPerShare : 0
+        return share + max(1, (bytes + max(0, levels - freeLevels) * bytesPerLevel + unitBytes - 1) / unitBytes)
     }
+
+    static let unitsPerShare = 39
 
     private static let unitBytes = 256
     private static let freeLevels = 16

@@ -20,26 +20,35 @@ extension DurableSessions {
         from publisher: DurableSessionID?
     ) -> Chosen {
         var chosen = Chosen()
+        var dropped = 0
         for target in targets {
             switch target {
             case .session(let member):
                 if let target = member.target(of: publication, from: publisher) { chosen.targets.append(target) }
+            case .crowd(let crowd):
+                let choice = crowd.choose(for: publication, from: publisher, in: store.queues)
+                chosen.targets += choice.targets
+                dropped += choice.dropped
             case .group(let group):
-                choose(group, for: publication, excluding: .init(), &chosen)
+                if choose(group, for: publication, excluding: .init(), &chosen) { dropped += 1 }
             }
         }
+        if dropped > 0 { shared.state.withLock { [dropped] in $0.dropped += UInt64(dropped) } }
         return chosen
     }
 
+    /// - Returns: whether there is a member that would take it, if its queue were not full.
+    @discardableResult
     private func choose(
         _ group: DurableGroup,
         for publication: StoredPublication,
         excluding: DurableGroup.Exclusions,
         _ chosen: inout Chosen
-    ) {
+    ) -> Bool {
         let live = shared.live.withLock { $0 }
-        switch group.choose(for: publication, live: live, excluding: excluding) {
+        switch group.choose(for: publication, live: live, in: store.queues, excluding: excluding) {
         case nil: break
+        case .full: return true
         case .live(let choice): chosen.live.append(choice)
         case .kept(let member):
             guard let target = member.target(of: publication, from: nil, share: group.share) else { break }
@@ -47,6 +56,7 @@ extension DurableSessions {
             chosen.loads.append(member.load)
             chosen.targets.append(target)
         }
+        return false
     }
 
     func hand(_ publication: StoredPublication, to live: [SharedGroups.Choice]) {
@@ -67,6 +77,9 @@ extension DurableSessions {
 
     // MARK: Choosing again
 
+    /// Each try is a commit, and full members are not chosen: only those that fill up meanwhile, or by their bytes.
+    private static let maxTries = 32
+
     /// Finds other members for a publication, one group after the other.
     func publish(
         _ publication: StoredPublication,
@@ -77,7 +90,7 @@ extension DurableSessions {
         guard let first = lost.first, let share = first.share else { return completion(.success(())) }
         let tried = tried.union([first.session])
         var chosen = Chosen()
-        if let group = group(share) { choose(group, for: publication, excluding: .init(sessions: tried), &chosen) }
+        if tried.count < Self.maxTries, let group = group(share) { choose(group, for: publication, excluding: .init(sessions: tried), &chosen) }
         guard let target = chosen.targets.first else {
             if chosen.live.isEmpty { shared.state.withLock { $0.dropped += 1 } }
             hand(publication, to: chosen.live)

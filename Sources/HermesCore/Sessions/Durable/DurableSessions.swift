@@ -107,7 +107,7 @@ package final class DurableSessions: Sendable {
     }
 
     /// What waits for all sessions in the store.
-    package var queueStatistics: QueueBudget.Statistics { store.queueStatistics }
+    package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
     /// Sets the handler for sessions that ended without a connection: by expiry, or because another connection started
     /// clean. It replaces an earlier handler, and is called on any thread.

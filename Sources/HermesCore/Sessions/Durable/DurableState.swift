@@ -37,7 +37,7 @@ struct DurableState {
     struct Record {
         let key: SessionKey
         let payer: CommitSource
-        let load = DurableLoad()
+        let load: DurableLoad
         var subscriptions: Set<TopicText> = []
         var expiresAt: Timestamp?
         /// Whether an earlier process left it: by a clock that may have been wrong then, or may be wrong now.
@@ -54,6 +54,12 @@ struct DurableState {
         var mayHoldShared = false
         /// When to check for redistribution, while it has no connection.
         var redistributesAt: Timestamp?
+
+        init(key: SessionKey, payer: CommitSource) {
+            self.key = key
+            self.payer = payer
+            load = DurableLoad(owner: payer)
+        }
     }
 
     enum Action: Sendable {

@@ -1,11 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A subscriber of a topic: a session, or a group of sessions that share a subscription.
+/// Subscribers of a topic: a session, many sessions of one owner, or a group of sessions that share a subscription.
 ///
 /// Valid until ``DurableSessions/generation`` changes.
 package enum DurableTarget: Sendable {
     case session(DurableMember)
+    case crowd(DurableCrowd)
     case group(DurableGroup)
 }
 

@@ -67,6 +67,8 @@ final class FakeSessionStore: SessionStore {
         for _ in 0..<count { gate?.signal() }
     }
 
+    var queues: QueueBudget { base.queues }
+
     private let most = Mutex(Int.max)
 
     /// From now on a transaction takes no more operations than these.

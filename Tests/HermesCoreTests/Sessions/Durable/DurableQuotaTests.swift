@@ -128,7 +128,7 @@ import Testing
 
     @Test(arguments: [
         ("", 1), (String(repeating: "f", count: 256), 1), (String(repeating: "f", count: 257), 2),
-        (String(repeating: "/", count: 15), 1), (String(repeating: "/", count: 17), 1),
+        ("$share/team/f", 40), (String(repeating: "/", count: 15), 1), (String(repeating: "/", count: 17), 1),
         (String(repeating: "/", count: 65_535), 24_826),
     ]) func `a filter counts for its bytes and the levels of a deep one`(_ filter: String, _ units: Int) {
         #expect(DurableQuota.units(of: filter) == units)

@@ -1,0 +1,43 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// How far each device of an account has taken its inbox, and which entries may go. Pure; the same for every store.
+///
+/// An entry waits for all devices. Once an inbox is crowded (``InboxBudget/isCrowded(_:)``), it waits only for the first
+/// of them: a device that stays away keeps no sender out, and is told about the hole when it returns. A device that
+/// was merely claimed takes nothing for those that showed a proof.
+package struct InboxCursors: Sendable {
+    package struct Cursor: Sendable, Hashable {
+        package var seq: UInt64
+        package var proof: DeviceProof
+
+        package init(seq: UInt64, proof: DeviceProof) {
+            self.seq = seq
+            self.proof = proof
+        }
+    }
+
+    private var cursors: [DeviceID: Cursor] = [:]
+
+    package init() {}
+
+    package init(_ devices: [Device]) {
+        for device in devices { self[device.description.id] = Cursor(seq: device.cursor, proof: device.proof) }
+    }
+
+    package var count: Int { cursors.count }
+
+    package subscript(device: DeviceID) -> Cursor? {
+        get { cursors[device] }
+        set { cursors[device] = newValue }
+    }
+
+    package mutating func move(_ device: DeviceID, to seq: UInt64) { cursors[device]?.seq = seq }
+
+    /// The last entry that nobody waits for; 0 without devices.
+    package func released(isCrowded: Bool) -> UInt64 {
+        guard isCrowded else { return cursors.values.lazy.map(\.seq).min() ?? 0 }
+        let proven = cursors.values.lazy.filter { $0.proof > .claim }.map(\.seq).max()
+        return proven ?? cursors.values.lazy.map(\.seq).max() ?? 0
+    }
+}
