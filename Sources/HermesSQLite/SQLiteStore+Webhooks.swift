@@ -32,7 +32,9 @@ extension SQLiteStore: WebhookStore {
                     arguments: [user.rawValue, Int64(clamping: seq)]
                 )
             }
-            let count = before + events.count
+            var early = 0
+            for user in Set(events.compactMap(\.user)) { early += try Self.trimLine(of: user, limit: limit, db) }
+            let count = before + events.count - early
             // A limit that was lowered takes effect little by little.
             let dropped = min(max(0, count - max(0, limit)), events.count + Self.maxDropped)
             if dropped > 0 {
@@ -42,8 +44,20 @@ extension SQLiteStore: WebhookStore {
                 )
             }
             webhooksStored.withLock { $0 = count - dropped }
-            return dropped
+            return early + dropped
         }
+    }
+
+    /// Drops a user's oldest events beyond its share.
+    private static func trimLine(of user: UserID, limit: Int, _ db: Database) throws -> Int {
+        let share = WebhookEvent.maxWaiting(perUserOf: limit)
+        let line = try Int64.fetchAll(db, sql: WebhookQuery.line, arguments: [user.rawValue, share + maxDropped])
+        guard line.count > share else { return 0 }
+        try db.execute(
+            sql: "DELETE FROM webhook WHERE user = ?1 AND attempts < \(WebhookEvent.attemptsInOrder) AND number <= ?2",
+            arguments: [user.rawValue, line[line.count - share - 1]]
+        )
+        return db.changesCount
     }
 
     /// The most events dropped at once beyond the number appended.
@@ -75,21 +89,25 @@ extension SQLiteStore: WebhookStore {
 
     /// The least number of the longest-due events that are put in order.
     private static let leastLooked = 100
+    /// The most that are looked at where a few users have many.
+    private static let mostLooked = 10_000
 
     package func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook] {
         let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
         guard limit > 0 else { return [] }
         return try await read { db in
             var last: (due: Int64, number: Int64) = (.min, .min)
-            while true {
+            var due: [StoredWebhook] = []
+            var found: [StoredWebhook] = []
+            while due.count < Self.mostLooked, found.count < limit {
                 let rows = try Row.fetchAll(
                     db,
                     sql: WebhookQuery.due,
-                    arguments: [now.rawValue, last.due, last.number, max(limit, Self.leastLooked)]
+                    arguments: [now.rawValue, last.due, last.number, max(limit, Self.leastLooked, due.count)]
                 )
-                guard let end = rows.last else { return [] }
+                guard let end = rows.last else { break }
                 last = (end["due"], end["number"])
-                let webhooks = rows.map { row in
+                due += rows.map { row in
                     StoredWebhook(
                         number: row["number"],
                         event: WebhookEvent(
@@ -102,10 +120,20 @@ extension SQLiteStore: WebhookStore {
                         attempts: min(max(row["attempts"], 0), 1 << 30)
                     )
                 }
-                let found = try Self.inOrder(webhooks.sorted { $0.number < $1.number }, db)
-                // All of them wait for others: look further.
-                if !found.isEmpty { return Array(found.prefix(limit)) }
+                // Many may wait for earlier ones, or for others' turn: then look further.
+                found = Self.fair(try Self.inOrder(due.sorted { $0.number < $1.number }, db))
             }
+            return Array(found.prefix(limit))
+        }
+    }
+
+    /// The first few of each user.
+    private static func fair(_ webhooks: [StoredWebhook]) -> [StoredWebhook] {
+        var counts: [UserID: Int] = [:]
+        return webhooks.filter { webhook in
+            guard let user = webhook.event.user else { return true }
+            counts[user, default: 0] += 1
+            return counts[user, default: 0] <= WebhookEvent.maxDuePerUser
         }
     }
 

@@ -34,7 +34,7 @@ struct WebhookQueryTests {
             WebhookEvent(id: "\(number)", user: user, createdAt: StoreWorld.now, body: [])
         }
         let events = (0..<2_500).map { event(users[0], $0) } + [event(users[1], 2_500)]
-        _ = try await store.appendWebhooks(events, marks: [:], limit: 10_000)
+        _ = try await store.appendWebhooks(events, marks: [:], limit: 250_000)
         let first = try #require(try await store.dueWebhooks(now: StoreWorld.now, limit: 1).first)
         let later = StoreWorld.later(.seconds(60))
         try await store.settleWebhooks([.again(first.number, attempts: 1, due: later)])

@@ -118,18 +118,29 @@ extension MemoryState {
             )
         }
         webhooks.marks.merge(marks, uniquingKeysWith: max)
-        let dropped = max(0, webhooks.items.count - max(0, limit))
-        webhooks.items.removeFirst(dropped)
+        let before = webhooks.items.count
+        for user in Set(events.compactMap(\.user)) {
+            let line = webhooks.items.filter { $0.event.user == user && $0.attempts < WebhookEvent.attemptsInOrder }
+            let over = line.dropLast(WebhookEvent.maxWaiting(perUserOf: limit)).map(\.number)
+            webhooks.items.removeAll { over.contains($0.number) }
+        }
+        webhooks.items.removeFirst(max(0, webhooks.items.count - max(0, limit)))
+        let dropped = before - webhooks.items.count
         return dropped
     }
 
     func dueWebhooks(now: Timestamp, limit: Int) -> [StoredWebhook] {
         var held: Set<UserID> = []
         var due: [StoredWebhook] = []
+        var counts: [UserID: Int] = [:]
         for item in webhooks.items where due.count < min(max(limit, 0), StoreSettings.maxPageEntries) {
             if item.due > now {
                 if let user = item.event.user, item.attempts < WebhookEvent.attemptsInOrder { held.insert(user) }
             } else if item.event.user.map({ !held.contains($0) }) ?? true {
+                if let user = item.event.user {
+                    counts[user, default: 0] += 1
+                    if counts[user, default: 0] > WebhookEvent.maxDuePerUser { continue }
+                }
                 due.append(StoredWebhook(number: item.number, event: item.event, attempts: item.attempts))
             }
         }

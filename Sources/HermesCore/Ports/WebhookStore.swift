@@ -9,7 +9,8 @@ package protocol WebhookStore: Sendable {
     /// reported.
     ///
     /// - Parameters:
-    ///   - limit: the number of events that may wait; older ones beyond it are dropped.
+    ///   - limit: the number of events that may wait; older ones beyond it are dropped. Of one user no more may wait than
+    ///     ``WebhookEvent/maxWaiting(perUserOf:)``: its own oldest go first.
     ///   - marks: that seq for each user; a mark only moves forward.
     /// - Returns: the number of dropped events.
     func appendWebhooks(
@@ -18,7 +19,8 @@ package protocol WebhookStore: Sendable {
         limit: Int
     ) async throws(HermesError) -> Int
 
-    /// Returns due events in the order in which they were appended; of many, those that have been due longest. Leaves
+    /// Returns due events in the order in which they were appended; of many, those that have been due longest, and no more
+    /// than ``WebhookEvent/maxDuePerUser`` of one user, so that one with many does not keep the others waiting. Leaves
     /// out an event behind an earlier one of the same user, unless that one has failed ``WebhookEvent/attemptsInOrder``
     /// times.
     func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook]
@@ -41,6 +43,13 @@ package protocol WebhookStore: Sendable {
 package struct WebhookEvent: Sendable, Hashable {
     /// The number of failures after which an event no longer holds up its user's later ones.
     package static let attemptsInOrder = 4
+
+    /// The most of one user that are posted before other users have their turn.
+    package static let maxDuePerUser = 8
+
+    /// How many events of one user may wait: a hundredth of all, but 100 in any case. Those that no longer hold up others
+    /// do not count.
+    package static func maxWaiting(perUserOf limit: Int) -> Int { max(100, limit / 100) }
 
     /// The id by which the receiver recognizes a repetition: 26 characters, sortable by time.
     package let id: String

@@ -113,6 +113,7 @@ package final class WebhookPoster: Sendable {
         while !Task.isCancelled {
             let round: Round
             do throws(HermesError) { round = try await postDue() } catch { round = Round(posted: 0, failed: 1) }
+            await countWaiting()
             switch Self.pause(after: round, failures: &failures) {
             case .none: break
             case .backOff:
@@ -176,10 +177,13 @@ package final class WebhookPoster: Sendable {
         return Round(posted: settlements.count - failed, failed: failed)
     }
 
+    private func countWaiting() async {
+        guard let queue = try? await outbox.store.webhookQueue() else { return }
+        statisticsState.withLock { $0.waiting = queue.count }
+    }
+
     private func sleep() async -> Duration {
-        let queue = try? await outbox.store.webhookQueue()
-        statisticsState.withLock { $0.waiting = queue?.count ?? 0 }
-        guard let next = queue?.nextDue else { return Self.maxSleep }
+        guard let next = try? await outbox.store.webhookQueue().nextDue else { return Self.maxSleep }
         let wait = Duration.milliseconds(max(10, next.rawValue &- time.now().rawValue))
         return min(wait, Self.maxSleep)
     }

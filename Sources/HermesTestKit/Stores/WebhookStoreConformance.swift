@@ -54,6 +54,21 @@ package enum WebhookStoreConformance {
             ])
             try expectEqual(try await store.ids(), ["b1", "a2", "none", "b2"])
         },
+        ConformanceCase("A user with many events has no more than its turn, and no more than its share waits") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            guard let ann = UserID(rawValue: 1), let bob = UserID(rawValue: 2) else { return }
+            let many = (1...350).map { event("a\($0)", ann) }
+            try expectEqual(try await store.appendWebhooks(many + [event("b", bob)], marks: [:], limit: 30_000), 50)
+            try expectEqual(try await store.webhookQueue().count, 301)
+            let turn = (51..<51 + WebhookEvent.maxDuePerUser).map { "a\($0)" }
+            try expectEqual(try await store.ids(limit: 20), turn + ["b"])
+            // The first of them fails, and is tried again when the others have long been due.
+            let first = try await store.dueWebhooks(now: StoreWorld.now, limit: 1)[0].number
+            let later = StoreWorld.later(.seconds(8))
+            try await store.settleWebhooks([.again(first, attempts: 1, due: later)])
+            try expectEqual(try await store.ids(limit: 20), ["b"])
+            try expectEqual(try await store.ids(limit: 20, at: later), turn + ["b"])
+        },
         ConformanceCase("Marks move forward, and tell for whom something is undelivered") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3, devices: [StoreWorld.phone, StoreWorld.tablet])
             let store = world.store
