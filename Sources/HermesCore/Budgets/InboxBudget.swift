@@ -79,6 +79,25 @@ package struct InboxBudget: Hashable, Sendable {
         inbox.entries < maxEntries + maxEntries / 4 && inbox.bytes + bytes <= maxBytes + maxBytes / 4
     }
 
+    /// Whether one receiver may take so much more of what a sender may have unread everywhere. Once half of that is used, a
+    /// receiver has one message or a 64th of it: accounts that read nothing stop no sender for others.
+    ///
+    /// - Parameters:
+    ///   - weight: the message's.
+    ///   - unread: what is unread of the sender's in all inboxes.
+    ///   - share: what is unread of it in the receiver's, in bytes; asked for only if needed.
+    package static func leavesOthers(
+        _ weight: Int,
+        unread: Int,
+        of limit: Int,
+        share: () throws -> Int
+    ) rethrows -> Bool {
+        guard unread + weight > limit / 2 else { return true }
+        guard unread + weight <= limit else { return false }
+        let held = try share()
+        return held == 0 || held + weight <= limit / 64
+    }
+
     package static let isFull = HermesError(
         .inboxFull,
         "the receiver's inbox is full, or your share of it; wait until some entries are read",

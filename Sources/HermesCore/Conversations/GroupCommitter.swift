@@ -14,7 +14,8 @@ package final class GroupCommitter: Sendable {
     enum Completion: Sendable {
         case receipt(@Sendable (Result<SendReceipt, HermesError>) -> Void)
         case done(@Sendable (Result<Void, HermesError>) -> Void)
-        case group(@Sendable (Result<Group, HermesError>) -> Void)
+        /// With the number of entries that it caused.
+        case group(@Sendable (Result<(group: Group, entries: Int), HermesError>) -> Void)
         case push(@Sendable (Result<PushOutcome, HermesError>) -> Void)
         case device(@Sendable (Result<Device, HermesError>) -> Void)
         /// Whether the account's deletion is complete.
@@ -224,7 +225,7 @@ package final class GroupCommitter: Sendable {
             completion(.success(()))
             return deliveries
         case (.group(let completion), .groupChanged(let group, let deliveries)):
-            completion(.success(group))
+            completion(.success((group, deliveries.count)))
             return deliveries
         case (.done(let completion), .acknowledged):
             completion(.success(()))

@@ -43,13 +43,13 @@ package final class GroupService: Sendable {
         if let wait = allowance.withLock({ $0.take(known, of: principal.user, now: time.uptime()) }) {
             throw HermesError(.rateLimited, "you have caused too many group entries this hour", retryAfter: wait)
         }
-        let group = try await withCheckedContinuation { continuation in
+        let (group, entries) = try await withCheckedContinuation { continuation in
             committer.submit(
                 .group(command, by: principal.user, requiresContacts: acceptedFrom == .contacts),
                 .group { continuation.resume(returning: $0) }
             )
         }.get()
-        allowance.withLock { $0.charge(group.members.count - known, to: principal.user, now: time.uptime()) }
+        allowance.withLock { $0.charge(entries - known, to: principal.user, now: time.uptime()) }
         return group
     }
 
@@ -64,10 +64,12 @@ package final class GroupService: Sendable {
         return (group, try await store.names(of: group.users))
     }
 
-    /// The other members of a group, for ephemeral events.
-    package func others(in id: GroupID, than user: UserID) async throws(HermesError) -> [UserID] {
-        guard let group = try await store.group(id), group.member(user) != nil else { throw Group.notAMember }
-        return group.users.filter { $0 != user }
+    /// The other members of a group, for typing.
+    ///
+    /// - Throws: `.forbidden` for who may not send to the group now, `.storageUnavailable`.
+    package func listeners(in id: GroupID, to user: UserID) async throws(HermesError) -> [UserID] {
+        guard let group = try await store.group(id) else { throw Group.notAMember }
+        return Array(try group.recipients(ofMessageFrom: user, now: time.now()).dropFirst())
     }
 
     /// The groups of a user, ascending by id.

@@ -139,7 +139,13 @@ extension MemoryState {
             inboxes.apply(.refusal(1))
             throw InboxBudget.isFull
         }
-        guard recipients.count == 1 || unread[sender, default: 0] + weight <= settings.maxUnreadBytes else {
+        let peer = recipients.first { $0 != sender }
+        let leavesOthers = peer.map { peer in
+            InboxBudget.leavesOthers(weight, unread: unread[sender, default: 0], of: settings.maxUnreadBytes) {
+                records[peer]?.inbox.shares[source]?.bytes ?? 0
+            }
+        }
+        guard leavesOthers ?? true else {
             inboxes.apply(.unreadRefusal)
             throw InboxBudget.tooMuchUnread
         }

@@ -33,7 +33,7 @@ extension DelimitedSession {
         case .group(let group):
             let groups = messenger.groups
             connection.ask { () async throws(HermesError) in
-                try await groups.others(in: group, than: user)
+                try await groups.listeners(in: group, to: user)
             } then: { [self] result in
                 switch result {
                 case .failure(let error):

@@ -55,7 +55,8 @@ struct SharedLimitSetting: Sendable {
     static let subscriptions = counted(
         "mqtt.sessions.maxSubscriptions",
         defaults.keptSubscriptions,
-        "Subscriptions of all kept sessions, one for each 256 bytes begun of a filter; further ones are refused."
+        "Subscriptions of all kept sessions, one for each 256 bytes begun of a filter, and 39 more for a shared one; "
+            + "further ones are refused."
     )
     static let messages = counted(
         "mqtt.sessions.maxQueuedMessages",

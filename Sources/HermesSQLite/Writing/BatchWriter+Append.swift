@@ -105,7 +105,13 @@ extension BatchWriter {
             throw InboxBudget.isFull
         }
         let unread = self.unread[sender] + unreadChanges[sender, default: 0]
-        guard recipients.count == 1 || unread + weight <= settings.maxUnreadBytes else {
+        let peer = recipients.first { $0 != sender }
+        let hasRoom = try peer.map { peer in
+            try InboxBudget.leavesOthers(weight, unread: unread, of: settings.maxUnreadBytes) {
+                try share(of: source, in: peer).bytes
+            }
+        }
+        guard hasRoom ?? true else {
             inboxChanges.refusedUnread += 1
             throw InboxBudget.tooMuchUnread
         }

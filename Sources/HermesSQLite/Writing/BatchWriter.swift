@@ -201,15 +201,18 @@ struct BatchWriter {
         if settings.inbox.isClosedToStrangers(inbox.use, adding: weight), try isStranger(sender, to: user) {
             return false
         }
-        if inbox.shares[source] == nil {
-            statements.selectShare.bind(user, at: 1)
-            statements.selectShare.bind(source.number, at: 2)
-            // Entries of this batch are in the table already.
-            let share = try Self.use(statements.selectShare)
-            cache.inboxes[user]?.shares[source] = share
-        }
-        let share = cache.inboxes[user]?.shares[source] ?? Holding()
-        return settings.inbox.hasRoom(in: inbox.use, share: share, adding: weight)
+        return settings.inbox.hasRoom(in: inbox.use, share: try share(of: source, in: user), adding: weight)
+    }
+
+    /// What lies in a loaded inbox from one source.
+    mutating func share(of source: EntrySource, in user: UserID) throws -> Holding {
+        if let known = cache.inboxes[user]?.shares[source] { return known }
+        statements.selectShare.bind(user, at: 1)
+        statements.selectShare.bind(source.number, at: 2)
+        // Entries of this batch are in the table already.
+        let share = try Self.use(statements.selectShare)
+        cache.inboxes[user]?.shares[source] = share
+        return share
     }
 
     /// Whether an entry other than a message fits into a loaded inbox.

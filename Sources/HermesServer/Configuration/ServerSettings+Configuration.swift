@@ -44,21 +44,21 @@ extension ServerSettings {
         default: 100_000,
         in: 1000...100_000_000,
         "Entries that wait in one account's inbox; one sender, and one group, may use a quarter, "
-            + "and all who are no contacts half."
+            + "and all who are no contacts half. From an eighth on, an entry waits only for the first of the devices."
     )
     private static let inboxBytes = Setting.byteCount(
         "limits.inbox",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
         "The total size of the entries in one account's inbox; one sender, and one group, may use a quarter, "
-            + "and all who are no contacts half."
+            + "and all who are no contacts half. From an eighth on, an entry waits only for the first of the devices."
     )
     private static let unreadBytes = Setting.byteCount(
         "limits.unreadPerAccount",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
         "The total size of one account's unread messages in the inboxes of others; messages to "
-            + "groups count only for the inboxes."
+            + "groups count only for the inboxes. Once half is used, one receiver may hold one message or a 64th."
     )
     private static let storedBytes = Setting.byteCount(
         "limits.storedPerAccountPerDay",

@@ -58,14 +58,14 @@ extension MessageStoreConformance {
             try expectEqual(receipt.conversationSeq, 11)
         },
         ConformanceCase("What lies in all inboxes is counted, and what found no room") { makeStore in
-            let world = try await StoreWorld(makeStore, people: 4, settings: settings(unread: 12 * 129))
+            let world = try await StoreWorld(makeStore, people: 4, settings: settings(unread: 24 * 129))
             for number in 0..<10 { try world.send("\(number)", from: 0, to: 1, lifetime: .seconds(60)) }
             try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 1))), .inboxFull)
             // Each with the sender's copy.
             try expectEqual(world.store.inboxes.now.holding, Holding(entries: 20, bytes: 20 * 129))
             try expectEqual(world.store.inboxes.takeLargest(), Holding(entries: 10, bytes: 10 * 129))
             try expectEqual(world.store.inboxes.takeLargest(), Holding(), "nothing has come since")
-            let long = String(repeating: "x", count: 12 * 129)
+            let long = String(repeating: "x", count: 24 * 129)
             try expectEqual(try world.refusal(.append(world.message(long, from: 2, to: 3))), .tooMuchUnread)
             try expectEqual(world.store.inboxes.now.refused, 1)
             try expectEqual(world.store.inboxes.now.refusedUnread, 1)
@@ -87,17 +87,33 @@ extension MessageStoreConformance {
             try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 1))), .inboxFull)
         },
         ConformanceCase("What waits of one account in all inboxes together has a bound of its own") { makeStore in
-            let world = try await StoreWorld(makeStore, people: 4, settings: settings(unread: 5_000))
+            let world = try await StoreWorld(makeStore, people: 6, settings: settings(unread: 5_000))
             let text = String(repeating: "x", count: 1_000)
-            for receiver in [1, 2, 3, 1] { try world.send(text, from: 0, to: receiver) }
-            try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 2))), .tooMuchUnread)
+            for receiver in 1...4 { try world.send(text, from: 0, to: receiver) }
+            try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 5))), .tooMuchUnread)
             try world.send(text, from: 1, to: 2)
             // A note to oneself waits for nobody.
             try world.send(text, from: 0, to: 0)
             try world.acknowledge(1)
             try await world.purge()
-            for _ in 1...2 { try world.send(text, from: 0, to: 3) }
-            try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 3))), .tooMuchUnread)
+            try world.send(text, from: 0, to: 5)
+            try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 5))), .tooMuchUnread)
+        },
+        ConformanceCase("Receivers who read nothing stop no sender for others") { makeStore in
+            // Half of it is 64 messages, a 64th of it two.
+            let world = try await StoreWorld(makeStore, people: 8, settings: settings(entries: 4_000, unread: 128 * 129))
+            for number in 0..<64 { try world.send("\(number % 10)", from: 0, to: 1 + number % 4) }
+            for puppet in 1...4 {
+                try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: puppet))), .tooMuchUnread)
+            }
+            for friend in 5...7 {
+                for _ in 1...2 { try world.send("x", from: 0, to: friend) }
+                try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: friend))), .tooMuchUnread)
+            }
+            // Whoever reads gets more.
+            try world.acknowledge(5)
+            try await world.purge()
+            for _ in 1...2 { try world.send("x", from: 0, to: 5) }
         },
         ConformanceCase("A full inbox keeps no group from talking; its owner is told what is missing") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3, settings: settings())

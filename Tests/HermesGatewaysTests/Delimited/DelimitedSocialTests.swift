@@ -168,6 +168,15 @@ struct DelimitedSocialTests {
             #expect(try await again.event().recalled.messageID == first.messageID)
             let history = try await again.ask(7, .history(.with { $0.conversation.groupID = group.id })).history
             #expect(history.messages.map(\.recalled) == [true, false])
+
+            // Who may not send does not type either.
+            let mute = Hermes_V1_ChangeGroup.with {
+                $0.groupID = group.id
+                $0.muted = true
+            }
+            #expect(try await !ann.group(8, .change(mute)).hasError)
+            #expect(try await again.ask(9, .typing(typing)).error.code == HermesError.Code.forbidden.rawValue)
+            #expect(try await !ann.ask(10, .typing(typing)).hasError)
         }
     }
 

@@ -92,6 +92,8 @@ struct DurableState {
     private(set) var handedOver: UInt64 = 0
     /// Messages that a clean member returned while the store failed, with their shared subscription.
     var unplaced: [(publication: StoredPublication, share: String)] = []
+    /// Owners with retained publications that the store did not remove.
+    var unforgotten: Set<String> = []
     /// The number of stored sessions with a connection.
     private(set) var online = 0
     /// No session expires before this.

@@ -185,10 +185,34 @@ package final class RetainedMessages: Sendable {
         }
     }
 
+    /// So many expired publications are forgotten at once; others have their turn before the next ones.
+    private static let expirySlice = 500
+
     /// Forgets expired publications; the store deletes its own.
     func expire(now: Timestamp) {
+        var due = takeDue(now: now)[...]
+        while !due.isEmpty {
+            let slice = due.prefix(Self.expirySlice)
+            due = due.dropFirst(slice.count)
+            state.withLock { state in
+                for topic in slice {
+                    // Another may have been retained meanwhile.
+                    guard let index = state.tree.value(of: topic), let entry = state.entries[Int(index)],
+                        entry.pending == 0, entry.seen?.hasExpired(at: now) ?? false
+                    else { continue }
+                    Self.change(topic, &state) { entry in
+                        entry.seen = nil
+                        entry.stored = nil
+                    }
+                }
+            }
+        }
+    }
+
+    /// The topics whose publications have expired.
+    private func takeDue(now: Timestamp) -> [TopicName] {
         state.withLock { state in
-            guard state.nextExpiry <= now else { return }
+            guard state.nextExpiry <= now else { return [] }
             state.nextExpiry = Timestamp(rawValue: .max)
             var due: [TopicName] = []
             for entry in state.entries {
@@ -199,12 +223,7 @@ package final class RetainedMessages: Sendable {
                     state.nextExpiry = min(state.nextExpiry, expiresAt)
                 }
             }
-            for topic in due {
-                Self.change(topic, &state) { entry in
-                    entry.seen = nil
-                    entry.stored = nil
-                }
-            }
+            return due
         }
     }
 
