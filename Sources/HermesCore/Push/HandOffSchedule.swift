@@ -1,8 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HeapModule
-
 /// A device or user whose entries may be due.
 package struct HandOffKey: Sendable, Hashable {
     package let user: UserID
@@ -27,27 +25,16 @@ package struct HandOffSchedule: Sendable {
         var lastSeq: UInt64
         /// The number of failures so far.
         var attempts = 0
-        /// The valid heap entry of this item.
-        var ticket: UInt64 = 0
         /// Whether it is being checked now.
         var isTaken = false
         /// Whether an entry was committed during the check.
         var isAgain = false
     }
 
-    private struct Ticket: Sendable, Comparable {
-        let due: Duration
-        let number: UInt64
-        let key: HandOffKey
-
-        static func < (left: Self, right: Self) -> Bool { (left.due, left.number) < (right.due, right.number) }
-        static func == (left: Self, right: Self) -> Bool { left.number == right.number }
-    }
-
     private let capacity: Int
     private var items: [HandOffKey: Item] = [:]
-    private var heap = Heap<Ticket>()
-    private var lastTicket: UInt64 = 0
+    /// The items that are not being checked.
+    private var waiting = DueKeys<HandOffKey, Duration>()
     /// Whether a key was left out for lack of room: everything must be derived from the store again.
     package private(set) var hasOverflowed = false
 
@@ -58,7 +45,7 @@ package struct HandOffSchedule: Sendable {
     package var count: Int { items.count }
 
     /// When the next key is due; nil: none waits. Never too late, but perhaps too early.
-    package var nextDue: Duration? { heap.min?.due }
+    package var nextDue: Duration? { waiting.nextDue }
 
     /// Entries up to `seq` were committed for a key, which is checked if they are not acknowledged by `due`.
     package mutating func committed(_ key: HandOffKey, upTo seq: UInt64, due: Duration) {
@@ -68,7 +55,7 @@ package struct HandOffSchedule: Sendable {
                 return
             }
             items[key] = Item(due: due, lastSeq: seq)
-            enqueue(key)
+            waiting.set(key, dueAt: due)
             return
         }
         item.lastSeq = max(item.lastSeq, seq)
@@ -76,7 +63,7 @@ package struct HandOffSchedule: Sendable {
         let isEarlier = due < item.due && item.attempts == 0 && !item.isTaken
         if isEarlier { item.due = due }
         items[key] = item
-        if isEarlier { enqueue(key) }
+        if isEarlier { waiting.set(key, dueAt: due) }
     }
 
     /// A device has acknowledged everything up to `seq`: neither it nor its user needs a check for these.
@@ -84,17 +71,16 @@ package struct HandOffSchedule: Sendable {
         for key in [HandOffKey(user, device), HandOffKey(user, nil)] {
             guard let item = items[key], item.lastSeq <= seq, !item.isTaken else { continue }
             items[key] = nil
+            waiting.remove(key)
         }
     }
 
     /// Returns at most `limit` due keys. ``settled(_:retryAt:)`` must follow for each.
     package mutating func takeDue(now: Duration, limit: Int) -> [HandOffKey] {
         var taken: [HandOffKey] = []
-        while taken.count < limit, let ticket = heap.min, ticket.due <= now {
-            heap.removeMin()
-            guard items[ticket.key]?.ticket == ticket.number, items[ticket.key]?.isTaken == false else { continue }
-            items[ticket.key]?.isTaken = true
-            taken.append(ticket.key)
+        while taken.count < limit, let key = waiting.popDue(now: now) {
+            items[key]?.isTaken = true
+            taken.append(key)
         }
         return taken
     }
@@ -119,7 +105,7 @@ package struct HandOffSchedule: Sendable {
         }
         item.isAgain = false
         items[key] = item
-        enqueue(key)
+        waiting.set(key, dueAt: item.due)
     }
 
     /// The number of a key's failures so far.
@@ -127,14 +113,4 @@ package struct HandOffSchedule: Sendable {
 
     /// Starts to derive everything from the store again.
     package mutating func clearOverflow() { hasOverflowed = false }
-
-    private mutating func enqueue(_ key: HandOffKey) {
-        guard let due = items[key]?.due else { return }
-        lastTicket += 1
-        items[key]?.ticket = lastTicket
-        heap.insert(Ticket(due: due, number: lastTicket, key: key))
-        // Acknowledged items leave their tickets behind; when these are the majority, the heap is rebuilt.
-        guard heap.count > 2 * items.count + 1024 else { return }
-        heap = Heap(heap.unordered.filter { items[$0.key]?.ticket == $0.number && items[$0.key]?.isTaken == false })
-    }
 }

@@ -101,7 +101,11 @@ extension MessageStoreConformance {
         },
         ConformanceCase("Receivers who read nothing stop no sender for others") { makeStore in
             // Half of it is 64 messages, a 64th of it two.
-            let world = try await StoreWorld(makeStore, people: 8, settings: settings(entries: 4_000, unread: 128 * 129))
+            let world = try await StoreWorld(
+                makeStore,
+                people: 8,
+                settings: settings(entries: 4_000, unread: 128 * 129)
+            )
             for number in 0..<64 { try world.send("\(number % 10)", from: 0, to: 1 + number % 4) }
             for puppet in 1...4 {
                 try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: puppet))), .tooMuchUnread)

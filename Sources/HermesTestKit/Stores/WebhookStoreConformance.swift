@@ -54,7 +54,8 @@ package enum WebhookStoreConformance {
             ])
             try expectEqual(try await store.ids(), ["b1", "a2", "none", "b2"])
         },
-        ConformanceCase("A user with many events has no more than its turn, and no more than its share waits") { makeStore in
+        ConformanceCase("A user with many events has no more than its turn, and no more than its share waits") {
+            makeStore in
             let store = try await makeStore(StoreSettings())
             guard let ann = UserID(rawValue: 1), let bob = UserID(rawValue: 2) else { return }
             let many = (1...350).map { event("a\($0)", ann) }

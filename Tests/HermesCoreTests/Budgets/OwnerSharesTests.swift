@@ -58,7 +58,10 @@ import Testing
 
     @Test func `the room for many is what one after the other would find`() {
         let ann = CommitSource(account: "ann")
-        var shares = OwnerShares(entries: SharedLimit(1_000, perAccount: 40), bytes: SharedLimit(10_000, perAccount: 500))
+        var shares = OwnerShares(
+            entries: SharedLimit(1_000, perAccount: 40),
+            bytes: SharedLimit(10_000, perAccount: 500)
+        )
         #expect(shares.room(for: 7, bytes: 10, of: ann) == 7)
         #expect(shares.room(for: 100, bytes: 10, of: ann) == 40)
         #expect(shares.room(for: 100, bytes: 100, of: ann) == 5)

@@ -104,8 +104,7 @@ extension DurableSessions {
 
     /// Ends an owner's sessions without a connection; returns before the store knows.
     func endVacant(of owner: String) {
-        let now = time.now()
-        perform(shared.change { $0.endVacant(of: owner, now: now) })
+        perform(shared.change { $0.endVacant(of: owner) })
     }
 
     /// Returns once nothing is left of an owner's sessions, which were ended (``end(_:_:_:)``): others have what was to be

@@ -90,7 +90,9 @@ extension DurableSessions {
         guard let first = lost.first, let share = first.share else { return completion(.success(())) }
         let tried = tried.union([first.session])
         var chosen = Chosen()
-        if tried.count < Self.maxTries, let group = group(share) { choose(group, for: publication, excluding: .init(sessions: tried), &chosen) }
+        if tried.count < Self.maxTries, let group = group(share) {
+            choose(group, for: publication, excluding: .init(sessions: tried), &chosen)
+        }
         guard let target = chosen.targets.first else {
             if chosen.live.isEmpty { shared.state.withLock { $0.dropped += 1 } }
             hand(publication, to: chosen.live)

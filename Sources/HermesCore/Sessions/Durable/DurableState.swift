@@ -39,9 +39,6 @@ struct DurableState {
         let payer: CommitSource
         let load: DurableLoad
         var subscriptions: Set<TopicText> = []
-        var expiresAt: Timestamp?
-        /// Whether an earlier process left it: by a clock that may have been wrong then, or may be wrong now.
-        var isInherited = false
         var head: UInt64 = 0
         /// The last seq that may have been sent.
         var sentUpTo: UInt64 = 0
@@ -96,9 +93,10 @@ struct DurableState {
     var unforgotten: Set<String> = []
     /// The number of stored sessions with a connection.
     private(set) var online = 0
-    /// No session expires before this.
-    private var nextExpiry = Timestamp(rawValue: .max)
-    private var wasClockConfirmed = false
+    /// The sessions without a connection that expire some time, or whose removal failed.
+    private var expiries = DueKeys<DurableSessionID, Timestamp>()
+    /// Those that an earlier process left: by a clock that may have been wrong then, or may be wrong now.
+    private var inherited = DueKeys<DurableSessionID, Timestamp>()
     /// Sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []
 
@@ -202,8 +200,7 @@ struct DurableState {
             }
             online += 1
             records[session.id]?.attachment = applicant.attachment
-            records[session.id]?.expiresAt = nil
-            records[session.id]?.isInherited = false
+            setExpiry(of: session.id, to: nil)
             records[session.id]?.redistributesAt = nil
             absentSharing.remove(session.id)
             records[session.id]?.head = session.head
@@ -239,11 +236,10 @@ struct DurableState {
             online -= 1
             records[id]?.attachment = nil
             records[id]?.load.isOnline.store(false, ordering: .relaxed)
-            records[id]?.expiresAt = expiresAt
+            setExpiry(of: id, to: expiresAt)
             let sentBefore = records[id]?.sentUpTo ?? 0
             records[id]?.sentUpTo = max(sentBefore, sentUpTo)
             records[id]?.redistributesAt = redistributesAt
-            nextExpiry = min(nextExpiry, expiresAt ?? nextExpiry)
             seat.phase = .closing
             seats[key] = seat
             if ends {
@@ -281,27 +277,21 @@ struct DurableState {
     ///
     /// - Parameter isClockConfirmed: if not, sessions that an earlier process left stay.
     mutating func expire(now: Timestamp, isClockConfirmed: Bool = true, limit: Int) -> [Action] {
-        if isClockConfirmed, !wasClockConfirmed {
-            wasClockConfirmed = true
-            nextExpiry = Self.longAgo
-        }
-        guard nextExpiry <= now else { return [] }
-        nextExpiry = Timestamp(rawValue: .max)
-        var due: [DurableSessionID] = []
-        for (id, record) in records {
-            guard record.attachment == nil, let expiresAt = record.expiresAt,
-                isClockConfirmed || !record.isInherited
-            else { continue }
-            // A session being removed is checked until it is.
-            nextExpiry = min(nextExpiry, expiresAt)
-            if expiresAt <= now, due.count < limit { due.append(id) }
-        }
         var actions: [Action] = []
-        for id in due {
-            guard let record = records[id], let seat = seats[record.key], seat.session == id, case .vacant = seat.phase
-            else { continue }
+        // The end of their last connection is being stored, or a new one is on its way.
+        var again: [DurableSessionID] = []
+        for _ in 0..<limit {
+            guard let id = expiries.popDue(now: now) ?? (isClockConfirmed ? inherited.popDue(now: now) : nil) else {
+                break
+            }
+            guard let record = records[id], record.attachment == nil else { continue }
+            guard let seat = seats[record.key], seat.session == id, case .vacant = seat.phase else {
+                again.append(id)
+                continue
+            }
             actions += remove(id)
         }
+        for id in again { setExpiry(of: id, to: now.advanced(by: .seconds(1))) }
         return actions
     }
 
@@ -341,18 +331,15 @@ struct DurableState {
     }
 
     /// Ends the sessions of an owner that have no connection.
-    mutating func endVacant(of owner: String, now: Timestamp) -> [Action] {
-        var isAny = false
+    mutating func endVacant(of owner: String) -> [Action] {
+        var actions: [Action] = []
         for key in seats.keys(of: owner) {
             guard let seat = seats[key], seat.session.isStored else { continue }
             if case .closing = seat.phase { markEnded(seat.session) }
             guard case .vacant = seat.phase else { continue }
-            records[seat.session]?.expiresAt = now
-            records[seat.session]?.isInherited = false
-            nextExpiry = min(nextExpiry, now)
-            isAny = true
+            actions += remove(seat.session)
         }
-        return isAny ? expire(now: now, limit: .max) : []
+        return actions
     }
 
     /// Stops all deliveries to the session.
@@ -368,9 +355,7 @@ struct DurableState {
         guard let record = records[id], !record.isBeingRemoved else { return [] }
         markEnded(id)
         records[id]?.isBeingRemoved = true
-        records[id]?.expiresAt = min(record.expiresAt ?? Self.longAgo, Self.longAgo)
-        records[id]?.isInherited = false
-        nextExpiry = Self.longAgo
+        setExpiry(of: id, to: nil)
         let removal = Action.remove(id, sentUpTo: record.sentUpTo, mayHoldShared: record.mayHoldShared)
         return record.hasEnded ? [removal] : [.ended(record.key), removal]
     }
@@ -381,6 +366,7 @@ struct DurableState {
         records[id]?.isBeingRemoved = false
         if let error {
             farewells.fail(record.key.owner, error)
+            if record.attachment == nil { setExpiry(of: id, to: Self.longAgo) }
         } else {
             forget(id)
         }
@@ -415,7 +401,14 @@ struct DurableState {
         leaveAll(id)
         absentSharing.remove(id)
         quota.add(sessions: -1, of: record.payer)
+        setExpiry(of: id, to: nil)
         records[id] = nil
+    }
+
+    /// - Parameter expiresAt: nil: it has a connection, or stays for ever.
+    private mutating func setExpiry(of id: DurableSessionID, to expiresAt: Timestamp?) {
+        inherited.remove(id)
+        if let expiresAt { expiries.set(id, dueAt: expiresAt) } else { expiries.remove(id) }
     }
 
     private static let longAgo = Timestamp(rawValue: 0)
@@ -428,9 +421,7 @@ struct DurableState {
         let payer = StoredSession.payer(of: session.key, openedBy: session.payer)
         quota.add(sessions: 1, of: payer)
         insert(session, payer: payer)
-        records[session.id]?.expiresAt = expiresAt
-        records[session.id]?.isInherited = true
-        nextExpiry = min(nextExpiry, expiresAt ?? nextExpiry)
+        if let expiresAt { inherited.set(session.id, dueAt: expiresAt) }
         records[session.id]?.sentUpTo = session.isOnline ? session.head : session.sentUpTo
         if session.queuedCount > 0 {
             records[session.id]?.mayHoldShared = true

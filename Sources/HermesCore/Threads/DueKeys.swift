@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HeapModule
+
+/// Keys that wait until they are due, each at most once. Pure.
+///
+/// Its memory follows the number of keys that wait, however often they were set and removed.
+package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>: Sendable {
+    /// Out of date if the key has another ticket now, or none.
+    private struct Ticket: Comparable, Sendable {
+        let at: Instant
+        let number: UInt64
+        let key: Key
+
+        static func < (left: Self, right: Self) -> Bool { (left.at, left.number) < (right.at, right.number) }
+        static func == (left: Self, right: Self) -> Bool { left.number == right.number }
+    }
+
+    private var tickets: [Key: Ticket] = [:]
+    private var heap = Heap<Ticket>()
+    private var lastNumber: UInt64 = 0
+
+    package init() {}
+
+    package var isEmpty: Bool { tickets.isEmpty }
+    package var count: Int { tickets.count }
+    /// The records kept to find what is due; for tests.
+    package var recordCount: Int { heap.count }
+    /// When the next key is due; nil: none waits. Never too late, but perhaps too early.
+    package var nextDue: Instant? { heap.min?.at }
+
+    /// Sets when a key is due, in place of an earlier time.
+    package mutating func set(_ key: Key, dueAt: Instant) {
+        lastNumber += 1
+        let ticket = Ticket(at: dueAt, number: lastNumber, key: key)
+        tickets[key] = ticket
+        heap.insert(ticket)
+        if heap.count > 2 * tickets.count + 64 { heap = Heap(tickets.values) }
+    }
+
+    package mutating func remove(_ key: Key) { tickets[key] = nil }
+
+    /// Removes the first key that is due.
+    package mutating func popDue(now: Instant) -> Key? {
+        while let first = heap.min, first.at <= now {
+            heap.removeMin()
+            if tickets[first.key]?.number == first.number {
+                tickets[first.key] = nil
+                return first.key
+            }
+        }
+        return nil
+    }
+}
