@@ -144,7 +144,8 @@ extension MemoryState {
             tokens = tokens.filter { $0.value.owner != TokenOwner(user: user, device: device) }
             records[user]?.devices.removeAll { $0.description.id == device }
             // As if it were not crowded: the next acknowledgement looks again.
-            records[user]?.inbox.acknowledged = InboxCursors(records[user]?.devices ?? []).released(isCrowded: false)
+            let released = InboxCursors(records[user]?.devices ?? []).released(isCrowded: false)
+            records[user]?.inbox.acknowledged = released
             forgetPushToken(device, of: user)
         }
     }
