@@ -36,6 +36,7 @@ enum HTTPProbe {
         body: String? = nil,
         port: Int,
         trusting: String? = nil,
+        host: String = "localhost",
         from address: String? = nil
     ) async throws -> Answer {
         let tls = try trusting.map(client(trusting:))
@@ -53,7 +54,7 @@ enum HTTPProbe {
                 }
             }
         let answer = try await channel.executeThenClose { inbound, outbound in
-            var request = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            var request = "\(method) \(path) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n"
             for (name, value) in headers { request += "\(name): \(value)\r\n" }
             if let body { request += "Content-Length: \(body.utf8.count)\r\n" }
             try await outbound.write(ByteBuffer(string: request + "\r\n" + (body ?? "")))

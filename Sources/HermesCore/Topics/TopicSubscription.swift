@@ -10,6 +10,8 @@ package class TopicSubscription {
     @exclusivity(unchecked)
     package final var options: SubscriptionOptions {
         didSet {
+            // Equal ones would have all routes found again.
+            guard options != oldValue else { return }
             traits = Traits(options)
             filter?.membersChanged()
             if filter == nil { optionsChanged() }

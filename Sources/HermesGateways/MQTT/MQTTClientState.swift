@@ -40,6 +40,8 @@ final class MQTTClientState {
 
     // Outgoing.
     var subscriptions: [TopicText: MQTTHeldSubscription] = [:]
+    /// Of the filters that it has or is about to have.
+    var shapes = TopicShapes()
     /// The bytes of their filters.
     var subscriptionBytes = 0
     /// Created with the first shared subscription.

@@ -85,6 +85,7 @@ extension MQTTSession {
         // As granted, perhaps under other settings.
         options.qos = min(options.qos, gateway.maximumQoS)
         options.isFiltered = isFiltered(subscription.filter, of: client)
+        client.shapes.add(subscription.filter)
         hold(
             subscription.filter,
             filter,

@@ -245,7 +245,10 @@ extension MQTTSession {
         guard durable.hasSubscriptions else { return [] }
         let generation = durable.generation
         if target.durableGeneration != generation {
-            target.durable = durable.targets(of: target.topic)
+            let found = durable.search(target.topic)
+            // Not again after a change of somebody else's subscriptions.
+            if target.durableGeneration == nil { connection.charge(.matches(found.work)) }
+            target.durable = found.targets
             target.decided = DecidedShares(target.durable)
             target.durableGeneration = generation
         }

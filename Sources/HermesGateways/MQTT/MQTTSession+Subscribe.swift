@@ -84,6 +84,7 @@ extension MQTTSession {
             guard let error else { return grant(granted, request.suback, to: client) }
             var suback = request.suback
             let refused = Set(granted.filter(\.isInbox).map(\.text))
+            for subscription in granted where subscription.isInbox { giveBack(subscription, of: client) }
             for (index, wanted) in request.wanted.enumerated()
             where refused.contains(wanted.filter) && index < suback.reasons.count && !suback.reasons[index].isFailure {
                 suback.reasons[index] = MQTTTranslation.subackReason(for: error)
@@ -117,11 +118,17 @@ extension MQTTSession {
         case .success:
             hold(granted, suback, of: client)
         case .failure(let error):
+            for subscription in granted { giveBack(subscription, of: client) }
             var failed = suback
             let reason: MQTTReasonCode = error.code == .quotaExceeded ? .quotaExceeded : .unspecifiedError
             failed.reasons = suback.reasons.map { $0.isFailure ? $0 : reason }
             write(.suback(failed))
         }
+    }
+
+    /// A subscription that was granted is none, or was there already.
+    private func giveBack(_ subscription: Granted, of client: MQTTClientState) {
+        if subscription.isNew { client.shapes.giveBack(subscription.text) }
     }
 
     /// Lets other connections of the loop have their turn after an expensive packet.
@@ -131,6 +138,8 @@ extension MQTTSession {
     }
 
     private static let filtersAtOnce = 64
+    /// The most places of wildcards that the filters of one client may have; a publication matches no more of them.
+    static let maxShapes = 128
     /// The number of filters of one packet that one turn of the loop handles, in a millisecond or two.
     static let filtersPerTurn = 256
 
@@ -162,6 +171,10 @@ extension MQTTSession {
         guard access != .none else {
             gateway.metrics.refusedSubscriptions.increment()
             return .failure(Refusal(reason: .notAuthorized))
+        }
+        guard !isNew || client.shapes.take(wanted.filter, limit: Self.maxShapes) else {
+            gateway.metrics.refusedSubscriptions.increment()
+            return .failure(Refusal(reason: .quotaExceeded))
         }
         var place: MQTTSharedQuota.Place?
         if shared != nil, client.subscriptions[TopicText(wanted.filter)]?.place == nil {
@@ -198,6 +211,8 @@ extension MQTTSession {
         reopenRooms(matching: granted.map(\.filter), of: client)
         connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
             for granted in granted[slice] {
+                // It came twice in a packet, or in two that were under way.
+                if client.subscriptions[TopicText(granted.text)] != nil { giveBack(granted, of: client) }
                 hold(
                     granted.text,
                     granted.filter,
@@ -320,6 +335,7 @@ extension MQTTSession {
                 // An operator may have ended it meanwhile.
                 guard let held = client.subscriptions.removeValue(forKey: text) else { continue }
                 client.subscriptionBytes -= text.rawValue.utf8.count
+                client.shapes.giveBack(text.rawValue)
                 ended.append(held)
             }
             letGo(ended)

@@ -39,6 +39,10 @@ extension ServerAssembly {
                 logger: logger
             ),
             pages: Pages(.console, routes: nil, isAnonymousAllowed: false, frames: [], pushKey: ""),
+            hosts: ConsoleHosts(
+                origins: settings.console.origins,
+                isLoopback: settings.console.listener.isLoopback
+            ),
             logger: quiet(logger),
             listening: { [settings] port in
                 signal.opened(BoundAddress(name: "console", host: settings.console.listener.host, port: port))

@@ -8,13 +8,17 @@ package import HermesGateways
 package struct ConsoleSettings: Sendable, Hashable {
     package var listener: ListenerSettings
     package var sessions: ConsoleSessions.Limits
+    /// The origins under which a proxy offers it.
+    package var origins: [String]
 
     package init(
         listener: ListenerSettings = ListenerSettings(port: 8090),
-        sessions: ConsoleSessions.Limits = ConsoleSessions.Limits()
+        sessions: ConsoleSessions.Limits = ConsoleSessions.Limits(),
+        origins: [String] = []
     ) {
         self.listener = listener
         self.sessions = sessions
+        self.origins = origins
     }
 }
 
@@ -34,8 +38,14 @@ extension ConsoleSettings {
         "A login to the console ends after this time, used or not."
     )
 
+    private static let proxied = Setting<[String]>.origins(
+        "console.origins",
+        maxCount: 16,
+        "Where a proxy on this machine offers the console; on a loopback address it is offered only there and as localhost."
+    )
+
     static let listenerSettings: [SettingDescriptor] = keys.all
-    static let all: [SettingDescriptor] = [idle.descriptor, lifetime.descriptor]
+    static let all: [SettingDescriptor] = [idle.descriptor, lifetime.descriptor, proxied.descriptor]
 
     /// - Throws: for invalid values, and for a console that others can reach without TLS.
     init(_ values: SettingValues) throws(SettingsError) {
@@ -44,7 +54,8 @@ extension ConsoleSettings {
             sessions: ConsoleSessions.Limits(
                 idle: try values.value(of: Self.idle),
                 lifetime: try values.value(of: Self.lifetime)
-            )
+            ),
+            origins: try values.value(of: Self.proxied)
         )
         guard listener.isEnabled, !listener.isLoopback, listener.tls == nil else { return }
         throw SettingsError(problems: [

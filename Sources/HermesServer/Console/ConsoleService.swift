@@ -72,6 +72,7 @@ struct ConsoleService: Service {
     let listener: HTTPListener
     let console: Console
     let pages: Pages
+    let hosts: ConsoleHosts
     let logger: Logger
     /// Called with the port once it is served.
     let listening: @Sendable (Int) -> Void
@@ -94,6 +95,7 @@ struct ConsoleService: Service {
 
     private func router() -> Router<HTTPContext> {
         let router = Router(context: HTTPContext.self)
+        router.add(middleware: hosts)
         router.get("/") { _, _ in Pages.redirect(to: "/console/") }
         console.register(on: router)
         pages.register(on: router)

@@ -65,6 +65,9 @@ struct WebOrigins: Sendable {
         return host.isEmpty ? nil : Authority(host: host, port: port)
     }
 
+    /// Whether a host with an optional port is this machine.
+    static func isLocal(authority: String) -> Bool { Self.authority(authority).map { isLocal($0.host) } ?? false }
+
     private static func isLocal(_ host: Substring) -> Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
         return ListenerSettings(host: String(host), port: 0).isLoopback

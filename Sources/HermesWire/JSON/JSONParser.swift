@@ -14,15 +14,21 @@ package struct JSONParser {
 
     /// The deepest nesting.
     package static let maxDepth = 32
+    /// The most values in a text from a client, as ``MessageParts/max`` bounds protobuf: a value may have two bytes only and
+    /// takes up to a microsecond, so values and not bytes tell what a text costs.
+    package static let maxValues = 4_096
     /// The longest number, in bytes.
     private static let maxNumberBytes = 64
 
     private let bytes: [UInt8]
     private var index = 0
+    private var left: Int
 
     /// Parses a whole text.
-    package static func parse(_ bytes: [UInt8]) throws(Failure) -> JSON {
-        var parser = JSONParser(bytes: bytes)
+    ///
+    /// - Parameter maxValues: the most values in it: texts, numbers, lists, objects and so on.
+    package static func parse(_ bytes: [UInt8], maxValues: Int = Self.maxValues) throws(Failure) -> JSON {
+        var parser = JSONParser(bytes: bytes, maxValues: maxValues)
         parser.skipSpace()
         let value = try parser.value(depth: 0)
         parser.skipSpace()
@@ -30,7 +36,10 @@ package struct JSONParser {
         return value
     }
 
-    private init(bytes: [UInt8]) { self.bytes = bytes }
+    private init(bytes: [UInt8], maxValues: Int) {
+        self.bytes = bytes
+        left = maxValues
+    }
 
     private func failure(_ reason: String) -> Failure { Failure(reason: reason, offset: index) }
 
@@ -48,6 +57,8 @@ package struct JSONParser {
 
     private mutating func value(depth: Int) throws(Failure) -> JSON {
         guard depth < Self.maxDepth else { throw failure("values nest deeper than \(Self.maxDepth) levels") }
+        guard left > 0 else { throw failure("there are too many values") }
+        left -= 1
         switch next {
         case UInt8(ascii: "{"): return try object(depth: depth)
         case UInt8(ascii: "["): return try array(depth: depth)

@@ -66,9 +66,9 @@ import Testing
         #expect(shares.room(for: 100, bytes: 10, of: ann) == 40)
         #expect(shares.room(for: 100, bytes: 100, of: ann) == 5)
         #expect(shares.room(for: .max, bytes: .max, of: ann) == 0)
-        for _ in 0..<38 { #expect(shares.take(Holding(entries: 1, bytes: 10), of: ann)) }
+        for _ in 0..<38 { #expect(shares.take(Holding(entries: 1, bytes: 10), of: ann) == true) }
         #expect(shares.room(for: 100, bytes: 10, of: ann) == 2)
-        for _ in 0..<2 { #expect(shares.take(Holding(entries: 1, bytes: 10), of: ann)) }
+        for _ in 0..<2 { #expect(shares.take(Holding(entries: 1, bytes: 10), of: ann) == true) }
         #expect(shares.room(for: 1, bytes: 10, of: ann) == 0)
         #expect(shares.room(for: 30, bytes: 10, of: CommitSource(account: "bob")) == 30)
         // Their network has half of all, and what others without account left.

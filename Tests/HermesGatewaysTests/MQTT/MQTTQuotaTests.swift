@@ -63,6 +63,35 @@ import Testing
     }
 
     @Test(arguments: MQTTVersion.allCases)
+    func `filters with wildcards at too many places are refused, in a kept session as well`(
+        _ version: MQTTVersion
+    ) async throws {
+        // All of them match a/a/a/a/a/a/a/a.
+        let filters = (1...200).map { bits in
+            (0..<8).map { bits >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/")
+        }
+        let reason = version == .v5 ? MQTTReasonCode.quotaExceeded : .unspecifiedError
+        try await GatewayHarness.withMQTT { harness in
+            let (first, _) = try await harness.apply(connect("first", version))
+            let reasons = try await first.subscribe(filters).reasons
+            #expect(reasons == (1...200).map { $0 <= 128 ? .grantedQoS2 : reason })
+            // The same ones again, and one of a shape that is there.
+            #expect(
+                try await first.subscribe(filters[5], "b/" + filters[1].dropFirst(2), packetID: 3).reasons == [
+                    .grantedQoS2, .grantedQoS2,
+                ]
+            )
+            try await first.disconnect()
+            let (again, connack) = try await harness.apply(connect("first", version))
+            #expect(connack.sessionPresent)
+            #expect(try await again.subscribe(filters[199], packetID: 4).reasons == [reason])
+            _ = try await again.unsubscribe(filters[7], packetID: 5)
+            #expect(try await again.subscribe(filters[199], packetID: 6).reasons == [.grantedQoS2])
+            #expect(try await again.subscribe(filters[7], packetID: 7).reasons == [reason])
+        }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
     func `who floods with retained messages is refused, and who does not never is`(_ version: MQTTVersion) async throws
     {
         let settings = DurableSettings(retainedMessages: SharedLimit(100, perAccount: 30, perAddress: 5))

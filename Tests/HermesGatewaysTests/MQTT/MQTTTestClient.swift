@@ -96,6 +96,26 @@ final class MQTTTestClient: Sendable {
         handling: MQTTSubscription.RetainHandling = .sendAlways,
         identifier: Int? = nil
     ) async throws -> MQTTSuback {
+        try await subscribe(
+            filters,
+            qos: qos,
+            packetID: packetID,
+            noLocal: noLocal,
+            retainAsPublished: retainAsPublished,
+            handling: handling,
+            identifier: identifier
+        )
+    }
+
+    func subscribe(
+        _ filters: [String],
+        qos: MQTTQoS = .exactlyOnce,
+        packetID: UInt16 = 1,
+        noLocal: Bool = false,
+        retainAsPublished: Bool = false,
+        handling: MQTTSubscription.RetainHandling = .sendAlways,
+        identifier: Int? = nil
+    ) async throws -> MQTTSuback {
         let subscriptions = filters.map { filter in
             MQTTSubscription(
                 filter: filter,

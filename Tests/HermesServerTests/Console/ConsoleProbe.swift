@@ -27,7 +27,7 @@ struct ConsoleProbe {
         _ = try await administrators.create(name: role.rawValue, role: role, password: Self.password)
         let answer = try await logIn(role.rawValue)
         cookie = answer.headers["set-cookie"].map { String($0.prefix { $0 != ";" }) }
-        requestToken = try JSONParser.parse(Array(answer.text.utf8))["csrf_token"]?.string
+        requestToken = try JSONParser.parse(Array(answer.text.utf8), maxValues: .max)["csrf_token"]?.string
     }
 
     func logIn(

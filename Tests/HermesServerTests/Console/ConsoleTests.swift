@@ -107,7 +107,7 @@ import Testing
             let again = try await ann.logIn("viewer")
             #expect(try await ann.send("GET", "/session").status == 401)
             ann.cookie = again.headers["set-cookie"].map { String($0.prefix { $0 != ";" }) }
-            ann.requestToken = try JSONParser.parse(Array(again.text.utf8))["csrf_token"]?.string
+            ann.requestToken = try JSONParser.parse(Array(again.text.utf8), maxValues: .max)["csrf_token"]?.string
             #expect(try await ann.send("GET", "/session").status == 200)
             // Of two cookies one is somebody else's.
             var twice = ann
@@ -212,6 +212,40 @@ import Testing
             let text = try await ConsoleProbe(server, .operator).send("GET", "/configuration").text
             #expect(text.contains(#"{"key":"log.level","value":"debug","source":"command line"}"#))
             #expect(text.contains("HERMES_WEBHOOKS_URL") && text.contains(#""source":"default""#))
+        }
+    }
+
+    @Test func `a page that lets its name lead here gets nothing, and no log-in is counted for it`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let port = server.port("console")
+            for host in [
+                "evil.example:\(port)", "evil.example", "", "localhost.evil.example", "127.0.0.1.evil.example",
+            ] {
+                for path in ["/", "/console/", "\(Console.prefix)/session"] {
+                    #expect(
+                        try await HTTPProbe.send("GET", path, port: port, host: host).status >= 400,
+                        "\(host) \(path)"
+                    )
+                }
+            }
+            for host in ["localhost:\(port)", "127.0.0.1:\(port)", "[::1]:\(port)", "LOCALHOST"] {
+                #expect(try await HTTPProbe.send("GET", "/console/", port: port, host: host).status == 200, "\(host)")
+            }
+        }
+    }
+
+    @Test(
+        "A body of very many values is refused before they are built, on the console and the API",
+        arguments: [
+            "[" + String(repeating: "[],", count: 5_000) + "[]]",
+            "{\"a\":" + String(repeating: " ", count: 40_000) + "1}",
+        ]
+    )
+    func manyValues(_ body: String) async throws {
+        try await withServer(store: .sqlite) { server in
+            let answer = try await ConsoleProbe(server).send("POST", "/login", body)
+            #expect(answer.status == 400 || answer.status == 413)
+            #expect(answer.text.contains("too many values") || answer.text.contains("larger than"))
         }
     }
 }

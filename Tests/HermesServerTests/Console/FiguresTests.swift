@@ -83,7 +83,7 @@ import Testing
             func get(_ query: String) async throws -> JSON {
                 let answer = try await viewer.send("GET", "/figures\(query)")
                 #expect(answer.status == 200)
-                return try JSONParser.parse(Array(answer.text.utf8))
+                return try JSONParser.parse(Array(answer.text.utf8), maxValues: .max)
             }
             func values(_ document: JSON, _ kind: String = "figures") -> [JSON]? {
                 if case .array(let values) = document[kind]?["memory.resident"] { values } else { nil }

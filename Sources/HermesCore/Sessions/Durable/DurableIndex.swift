@@ -29,7 +29,6 @@ struct DurableIndex {
     @discardableResult
     mutating func insert(_ id: DurableSessionID, _ subscription: DurableSubscription) -> Bool {
         guard let (group, filter) = Self.parse(subscription.filter) else { return false }
-        version &+= 1
         let index: UInt32
         if let known = tree.value(of: filter) {
             index = known
@@ -42,11 +41,17 @@ struct DurableIndex {
             entries.append(Entry(filter: filter))
             tree.insert(filter, value: index)
         }
+        let old: SubscriptionOptions?
         if let group {
-            entries[Int(index)].groups[group, default: Group()].members[id] = subscription.options
+            old = entries[Int(index)].groups[group, default: Group()].members.updateValue(
+                subscription.options,
+                forKey: id
+            )
         } else {
-            entries[Int(index)].members[id] = subscription.options
+            old = entries[Int(index)].members.updateValue(subscription.options, forKey: id)
         }
+        // Equal ones would have the targets of all topics found again.
+        if old != subscription.options { version &+= 1 }
         return true
     }
 
@@ -75,18 +80,28 @@ struct DurableIndex {
 
     /// One target for each session and each group, however many of its filters match; the sessions of an owner that has many
     /// are one target together.
-    func targets(of topic: TopicName, load: (DurableSessionID) -> DurableLoad?) -> [DurableTarget] {
+    ///
+    /// - Returns: also the steps of the search and the matches.
+    func targets(
+        of topic: TopicName,
+        load: (DurableSessionID) -> DurableLoad?
+    ) -> (targets: [DurableTarget], work: Int) {
         var merged: [DurableSessionID: SubscriptionOptions] = [:]
         var targets: [DurableTarget] = []
-        tree.forEachMatch(of: topic) { index in
+        var matches = 0
+        let steps = tree.forEachMatch(of: topic) { index in
+            matches += 1
             let entry = entries[Int(index)]
             if merged.isEmpty {
                 merged = entry.members
             } else {
-                merged.merge(entry.members) { one, other in
-                    var union = one
-                    union.formUnion(other)
-                    return union
+                for (id, options) in entry.members {
+                    // In place: one session may have many filters that match.
+                    if let known = merged.index(forKey: id) {
+                        merged.values[known].formUnion(options)
+                    } else {
+                        merged[id] = options
+                    }
                 }
             }
             for (name, group) in entry.groups {
@@ -97,7 +112,7 @@ struct DurableIndex {
         let members = merged.compactMap { id, options in
             load(id).map { DurableMember(session: id, options: options, load: $0) }
         }
-        return targets + Self.crowded(members)
+        return (targets + Self.crowded(members), steps + matches)
     }
 
     private static func crowded(_ members: [DurableMember]) -> [DurableTarget] {

@@ -130,8 +130,11 @@ package final class DurableSessions: Sendable {
     package var generation: UInt64 { shared.generation.load(ordering: .acquiring) }
 
     /// The durable subscribers of a topic; valid until ``generation`` changes.
-    package func targets(of topic: TopicName) -> [DurableTarget] {
-        guard hasSubscriptions else { return [] }
+    package func targets(of topic: TopicName) -> [DurableTarget] { search(topic).targets }
+
+    /// The durable subscribers of a topic, and the steps and matches of the search for their filters.
+    package func search(_ topic: TopicName) -> (targets: [DurableTarget], work: Int) {
+        guard hasSubscriptions else { return ([], 0) }
         return shared.state.withLock { state in state.index.targets(of: topic) { state.load(of: $0) } }
     }
 

@@ -322,14 +322,15 @@ struct API: Sendable {
                 "Send the body as JSON, with \"Content-Type: application/json\"."
             )
         }
-        let tooLarge = APIProblem(.contentTooLarge, .tooLarge, "The body is larger than \(Self.maxBodyBytes) bytes.")
-        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > Self.maxBodyBytes {
+        let limit = min(Self.maxBodyBytes, route.body?.maxBytes ?? 0)
+        let tooLarge = APIProblem(.contentTooLarge, .tooLarge, "The body is larger than \(limit) bytes.")
+        if let length = request.headers[.contentLength].flatMap({ Int($0) }), length > limit {
             throw tooLarge
         }
         var bytes: [UInt8] = []
         do {
             for try await chunk in request.body {
-                guard bytes.count + chunk.readableBytes <= Self.maxBodyBytes else { throw tooLarge }
+                guard bytes.count + chunk.readableBytes <= limit else { throw tooLarge }
                 bytes.append(contentsOf: chunk.readableBytesView)
             }
         } catch let problem as APIProblem {
@@ -343,7 +344,7 @@ struct API: Sendable {
     private static func json(_ bytes: [UInt8], _ route: APIRoute) throws(APIProblem) -> JSON {
         let value: JSON
         do throws(JSONParser.Failure) {
-            value = try JSONParser.parse(bytes)
+            value = try JSONParser.parse(bytes, maxValues: route.body?.maxValues ?? 0)
         } catch {
             throw APIProblem(
                 .badRequest,

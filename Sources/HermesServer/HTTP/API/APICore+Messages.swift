@@ -160,7 +160,12 @@ extension APICore {
         var content: JSON?
         if !message.isRecalled {
             text = MessageText.text(of: message.content)
-            if text == nil { content = try? JSONParser.parse(Array(MessageText.json(of: message.content).utf8)) }
+            if text == nil {
+                content = try? JSONParser.parse(
+                    Array(MessageText.json(of: message.content).utf8),
+                    maxValues: .max
+                )
+            }
         }
         return .members([
             "message_id": .string(message.id.description),

@@ -47,7 +47,7 @@ struct APIClient {
             fields.append(("Content-Type", "application/json"))
         }
         let answer = try await HTTPProbe.send(method, path, headers: fields, body: body, port: port)
-        let json = answer.text.isEmpty ? JSON.null : try JSONParser.parse(Array(answer.text.utf8))
+        let json = answer.text.isEmpty ? JSON.null : try JSONParser.parse(Array(answer.text.utf8), maxValues: .max)
         if let route = route(method, path) {
             check(answer, json, route, sourceLocation)
         }

@@ -1,0 +1,47 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Hummingbird
+
+/// Refuses requests to the console under a name that is not its own.
+///
+/// A page from elsewhere can let its own name lead to this machine (DNS rebinding). Its requests are then of the same origin
+/// as the console, but for the name. A console that other machines reach has TLS, whose certificate stops them.
+struct ConsoleHosts: RouterMiddleware {
+    typealias Context = HTTPContext
+
+    /// The origins under which a proxy offers the console, from the configuration.
+    let origins: Set<String>
+    /// Whether only this machine can reach the port.
+    let isLoopback: Bool
+
+    init(origins: [String], isLoopback: Bool) {
+        self.origins = Set(origins.map { $0.lowercased() })
+        self.isLoopback = isLoopback
+    }
+
+    func allows(_ authority: String?) -> Bool {
+        guard isLoopback else { return true }
+        guard let authority = authority?.lowercased() else { return false }
+        return WebOrigins.isLocal(authority: authority)
+            || ["https://", "http://"].contains { origins.contains($0 + authority) }
+    }
+
+    func handle(
+        _ request: Request,
+        context: HTTPContext,
+        next: (Request, HTTPContext) async throws -> Response
+    ) async throws -> Response {
+        guard allows(request.head.authority) else {
+            return Console.response(
+                APIProblem(
+                    .misdirectedRequest,
+                    .forbidden,
+                    "The console is not offered under this name. Open it as localhost, or name the origin in console.origins."
+                )
+            )
+        }
+        return try await next(request, context)
+    }
+}

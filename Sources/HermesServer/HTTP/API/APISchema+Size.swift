@@ -1,0 +1,44 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+
+/// How large a value of a schema can be, which bounds a request before it is parsed.
+extension APISchema {
+    /// The most values in it: those of ``any`` have what a client's text may have.
+    var maxValues: Int {
+        switch self {
+        case .string, .choice, .integer, .boolean, .user: 1
+        case .any, .anyObject: JSONParser.maxValues
+        case .array(let element, let count): 1 + Self.product(count.upperBound, element.maxValues)
+        case .object(let fields): fields.reduce(1) { $0 + $1.schema.maxValues }
+        case .oneMember(let fields): 1 + (fields.map(\.schema.maxValues).max() ?? 0)
+        case .named(_, let schema): schema.maxValues
+        }
+    }
+
+    /// The most bytes of its text, with room for spaces; every character of a string may be written as two escapes.
+    var maxBytes: Int {
+        switch self {
+        case .string(let length, _): 16 + Self.product(length.upperBound, 12)
+        case .choice(let values): 16 + 6 * (values.map(\.utf8.count).max() ?? 0)
+        case .integer, .boolean: 64
+        case .user: 16 + 12 * APIUserSelector.maxCharacters
+        case .any, .anyObject: API.maxBodyBytes
+        case .array(let element, let count): 16 + Self.product(count.upperBound, element.maxBytes + 16)
+        case .object(let fields): fields.reduce(1_024) { $0 + Self.member($1) }
+        case .oneMember(let fields): 1_024 + (fields.map(Self.member).max() ?? 0)
+        case .named(_, let schema): schema.maxBytes
+        }
+    }
+
+    private static func member(_ field: Field) -> Int { 64 + field.name.utf8.count + field.schema.maxBytes }
+
+    /// No schema needs more than this; a list without an end is cut by the length of a body.
+    private static let most = 1 << 30
+
+    private static func product(_ one: Int, _ other: Int) -> Int {
+        let (product, isTooLarge) = one.multipliedReportingOverflow(by: other)
+        return isTooLarge ? most : min(most, product)
+    }
+}
