@@ -211,7 +211,7 @@ struct Console: Sendable {
         return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 
-    private static func response(_ problem: APIProblem) -> Response {
+    static func response(_ problem: APIProblem) -> Response {
         var response = API.response(problem, Pages.headers("", [.cacheControl: "no-store"]))
         // The console has no such scheme.
         response.headers[.wwwAuthenticate] = nil

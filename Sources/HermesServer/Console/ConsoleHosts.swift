@@ -28,10 +28,11 @@ struct ConsoleHosts: RouterMiddleware {
             || ["https://", "http://"].contains { origins.contains($0 + authority) }
     }
 
+    @concurrent
     func handle(
         _ request: Request,
         context: HTTPContext,
-        next: (Request, HTTPContext) async throws -> Response
+        next: @concurrent (Request, HTTPContext) async throws -> Response
     ) async throws -> Response {
         guard allows(request.head.authority) else {
             return Console.response(
