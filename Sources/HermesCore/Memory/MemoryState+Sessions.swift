@@ -17,7 +17,7 @@ extension MemoryState {
         mutating func remove(_ isGone: (QueuedPublication) -> Bool) {
             queue.removeAll { queued in
                 guard isGone(queued) else { return false }
-                stored.queuedBytes -= queued.publication.weight
+                stored.queuedBytes -= queued.weight
                 return true
             }
             stored.queuedCount = queue.count + released.count
@@ -150,7 +150,7 @@ extension MemoryState {
             guard let stored = durable[target.session]?.stored, stored.queuedCount < settings.maxQueuedMessages,
                 stored.queuedBytes < settings.maxQueuedBytes
             else { return 0 }
-            let holding = Holding(entries: 1, bytes: publication.weight)
+            let holding = Holding(entries: 1, bytes: target.weight(of: publication))
             guard queues.hasRoom(for: holding, of: stored.payer) else {
                 queues.apply(OwnerTally(), refused: 1)
                 return 0
@@ -161,7 +161,7 @@ extension MemoryState {
             let seq = stored.head + 1
             durable[target.session]?.stored.head = seq
             durable[target.session]?.stored.queuedCount += 1
-            durable[target.session]?.stored.queuedBytes += publication.weight
+            durable[target.session]?.stored.queuedBytes += holding.bytes
             durable[target.session]?.queue.append(
                 QueuedPublication(
                     seq: seq,
@@ -192,9 +192,9 @@ extension MemoryState {
             if let target = item.target {
                 // It leaves one queue, so that an owner whose share is full can move it to another one of its own.
                 var leaving = OwnerTally()
-                leaving.add(Holding(entries: -1, bytes: -queued.publication.weight), of: source.stored.payer)
+                leaving.add(Holding(entries: -1, bytes: -queued.weight), of: source.stored.payer)
                 var staying = OwnerTally()
-                staying.add(Holding(entries: 1, bytes: queued.publication.weight), of: source.stored.payer)
+                staying.add(Holding(entries: 1, bytes: queued.weight), of: source.stored.payer)
                 queues.apply(leaving)
                 let seq = publish(queued.publication, to: [target], received: nil, retains: false)[0]
                 queues.apply(staying)
@@ -237,7 +237,7 @@ extension MemoryState {
         var bytes = 0
         for queued in durable[id]?.queue ?? [] where queued.seq > seq && (!isSharedOnly || queued.share != nil) {
             guard page.count < limit, bytes < maxBytes else { break }
-            bytes += queued.publication.weight
+            bytes += queued.weight
             page.append(queued)
         }
         return page

@@ -98,7 +98,7 @@ final class MQTTClientState {
     /// The approximate bytes kept for the client, without waiting messages.
     var heldBytes: Int {
         subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes &+ (hasShared ? shared.bytes : 0)
-            &+ (durable?.bytes ?? 0) &+ (will?.weight ?? 0) &+ 8 &* received.count
+            &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0) &+ 8 &* received.count
     }
 
     /// Gives a topic the next alias.

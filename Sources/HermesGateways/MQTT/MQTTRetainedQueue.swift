@@ -54,6 +54,9 @@ final class MQTTRetainedQueue {
 
     var isEmpty: Bool { current == nil && requests.isEmpty }
 
+    /// The approximate memory of the search and of what it found, in bytes.
+    var bytes: Int { (search?.bytes ?? 0) &+ 64 &* found.count &+ 128 &* requests.count }
+
     var first: Publication? { found.first }
 
     func removeFirst() { found.removeFirst() }

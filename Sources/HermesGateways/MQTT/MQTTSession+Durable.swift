@@ -383,14 +383,14 @@ final class MQTTDurableQueue {
             bytes < Self.maxWaitingBytes
         else { return }
         waiting.append(contentsOf: publications)
-        for queued in publications { bytes += queued.publication.weight }
+        for queued in publications { bytes += queued.weight }
         known = last.seq
     }
 
     func loaded(_ page: DurablePage) {
         for queued in page.publications where queued.seq > known {
             waiting.append(queued)
-            bytes += queued.publication.weight
+            bytes += queued.weight
         }
         known = max(known, page.upTo)
     }
@@ -408,7 +408,7 @@ final class MQTTDurableQueue {
         if start < waiting.count {
             let queued = waiting[start]
             guard queued.seq <= most else { return .nothing }
-            bytes -= queued.publication.weight
+            bytes -= queued.weight
             start += 1
             if start == waiting.count {
                 waiting.removeAll(keepingCapacity: waiting.count <= 64)

@@ -29,7 +29,10 @@ extension MQTTSession {
     func sendRetained(_ client: MQTTClientState) {
         guard let queue = client.retained, !queue.isPaused else { return }
         var steps = MQTTRetainedQueue.stepsAtOnce
-        defer { connection.charge(.records(MQTTRetainedQueue.stepsAtOnce - steps)) }
+        defer {
+            connection.charge(.records(MQTTRetainedQueue.stepsAtOnce - steps))
+            measureMemory()
+        }
         while connection.keepsUp {
             if let publication = queue.first, let request = queue.current {
                 if let link = client.link, client.durable != nil, request.options.qos > .atMostOnce {

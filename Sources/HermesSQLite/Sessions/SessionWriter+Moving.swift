@@ -36,7 +36,7 @@ extension SessionWriter {
                 """
                 INSERT INTO session_queue_fresh (session, seq, flags, weight, expires_at, identifiers, publication, \
                 published_at, topic, payload, details, share) \
-                SELECT ?, ?, (flags & -8) | ?, weight, expires_at, ?, publication, published_at, topic, payload, details, \
+                SELECT ?, ?, (flags & -8) | ?, ?, expires_at, ?, publication, published_at, topic, payload, details, \
                 share FROM \(table) WHERE session = ? AND seq = ?
                 """
             )
@@ -72,19 +72,21 @@ extension SessionWriter {
             let payer = try head(of: session).map { cache.heads.values[$0].payer } ?? .server
             // It leaves one queue, so that an owner whose share is full can move it to another one of its own.
             queueChanges.add(Holding(entries: -1, bytes: -weight), of: payer)
-            let new = try nextSeq(of: target.session, weight: weight)
+            let newWeight = max(0, weight + 4 * (target.identifiers.count - item.queued.identifiers.count))
+            let new = try nextSeq(of: target.session, weight: newWeight)
             queueChanges.add(Holding(entries: 1, bytes: weight), of: payer)
             guard new > 0 else { return .stays }
             let flags = Int64(target.qos.rawValue) | (target.retain ? 4 : 0)
             MoveStatements.bind(target.session, new, to: table.insert)
             table.insert.bind(flags, at: 3)
-            MoveStatements.bind(session, seq, to: table.insert, at: 5)
-            try table.insert.bind(PublicationCoding.encode(target.identifiers), at: 4) { try table.insert.run() }
+            table.insert.bind(Int64(newWeight), at: 4)
+            MoveStatements.bind(session, seq, to: table.insert, at: 6)
+            try table.insert.bind(PublicationCoding.encode(target.identifiers), at: 5) { try table.insert.run() }
             MoveStatements.bind(session, seq, to: table.delete)
             try table.delete.run()
             try lessen(session, rows: 1, bytes: weight)
             cache.freshRows += 1
-            cache.freshBytes += weight
+            cache.freshBytes += newWeight
             return .queued(new)
         }
         return .gone

@@ -19,21 +19,22 @@ extension SessionWriter {
             try statements.insertReceived.run()
         }
         if retains { retained[publication.topic] = publication }
-        let weight = publication.weight
         var seqs: [UInt64] = []
         seqs.reserveCapacity(targets.count)
-        for target in targets { seqs.append(try nextSeq(of: target.session, weight: weight)) }
+        for target in targets {
+            seqs.append(try nextSeq(of: target.session, weight: target.weight(of: publication)))
+        }
         let count = seqs.reduce(0) { $0 + ($1 > 0 ? 1 : 0) }
         guard count > 0 else { return seqs }
-        if count == 1, weight <= Self.maxOwnWeight {
+        if count == 1, publication.weight <= Self.maxOwnWeight {
             for (target, seq) in zip(targets, seqs) where seq > 0 {
-                try insertOwn(publication, weight: weight, for: target, seq: seq)
+                try insertOwn(publication, for: target, seq: seq)
+                cache.freshBytes += target.weight(of: publication)
             }
-            cache.freshBytes += weight
         } else {
             let key = try insert(publication, references: count)
             for (target, seq) in zip(targets, seqs) where seq > 0 {
-                try insertShared(publication, key: key, weight: weight, for: target, seq: seq)
+                try insertShared(publication, key: key, for: target, seq: seq)
             }
         }
         cache.freshRows += count
@@ -79,7 +80,6 @@ extension SessionWriter {
     private func insertShared(
         _ publication: StoredPublication,
         key: Int64,
-        weight: Int,
         for target: PublicationTarget,
         seq: UInt64
     ) throws {
@@ -87,7 +87,7 @@ extension SessionWriter {
         insert.bind(target.session.rawValue, at: 1)
         insert.bind(seq, at: 2)
         insert.bind(PublicationCoding.flags(qos: target.qos, retain: target.retain, publication), at: 3)
-        insert.bind(Int64(weight), at: 4)
+        insert.bind(Int64(target.weight(of: publication)), at: 4)
         insert.bind(publication.details?.expiresAt?.rawValue, at: 5)
         insert.bind(key, at: 6)
         try insert.bind(PublicationCoding.encode(target.identifiers), at: 7) {
@@ -97,7 +97,6 @@ extension SessionWriter {
 
     private func insertOwn(
         _ publication: StoredPublication,
-        weight: Int,
         for target: PublicationTarget,
         seq: UInt64
     ) throws {
@@ -105,7 +104,7 @@ extension SessionWriter {
         insert.bind(target.session.rawValue, at: 1)
         insert.bind(seq, at: 2)
         insert.bind(PublicationCoding.flags(qos: target.qos, retain: target.retain, publication), at: 3)
-        insert.bind(Int64(weight), at: 4)
+        insert.bind(Int64(target.weight(of: publication)), at: 4)
         insert.bind(publication.details?.expiresAt?.rawValue, at: 5)
         insert.bind(publication.publishedAt, at: 6)
         try insert.bind(PublicationCoding.encode(target.identifiers), at: 7) {

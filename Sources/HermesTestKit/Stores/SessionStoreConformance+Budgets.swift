@@ -74,6 +74,41 @@ extension SessionStoreConformance {
             try expectEqual(outcomes, [.queued(1), .queued(2)])
             try await expectCounted(world)
         },
+        ConformanceCase("What a session's subscriptions add to a publication counts, in a queue and in the next one") {
+            makeStore in
+            let one = SessionWorld(try await makeStore(StoreSettings())).publication("x").weight + 400
+            let settings = StoreSettings(queuedBytes: SharedLimit(.max, perAccount: 10 * one))
+            let world = SessionWorld(try await makeStore(settings))
+            let identifiers = (1...100).map { UInt32($0) }
+            let share = "$share/" + String(repeating: "g", count: 391) + "/t"
+            for (owner, identifiers, share) in [("ann", identifiers, nil), ("bob", [], share)]
+                as [(String, [UInt32], String?)]
+            {
+                let ids = try ["a", "b"].map { try world.open($0, owner: owner).id }
+                let targets = ids.map {
+                    PublicationTarget(session: $0, qos: .atLeastOnce, identifiers: identifiers, share: share)
+                }
+                var taken = 0
+                for _ in 0..<20 where try world.publish(world.publication("x"), [targets[0]]) != [0] { taken += 1 }
+                try expectEqual(taken, 10)
+                try await expectCounted(world, owner)
+                // A member without identifiers takes less.
+                let queued = try await world.store.queued(of: ids[0], after: 0, limit: 2, maxBytes: .max)
+                let other = PublicationTarget(session: ids[1], qos: .atLeastOnce, share: share)
+                guard
+                    case .moved(let outcomes, _) = try world.commit(
+                        .move(QueueMove(from: ids[0], queued.map { QueueMove.Item($0, to: other) }))
+                    )
+                else { throw ConformanceFailure(description: "nothing was moved") }
+                try expectEqual(outcomes, [.queued(1), .queued(2)])
+                try await expectCounted(world, owner)
+                try world.change(.completed(ids[1], [1, 2]))
+                for _ in 1...2 {
+                    try expectEqual(try world.publish(world.publication("x"), [targets[0]]).contains(0), false)
+                }
+                try await expectCounted(world, owner)
+            }
+        },
         ConformanceCase("Who retains is kept with what is retained") { makeStore in
             let world = SessionWorld(try await makeStore(StoreSettings()))
             for (topic, source) in [("a", CommitSource(account: "ann")), ("b", CommitSource(host: "10.0.0.1"))] {

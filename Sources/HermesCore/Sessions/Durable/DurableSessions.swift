@@ -326,7 +326,7 @@ package final class DurableSessions: Sendable {
             if !expired.isEmpty { acknowledged(id, expired.map(\.seq)) }
             let alive = expired.isEmpty ? found : found.filter { !hasExpired($0) }
             let last = found.last?.seq ?? after
-            let bytes = found.reduce(0) { $0 + $1.publication.weight }
+            let bytes = found.reduce(0) { $0 + $1.weight }
             let isAtEnd = found.count < limit && bytes < settings.maxPageBytes
             guard alive.isEmpty && !isAtEnd else {
                 return DurablePage(publications: alive, upTo: isAtEnd ? max(head, last) : last, isAtEnd: isAtEnd)

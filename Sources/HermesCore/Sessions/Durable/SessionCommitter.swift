@@ -81,7 +81,8 @@ final class SessionCommitter: Sendable {
     /// The approximate memory of an operation, in bytes.
     private static func bytes(_ operation: SessionOperation) -> Int {
         switch operation {
-        case .publish(let publication, let targets, _, _): 512 + publication.weight + 64 * targets.count
+        case .publish(let publication, let targets, _, _):
+            targets.reduce(512 + publication.weight) { $0 + 64 + $1.weight(of: publication) - publication.weight }
         case .retain(let publication): 512 + publication.weight
         case .subscribe(_, let subscriptions): 512 + subscriptions.reduce(0) { $0 + $1.filter.utf8.count + 64 }
         case .unsubscribe(_, let filters): 512 + filters.reduce(0) { $0 + $1.utf8.count + 32 }

@@ -117,6 +117,9 @@ package struct QueuedPublication: Sendable {
         self.publication = publication
     }
 
+    /// The size that it counts for in limits: also what the session's subscriptions make of it.
+    package var weight: Int { PublicationTarget.weight(of: publication, identifiers, share) }
+
     /// The packet identifier of the delivery, the same over all connections, so that it is not stored.
     package var packetID: UInt16 { Self.packetID(of: seq) }
 
@@ -145,6 +148,15 @@ package struct PublicationTarget: Sendable, Hashable {
         self.identifiers = identifiers
         self.retain = retain
         self.share = share
+    }
+
+    /// The size of a publication in this queue.
+    package func weight(of publication: StoredPublication) -> Int { Self.weight(of: publication, identifiers, share) }
+
+    /// Both are stored with each publication, and the client chooses how long they are.
+    fileprivate static func weight(of publication: StoredPublication, _ identifiers: [UInt32], _ share: String?) -> Int
+    {
+        publication.weight &+ 4 &* identifiers.count &+ (share?.utf8.count ?? 0)
     }
 }
 

@@ -95,6 +95,8 @@ package final class RetainedMessages: Sendable {
         fileprivate let before: UInt64
 
         package var isAtEnd: Bool { walk.isAtEnd }
+        /// The approximate memory that it holds: all topics of a level may wait in it.
+        package var bytes: Int { walk.bytes }
     }
 
     /// Begins a search.

@@ -45,6 +45,9 @@ struct RetainedTree {
         }
 
         var isAtEnd: Bool { stack.isEmpty }
+
+        /// Its memory, in bytes.
+        var bytes: Int { MemoryLayout<(UInt32, UInt32)>.stride * stack.capacity }
     }
 
     private static let none = UInt32.max
