@@ -218,18 +218,16 @@ import Testing
     @Test func `a page that lets its name lead here gets nothing, and no log-in is counted for it`() async throws {
         try await withServer(store: .sqlite) { server in
             let port = server.port("console")
-            for host in [
-                "evil.example:\(port)", "evil.example", "", "localhost.evil.example", "127.0.0.1.evil.example",
-            ] {
+            let foreign = ["evil.example:\(port)", "evil.example", "", "localhost.evil.example", "127.0.0.1.evil.example"]
+            for host in foreign {
                 for path in ["/", "/console/", "\(Console.prefix)/session"] {
-                    #expect(
-                        try await HTTPProbe.send("GET", path, port: port, host: host).status >= 400,
-                        "\(host) \(path)"
-                    )
+                    let status = try await HTTPProbe.send("GET", path, port: port, host: host).status
+                    #expect(status >= 400, "\(host) \(path)")
                 }
             }
             for host in ["localhost:\(port)", "127.0.0.1:\(port)", "[::1]:\(port)", "LOCALHOST"] {
-                #expect(try await HTTPProbe.send("GET", "/console/", port: port, host: host).status == 200, "\(host)")
+                let status = try await HTTPProbe.send("GET", "/console/", port: port, host: host).status
+                #expect(status == 200, "\(host)")
             }
         }
     }
