@@ -28,6 +28,20 @@ package struct TopicShapes: Sendable {
         counts[shape] = count > 1 ? count - 1 : nil
     }
 
+    /// The records that a filter has in the tree of each loop: one for each level; none without wildcards.
+    package static func levels(of filter: String) -> Int {
+        var levels = 1
+        var hasWildcard = false
+        for byte in filter.utf8 {
+            switch byte {
+            case UInt8(ascii: "/"): levels &+= 1
+            case UInt8(ascii: "+"), UInt8(ascii: "#"): hasWildcard = true
+            default: break
+            }
+        }
+        return hasWildcard ? levels : 0
+    }
+
     /// Hashed with the process's seed: nobody finds two shapes that are equal here.
     ///
     /// - Returns: nil for a filter without wildcards, and for a shared subscription, which is a delivery of its own.

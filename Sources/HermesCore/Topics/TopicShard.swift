@@ -53,6 +53,9 @@ package final class TopicShard {
         cache = RouteCache(limits: limits)
     }
 
+    /// The number of loops; each has a tree of all filters with wildcards.
+    package var loopCount: Int { max(1, mailboxes.count) }
+
     // MARK: Subscribing
 
     /// Subscribes to a topic, until ``unsubscribe(_:)``.

@@ -27,7 +27,7 @@ package enum RequestCost: Sendable, Hashable {
     case properties(Int)
     /// Filters and steps of the search for those that match the topic of a publication, once for each new topic.
     case matches(Int)
-    /// Levels of a retained topic; each may be a new record in the tree of topics.
+    /// Levels of a retained topic, or of a filter with wildcards, for each loop; each may be a new record in a tree.
     case levels(Int)
     /// Inboxes that get an entry, beyond the sender's and the first recipient's.
     case recipients(Int)

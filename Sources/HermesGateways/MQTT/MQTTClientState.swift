@@ -42,8 +42,10 @@ final class MQTTClientState {
     var subscriptions: [TopicText: MQTTHeldSubscription] = [:]
     /// Of the filters that it has or is about to have.
     var shapes = TopicShapes()
+    /// The sum of the levels of the filters with wildcards.
+    private(set) var filterLevels = 0
     /// The bytes of their filters.
-    var subscriptionBytes = 0
+    private(set) var subscriptionBytes = 0
     /// Created with the first shared subscription.
     lazy var shared: MQTTSharedState = {
         hasShared = true
@@ -95,9 +97,25 @@ final class MQTTClientState {
         isWarnedOfExpiry = false
     }
 
+    /// A subscription is held.
+    func holds(_ text: String) {
+        subscriptionBytes += text.utf8.count
+        filterLevels += TopicShapes.levels(of: text)
+    }
+
+    /// A held subscription is over.
+    func letsGo(_ text: String) {
+        subscriptionBytes -= text.utf8.count
+        filterLevels -= TopicShapes.levels(of: text)
+        shapes.giveBack(text)
+    }
+
+    /// The approximate memory of a level of a filter with wildcards, on each loop.
+    private static let bytesPerLevel = 48
+
     /// The approximate bytes kept for the client, without waiting messages.
-    var heldBytes: Int {
-        subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes &+ (hasShared ? shared.bytes : 0)
+    func heldBytes(loops: Int) -> Int {
+        filterLevels &* Self.bytesPerLevel &* loops &+ subscriptionBytes &+ 256 &* subscriptions.count &+ aliasBytes &+ (hasShared ? shared.bytes : 0)
             &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0) &+ 8 &* received.count
     }
 

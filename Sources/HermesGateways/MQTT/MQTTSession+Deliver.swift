@@ -143,7 +143,7 @@ extension MQTTSession {
     /// Reports the memory kept for the client to the connection.
     func measureMemory() {
         let target = 2 &* (lastTarget?.topic.rawValue.utf8.count ?? 0)
-        connection.sessionHolds((waiting?.bytes ?? 0) &+ (client?.heldBytes ?? 0) &+ target)
+        connection.sessionHolds((waiting?.bytes ?? 0) &+ (client?.heldBytes(loops: topics.loopCount) ?? 0) &+ target)
     }
 
     /// The client accepts no packet of this size: it counts as sent [MQTT-3.1.2-25].

@@ -47,7 +47,7 @@ extension MQTTSession {
         guard !ended.isEmpty else { return }
         for (text, _) in ended {
             client.subscriptions[text] = nil
-            client.subscriptionBytes -= text.rawValue.utf8.count
+            client.letsGo(text.rawValue)
         }
         letGo(ended.map(\.held))
         guard client.durable != nil, let link = client.link else { return }

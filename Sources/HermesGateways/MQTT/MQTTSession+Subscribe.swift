@@ -49,7 +49,7 @@ extension MQTTSession {
 
     func subscribeReceived(_ packet: MQTTSubscribe) throws(MQTTPacketError) {
         guard let client else { return }
-        takeTurns(packet.subscriptions.count, of: client)
+        takeTurns(packet.subscriptions.lazy.map(\.filter), of: client)
         let request = Request(packet)
         connection.inSlices(request.wanted.count, of: Self.filtersPerTurn) { [self] slice in
             for wanted in request.wanted[slice] { decide(wanted, request, of: client) }
@@ -132,9 +132,11 @@ extension MQTTSession {
     }
 
     /// Lets other connections of the loop have their turn after an expensive packet.
-    private func takeTurns(_ filterCount: Int, of client: MQTTClientState) {
-        connection.charge(.filters(filterCount, isKept: client.durable != nil))
-        if filterCount > Self.filtersAtOnce { connection.waitForTurn() }
+    private func takeTurns(_ filters: some Collection<String>, of client: MQTTClientState) {
+        connection.charge(.filters(filters.count, isKept: client.durable != nil))
+        let levels = filters.reduce(0) { $0 + TopicShapes.levels(of: $1) }
+        connection.charge(.levels(levels &* topics.loopCount))
+        if filters.count > Self.filtersAtOnce { connection.waitForTurn() }
     }
 
     private static let filtersAtOnce = 64
@@ -261,7 +263,7 @@ extension MQTTSession {
             held.live = topics.subscribe(self, to: filter, options: options)
         }
         client.subscriptions[TopicText(text)] = held
-        if known == nil { client.subscriptionBytes += text.utf8.count }
+        if known == nil { client.holds(text) }
         if options.isFiltered { client.hasFilteredSubscriptions = true }
     }
 
@@ -282,7 +284,7 @@ extension MQTTSession {
         var reasons: [MQTTReasonCode] = []
         var gone: [TopicText] = []
         var isGone: Set<TopicText> = []
-        takeTurns(packet.filters.count, of: client)
+        takeTurns(packet.filters, of: client)
         for filter in packet.filters {
             let text = TopicText(filter)
             guard client.subscriptions[text] != nil, isGone.insert(text).inserted else {
@@ -334,8 +336,7 @@ extension MQTTSession {
             for text in gone[slice] {
                 // An operator may have ended it meanwhile.
                 guard let held = client.subscriptions.removeValue(forKey: text) else { continue }
-                client.subscriptionBytes -= text.rawValue.utf8.count
-                client.shapes.giveBack(text.rawValue)
+                client.letsGo(text.rawValue)
                 ended.append(held)
             }
             letGo(ended)

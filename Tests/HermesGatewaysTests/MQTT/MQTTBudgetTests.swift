@@ -53,6 +53,54 @@ import Testing
         }
     }
 
+    @Test func `the levels of filters with wildcards are memory on each loop, and go with the filters`() async throws {
+        try await GatewayHarness.with(MQTTGateway.self, loops: 2) { harness in
+            let memory = harness.environment.loops.memory
+            let client = try await harness.mqtt("deep", .v311)
+            let before = memory.used
+            let filters = (0..<400).map { "\($0)/" + String(repeating: "x/", count: 123) + "+" }
+            #expect(try await client.subscribe(filters).reasons.allSatisfy { $0 == .grantedQoS2 })
+            #expect(try await client.untilPong().isEmpty)
+            #expect(memory.used - before > 400 * 125 * 48 * 2)
+            try await client.send(.unsubscribe(MQTTUnsubscribe(packetID: 2, filters: filters)))
+            guard case .unsuback = try await client.next() else { throw Unexpected("no UNSUBACK") }
+            #expect(try await client.untilPong().isEmpty)
+            #expect(memory.used - before < 100_000)
+        }
+    }
+
+    @Test func `the search for retained messages is memory of the client that does not take them`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let durable = harness.messenger.durable
+            for number in 0..<4_000 {
+                let topic = try #require(TopicName("t\(number)"))
+                durable.retain(
+                    StoredPublication(
+                        topic: topic,
+                        payload: ByteBuffer(string: "x"),
+                        qos: .atLeastOnce,
+                        retain: true,
+                        publishedAt: harness.messenger.time.now()
+                    )
+                )
+            }
+            let memory = harness.environment.loops.memory
+            let connect = MQTTConnect(
+                version: .v5,
+                clientID: "slow",
+                cleanStart: true,
+                properties: [.receiveMaximum(1)]
+            )
+            let (client, _) = try await harness.apply(connect)
+            let before = memory.used
+            _ = try await client.subscribe("+", qos: .atLeastOnce)
+            _ = try await client.publication()
+            #expect(try await client.untilPong().isEmpty)
+            #expect(memory.used - before > 3_000 * 8)
+            _ = try await client.unsubscribe("+")
+        }
+    }
+
     @Test(arguments: [true, false])
     func `properties and the levels of retained topics wait until they are paid for`(_ isRetained: Bool) async throws {
         var settings = GatewaySettings()
