@@ -37,7 +37,7 @@ extension SessionWriter {
                 INSERT INTO session_queue_fresh (session, seq, flags, weight, expires_at, identifiers, publication, \
                 published_at, topic, payload, details, share) \
                 SELECT ?, ?, (flags & -8) | ?, ?, expires_at, ?, publication, published_at, topic, payload, details, \
-                share FROM \(table) WHERE session = ? AND seq = ?
+                ? FROM \(table) WHERE session = ? AND seq = ?
                 """
             )
             delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE session = ? AND seq = ?")
@@ -72,7 +72,7 @@ extension SessionWriter {
             let payer = try head(of: session).map { cache.heads.values[$0].payer } ?? .server
             // It leaves one queue, so that an owner whose share is full can move it to another one of its own.
             queueChanges.add(Holding(entries: -1, bytes: -weight), of: payer)
-            let newWeight = max(0, weight + 4 * (target.identifiers.count - item.queued.identifiers.count))
+            let newWeight = target.weight(of: item.queued.publication)
             let new = try nextSeq(of: target.session, weight: newWeight)
             queueChanges.add(Holding(entries: 1, bytes: weight), of: payer)
             guard new > 0 else { return .stays }
@@ -80,8 +80,10 @@ extension SessionWriter {
             MoveStatements.bind(target.session, new, to: table.insert)
             table.insert.bind(flags, at: 3)
             table.insert.bind(Int64(newWeight), at: 4)
-            MoveStatements.bind(session, seq, to: table.insert, at: 6)
-            try table.insert.bind(PublicationCoding.encode(target.identifiers), at: 5) { try table.insert.run() }
+            MoveStatements.bind(session, seq, to: table.insert, at: 7)
+            try table.insert.bind(PublicationCoding.encode(target.identifiers), at: 5) {
+                try table.insert.bind(target.share, at: 6) { try table.insert.run() }
+            }
             MoveStatements.bind(session, seq, to: table.delete)
             try table.delete.run()
             try lessen(session, rows: 1, bytes: weight)

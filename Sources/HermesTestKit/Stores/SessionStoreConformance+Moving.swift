@@ -82,7 +82,8 @@ extension SessionStoreConformance {
             let stored = try await world.store.sessions().sorted { $0.id < $1.id }
             try expectEqual(stored.map(\.queuedCount), [0, 5, 2])
             try expectEqual(stored[0].queuedBytes, 0)
-            let weight = expected.reduce(0) { $0 + $1.weight } + world.publication("own").weight
+            let added = 4 + share.utf8.count
+            let weight = expected.reduce(0) { $0 + $1.weight + added } + world.publication("own").weight
             try expectEqual(stored[1].queuedBytes, weight)
             try world.change(.completed(ids[1], [1, 2, 3, 4, 5]))
             try expectEqual(try world.publish("next", to: ids), [5, 6, 3])

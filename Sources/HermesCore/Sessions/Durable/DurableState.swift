@@ -291,7 +291,7 @@ struct DurableState {
             }
             actions += remove(id)
         }
-        for id in again { setExpiry(of: id, to: now.advanced(by: .seconds(1))) }
+        for id in again { setExpiry(of: id, to: now) }
         return actions
     }
 
