@@ -19,12 +19,13 @@ extension AccountService {
     /// rules, foreign tokens and certificates name accounts, and no account may take such a name.
     ///
     /// - Throws: `.forbidden` for another name if registration is closed; otherwise as
-    ///   ``changeProfile(of:nickName:avatarURL:)``.
+    ///   ``changeProfile(of:nickName:avatarURL:)``, and `.rateLimited`.
     package func changeOwnProfile(
         of user: UserID,
         nickName: String?,
         avatarURL: String?
     ) async throws(HermesError) -> Account {
+        try chargeChange(user)
         if let nickName, settings.registration == .closed {
             // The same name in other letters is still allowed.
             guard try await store.find(.id(user))?.account.nickName == NickName(nickName) else {
@@ -157,6 +158,20 @@ extension AccountService {
     package func devices(of user: UserID) async throws(HermesError) -> [Device] {
         let devices = try await store.devices(of: user)
         return ledger.withLock { ledger in devices.map { ledger.renewed($0, of: user) } }
+    }
+
+    /// Removes a device at the wish of its account.
+    ///
+    /// - Throws: as ``removeDevice(_:of:)``, and `.rateLimited`.
+    package func removeOwnDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {
+        try chargeChange(user)
+        try await removeDevice(device, of: user)
+    }
+
+    /// Charges an account for a change of its own: a transaction that no other operation shares, for which all messages
+    /// wait.
+    private func chargeChange(_ user: UserID) throws(HermesError) {
+        try changes.withLock { changes throws(HermesError) in try changes.takeChange(of: user, now: time.uptime()) }
     }
 
     /// Removes a device, revokes its tokens and ends its session.

@@ -23,6 +23,8 @@ package final class AccountService: Sendable {
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
     let ledger = Mutex(LoginLedger())
+    /// For changes at the wish of the accounts.
+    let changes = Mutex(AccountAllowance.changes)
     private let nextWrite = Mutex(Duration.zero)
 
     /// Creates the service.

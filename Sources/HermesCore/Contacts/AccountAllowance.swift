@@ -32,6 +32,17 @@ struct AccountAllowance {
         self.period = period
     }
 
+    /// For changes of an account's own, such as its profile: each is a transaction that no other operation shares.
+    static var changes: Self { Self(60, each: .seconds(60)) }
+
+    /// Charges one change.
+    ///
+    /// - Throws: `.rateLimited`.
+    mutating func takeChange(of user: UserID, now: Duration) throws(HermesError) {
+        guard let wait = take(1, of: user, now: now) else { return }
+        throw HermesError(.rateLimited, "you have changed too much this minute; try again shortly", retryAfter: wait)
+    }
+
     /// The number of remembered accounts.
     var count: Int { buckets.count }
 

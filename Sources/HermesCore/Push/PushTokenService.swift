@@ -5,11 +5,12 @@ import Synchronization
 
 /// Stores the push tokens of devices, and knows without a read which devices have one.
 ///
-/// State: a `Mutex` around the devices with tokens. It may contain devices whose tokens are gone; the store decides.
+/// State: a `Mutex` around the devices with tokens, and one around the allowances. The first may contain devices whose tokens are gone; the store decides.
 package final class PushTokenService: Sendable {
     let store: any PushTokenStore
     private let time: any TimeSource
     private let devices = Mutex<[UserID: [DeviceID]]>([:])
+    private let changes = Mutex(AccountAllowance.changes)
 
     package init(store: any PushTokenStore, time: any TimeSource) {
         self.store = store
@@ -18,8 +19,11 @@ package final class PushTokenService: Sendable {
 
     /// Stores the token of a device; nil removes it.
     ///
-    /// - Throws: `.notFound`, `.storageUnavailable`.
+    /// - Throws: `.notFound`, `.rateLimited`, `.storageUnavailable`.
     package func set(_ token: PushToken?, of principal: Principal) async throws(HermesError) {
+        try changes.withLock { changes throws(HermesError) in
+            try changes.takeChange(of: principal.user, now: time.uptime())
+        }
         try await store.setPushToken(token, of: principal.device, principal.user, now: time.now())
         devices.withLock { devices in
             var own = devices[principal.user] ?? []

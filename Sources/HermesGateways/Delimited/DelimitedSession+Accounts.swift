@@ -136,7 +136,7 @@ extension DelimitedSession {
                 return fail(id, HermesError(.invalidArgument, "device_id is 1 to 64 bytes of printable ASCII"))
             }
             connection.ask { () async throws(HermesError) in
-                try await accounts.removeDevice(device, of: principal.user)
+                try await accounts.removeOwnDevice(device, of: principal.user)
             } then: { [self] result in
                 answer(id, result)
             }

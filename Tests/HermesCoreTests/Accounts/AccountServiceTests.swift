@@ -437,4 +437,32 @@ import Testing
         #expect(login.device.description.name.utf8.count <= 64)
         #expect(login.device.description.name.hasPrefix("a[2Jbé"))
     }
+
+    @Test("An account changes itself 60 times a minute; each change is a transaction for which all messages wait")
+    func changesAreLimited() async throws {
+        let accounts = service()
+        let tokens = PushTokenService(store: store, time: time)
+        var people: [Principal] = []
+        for name in ["anna", "bob"] {
+            let login = try await accounts.register(nickName: name, password: "secret", device: phone(), address: nil)
+            people.append(login.principal)
+        }
+        let anna = people[0]
+        func rename(_ person: Principal) async throws {
+            _ = try await accounts.changeOwnProfile(of: person.user, nickName: nil, avatarURL: "https://a.example/1.png")
+        }
+        for _ in 1...60 {
+            try await rename(anna)
+            try await tokens.set(nil, of: anna)
+        }
+        await #expect(throws: HermesError.self) { try await rename(anna) }
+        await #expect(throws: HermesError.self) { try await tokens.set(nil, of: anna) }
+        await #expect {
+            try await accounts.removeOwnDevice(anna.device, of: anna.user)
+        } throws: { ($0 as? HermesError)?.code == .rateLimited }
+        try await rename(people[1])
+        try await tokens.set(nil, of: people[1])
+        time.advance(by: .seconds(2))
+        try await rename(anna)
+    }
 }
