@@ -30,7 +30,13 @@ extension SessionWriter {
         let delete: PreparedStatement
 
         init(_ db: Database, _ table: String) throws {
-            select = try PreparedStatement(db, "SELECT weight FROM \(table) WHERE session = ? AND seq = ?")
+            select = try PreparedStatement(
+                db,
+                """
+                SELECT weight, coalesce(length(identifiers), 0) + coalesce(length(CAST(share AS BLOB)), 0) \
+                FROM \(table) WHERE session = ? AND seq = ?
+                """
+            )
             insert = try PreparedStatement(
                 db,
                 """
@@ -68,11 +74,11 @@ extension SessionWriter {
         }
         for table in tables {
             MoveStatements.bind(session, seq, to: table.select)
-            guard let weight = try table.select.first({ $0.amount(0) }) else { continue }
+            guard let (weight, added) = try table.select.first({ ($0.amount(0), $0.amount(1)) }) else { continue }
             let payer = try head(of: session).map { cache.heads.values[$0].payer } ?? .server
             // It leaves one queue, so that an owner whose share is full can move it to another one of its own.
             queueChanges.add(Holding(entries: -1, bytes: -weight), of: payer)
-            let newWeight = target.weight(of: item.queued.publication)
+            let newWeight = max(0, weight - added) + target.addedWeight
             let new = try nextSeq(of: target.session, weight: newWeight)
             queueChanges.add(Holding(entries: 1, bytes: weight), of: payer)
             guard new > 0 else { return .stays }
