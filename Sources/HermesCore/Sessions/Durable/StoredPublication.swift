@@ -118,7 +118,7 @@ package struct QueuedPublication: Sendable {
     }
 
     /// The size that it counts for in limits: also what the session's subscriptions make of it.
-    package var weight: Int { PublicationTarget.weight(of: publication, identifiers, share) }
+    package var weight: Int { publication.weight &+ PublicationTarget.addedWeight(identifiers, share) }
 
     /// The packet identifier of the delivery, the same over all connections, so that it is not stored.
     package var packetID: UInt16 { Self.packetID(of: seq) }
@@ -151,12 +151,14 @@ package struct PublicationTarget: Sendable, Hashable {
     }
 
     /// The size of a publication in this queue.
-    package func weight(of publication: StoredPublication) -> Int { Self.weight(of: publication, identifiers, share) }
+    package func weight(of publication: StoredPublication) -> Int { publication.weight &+ addedWeight }
+
+    /// What the session's subscriptions add to it.
+    package var addedWeight: Int { Self.addedWeight(identifiers, share) }
 
     /// Both are stored with each publication, and the client chooses how long they are.
-    fileprivate static func weight(of publication: StoredPublication, _ identifiers: [UInt32], _ share: String?) -> Int
-    {
-        publication.weight &+ 4 &* identifiers.count &+ (share?.utf8.count ?? 0)
+    fileprivate static func addedWeight(_ identifiers: [UInt32], _ share: String?) -> Int {
+        4 &* identifiers.count &+ (share?.utf8.count ?? 0)
     }
 }
 
