@@ -250,11 +250,10 @@ final class MQTTPublishTarget {
     let rules: UInt64
     /// Whether messages need a further check: they are for the server itself or for a room.
     let isSpecial: Bool
-    /// The durable sessions that get its publications, as of this generation.
-    var durable: [DurableTarget] = []
-    /// The shared groups among them.
-    var decided: DecidedShares?
-    var durableGeneration: UInt64?
+    /// The durable sessions that get its publications; nil if they are not known, or not any more.
+    weak var durable: DurableRoute?
+    /// Whether the first search for them was paid for.
+    var isSearched = false
 
     init(
         bytes: [UInt8],

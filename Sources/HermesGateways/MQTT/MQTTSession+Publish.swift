@@ -110,15 +110,15 @@ extension MQTTSession {
             publication = publication.ofKind(kind)
         }
         // Before the delivery: only one member of a group with kept members gets it.
-        let durable = head.packetID == 0 ? [] : durableTargets(of: target)
-        if !durable.isEmpty { publication.decided = target.decided }
+        let durable = head.packetID == 0 ? nil : durableRoute(of: target)
+        publication.decided = durable?.decided
         // With QoS 2, a kept session must know the identifier on its next connection, too [MQTT-4.3.3-10].
         let remembers = head.qos == .exactlyOnce && client?.durable != nil
         if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }
         if head.packetID != 0, let client {
             // Those who are connected get it after the commit, too: what is refused reaches nobody.
-            if publication.retain || !durable.isEmpty || remembers {
-                return store(publication, head, durable, of: client)
+            if publication.retain || durable != nil || remembers {
+                return store(publication, head, durable?.targets ?? [], of: client)
             }
             // Behind those that are not stored yet, in their order [MQTT-4.6.0-5].
             if !client.acknowledgements.isEmpty { return publishedLater(publication, head, of: client) }
@@ -240,19 +240,19 @@ extension MQTTSession {
         return target
     }
 
-    func durableTargets(of target: MQTTPublishTarget) -> [DurableTarget] {
+    /// The kept sessions that get a publication; nil if there are none.
+    func durableRoute(of target: MQTTPublishTarget) -> DurableRoute? {
         let durable = gateway.durable
-        guard durable.hasSubscriptions else { return [] }
-        let generation = durable.generation
-        if target.durableGeneration != generation {
-            let found = durable.search(target.topic)
-            // Not again after a change of somebody else's subscriptions.
-            if target.durableGeneration == nil { connection.charge(.matches(found.work)) }
-            target.durable = found.targets
-            target.decided = DecidedShares(target.durable)
-            target.durableGeneration = generation
+        guard durable.hasSubscriptions else { return nil }
+        if let known = target.durable, known.generation == durable.generation {
+            return known.targets.isEmpty ? nil : known
         }
-        return target.durable
+        let (route, work) = durable.search(target.topic)
+        // Not again after a change of somebody else's subscriptions.
+        if !target.isSearched { connection.charge(.matches(work)) }
+        target.isSearched = true
+        target.durable = route
+        return route.targets.isEmpty ? nil : route
     }
 
     // MARK: Storing

@@ -75,7 +75,7 @@ extension MQTTSession {
 
     /// Whether all can be acknowledged at once: none must be stored, is a repetition, or exceeds a limit.
     private func mayAcknowledge(_ run: MQTTPublishRun, _ target: MQTTPublishTarget) -> Bool {
-        guard let client, client.acknowledgements.isEmpty, durableTargets(of: target).isEmpty else { return false }
+        guard let client, client.acknowledgements.isEmpty, durableRoute(of: target) == nil else { return false }
         let isExactlyOnce = run.qos == .exactlyOnce
         // A kept session has to store the identifiers.
         guard !isExactlyOnce || client.durable == nil else { return false }

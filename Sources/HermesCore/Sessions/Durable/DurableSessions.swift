@@ -130,12 +130,19 @@ package final class DurableSessions: Sendable {
     package var generation: UInt64 { shared.generation.load(ordering: .acquiring) }
 
     /// The durable subscribers of a topic; valid until ``generation`` changes.
-    package func targets(of topic: TopicName) -> [DurableTarget] { search(topic).targets }
+    package func targets(of topic: TopicName) -> [DurableTarget] { hasSubscriptions ? search(topic).route.targets : [] }
 
-    /// The durable subscribers of a topic, and the steps and matches of the search for their filters.
-    package func search(_ topic: TopicName) -> (targets: [DurableTarget], work: Int) {
-        guard hasSubscriptions else { return ([], 0) }
-        return shared.state.withLock { state in state.index.targets(of: topic) { state.load(of: $0) } }
+    /// The durable subscribers of a topic, and the steps and matches of the search for their filters; 0 if somebody else
+    /// has searched since the last change.
+    package func search(_ topic: TopicName) -> (route: DurableRoute, work: Int) {
+        shared.state.withLock { state in
+            let generation = state.index.version
+            if let known = state.routes.route(to: topic, generation: generation) { return (known, 0) }
+            let found = state.index.targets(of: topic) { state.load(of: $0) }
+            let route = DurableRoute(found.targets, generation: generation)
+            state.routes.keep(route, to: topic)
+            return (route, found.work)
+        }
     }
 
     /// Allows clean members in shared subscriptions from now on.

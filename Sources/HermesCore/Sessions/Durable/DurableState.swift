@@ -81,6 +81,7 @@ struct DurableState {
     private var transients: [DurableSessionID: SessionKey] = [:]
     private var lastTransient: Int64 = 0
     var index = DurableIndex()
+    var routes = DurableRoutes()
     /// See ``trimIndex()``.
     var leaving: [(id: DurableSessionID, filters: [TopicText])] = []
     /// Publications that were dropped because a queue was full.

@@ -71,4 +71,30 @@ import Testing
         #expect(queuesTried(since: start) == [1])
         #expect(try await sessions.waiting(bob) == ["1:bob's"])
     }
+
+    @Test func `publishers to a topic share its route, and the next generation frees it`() async throws {
+        _ = try await join("ann", 40, filter: "t/+")
+        let topic = try #require(TopicName("t/1"))
+        let (route, work) = sessions.search(topic)
+        #expect(work > 0)
+        #expect(sessions.search(topic).route === route)
+        #expect(sessions.search(topic).work == 0)
+        _ = try await join("bob", 1, filter: "t/1")
+        #expect(sessions.search(topic).route !== route)
+        #expect(sessions.search(topic).route.targets.count == 2)
+    }
+
+    @Test func `routes of many and of long topics stay within their bound`() throws {
+        var routes = DurableRoutes()
+        var kept = 0
+        for number in 0..<2_000 {
+            let topic = try #require(TopicName("\(number)/" + String(repeating: "x", count: 60_000)))
+            routes.keep(DurableRoute([], generation: 1), to: topic)
+        }
+        for number in 0..<2_000 {
+            let topic = try #require(TopicName("\(number)/" + String(repeating: "x", count: 60_000)))
+            if routes.route(to: topic, generation: 0) != nil { kept += 1 }
+        }
+        #expect(kept * 60_000 <= DurableRoutes.maxBytes)
+    }
 }
