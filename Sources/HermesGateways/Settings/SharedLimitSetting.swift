@@ -73,8 +73,8 @@ struct SharedLimitSetting: Sendable {
         "mqtt.maxSharedGroups",
         defaults.sharedGroups,
         """
-        Groups of shared subscriptions that connected clients are in, each once for each account or address; further \
-        ones are refused.
+        Groups of shared subscriptions that connected clients are in, each once for each account or address, with 16 \
+        members on average; further ones are refused.
         """
     )
     static let retainedMessages = counted(

@@ -48,7 +48,7 @@ package final class DurableGroup: Sendable {
         var absent = false
     }
 
-    static let window = 64
+    static let window = SharedGroup.window
 
     /// The text of the subscription: "$share/name/filter".
     package let share: String
@@ -77,7 +77,8 @@ package final class DurableGroup: Sendable {
         in queues: QueueBudget?,
         excluding excluded: Exclusions = Exclusions()
     ) -> Choice? {
-        let seats = groups?.members(of: key) ?? []
+        let live = groups?.members(of: key)
+        let seats = live?.seats ?? []
         let count = members.count + seats.count
         guard count > 0 else { return nil }
         let question = Publication(publication)
@@ -101,7 +102,7 @@ package final class DurableGroup: Sendable {
                 }
                 rank = (isOffline ? 1 : 0, member.load.current)
             } else {
-                let seat = seats[place - members.count].seat
+                let seat = seats[place - members.count]
                 guard seat.canTake(question), groups?.isReachable(seat) ?? false else { continue }
                 rank = (0, seat.load.current)
             }
@@ -119,12 +120,13 @@ package final class DurableGroup: Sendable {
             best = (place, rank.isOffline, rank.load)
         }
         guard let best else { return isFull ? .full : nil }
-        return best.place < members.count ? .kept(members[best.place]) : .live(seats[best.place - members.count])
+        if best.place < members.count { return .kept(members[best.place]) }
+        return live.map { .live(SharedGroups.Choice(group: $0.group, seat: seats[best.place - members.count])) }
     }
 
     /// Whether another member is connected.
     func hasOnline(besides session: DurableSessionID, live groups: SharedGroups?) -> Bool {
         members.contains { $0.session != session && $0.load.isOnline.load(ordering: .relaxed) }
-            || groups?.members(of: key).contains { !$0.seat.isKept && !$0.seat.isLeaving } ?? false
+            || groups?.members(of: key)?.seats.contains { !$0.isKept && !$0.isLeaving } ?? false
     }
 }

@@ -65,6 +65,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         }
     }
 
+    static let window = 64
+
     let key: TopicFilter
     let filter: TopicFilter
     let home: Int
@@ -123,13 +125,15 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     /// The least busy member; equals take turns. Nil if none can take the publication: members get it through the
     /// store, may not read it, or their loops are too far behind.
     ///
-    /// Examines each member at most once, and stops at the first idle one.
+    /// Examines each member at most once, stops at the first idle one, and looks no further than ``window`` members if one of
+    /// those can take it: a group of very many costs its publishers no more than that.
     private func choose(for publication: Publication, on shard: TopicShard) -> Seat? {
         var best: Seat?
         var bestPlace = 0
         var bestLoad = Int.max
         var place = next < seats.count ? next : 0
-        for _ in seats.indices {
+        for looked in seats.indices {
+            if looked >= Self.window, best != nil { break }
             let seat = seats[place]
             let load = seat.load.current
             let isReachable = seat.shard == home || !shard.mailboxes[seat.shard].isFull

@@ -65,12 +65,9 @@ final class SharedGroups: Sendable {
         entries.withLock { $0[group.key]?.seats.append(seat) }
     }
 
-    /// The connected members.
-    func members(of key: TopicFilter) -> [Choice] {
-        entries.withLock { entries in
-            guard let entry = entries[key] else { return [] }
-            return entry.seats.map { Choice(group: entry.group, seat: $0) }
-        }
+    /// The connected members, which are not copied; nil if there are none.
+    func members(of key: TopicFilter) -> (group: SharedGroup, seats: [SharedGroup.Seat])? {
+        entries.withLock { entries in entries[key].map { ($0.group, $0.seats) } }
     }
 
     /// Whether a member can get publications: its loop is not too far behind.
