@@ -128,7 +128,7 @@ struct MQTTLink: ConnectionLink {
         case .acknowledge(let acknowledgement):
             effects.append(.send(.packet(acknowledgement.packet)))
         case .deliver(let delivery):
-            let bytes = 256 + packet.payload.readableBytes + topic.utf8.count
+            let bytes = 256 + packet.payload.readableBytes + topic.utf8.count + packet.properties.weight
             let isFull =
                 backlog >= configuration.maxQueuedMessages || backlogBytes + bytes > configuration.maxQueuedBytes
             if isFull, packet.qos == .atMostOnce {

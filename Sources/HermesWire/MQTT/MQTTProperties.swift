@@ -17,6 +17,21 @@ package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
         list.compactMap { if case .userProperty(let name, let value) = $0 { (name, value) } else { nil } }
     }
 
+    /// Their approximate memory, in bytes: whoever keeps a packet keeps all of them.
+    package var weight: Int {
+        list.reduce(0) { sum, property in
+            switch property {
+            case .userProperty(let name, let value): sum &+ 64 &+ name.utf8.count &+ value.utf8.count
+            case .contentType(let text), .responseTopic(let text), .assignedClientIdentifier(let text),
+                .authenticationMethod(let text), .responseInformation(let text), .serverReference(let text),
+                .reasonString(let text):
+                sum &+ 64 &+ text.utf8.count
+            case .correlationData(let data), .authenticationData(let data): sum &+ 64 &+ data.readableBytes
+            default: sum &+ 64
+            }
+        }
+    }
+
     /// Returns the first value that `read` finds, for example `first { if case .topicAlias(let alias) = $0 { alias }
     /// else { nil } }`.
     package func first<Value>(_ read: (MQTTProperty) -> Value?) -> Value? {

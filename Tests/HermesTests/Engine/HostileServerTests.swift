@@ -430,6 +430,26 @@ struct HostileServerTests {
         #expect(bench.link.backlogBytes <= 4 * configuration.maxQueuedBytes + 10_000)
     }
 
+    @Test func `the properties of MQTT messages that wait are in the bound of their bytes`() throws {
+        var configuration = MQTTClient.Configuration(clientID: "c")
+        configuration.maxQueuedBytes = 100_000
+        var bench = Bench(link: MQTTLink(configuration))
+        bench.connect()
+        bench.receive(try MQTTPacket.connack(MQTTConnack(sessionPresent: false, reason: .success)).frame(version: .v5))
+        let properties = MQTTProperties((0..<10).map { .userProperty("\($0)", String(repeating: "x", count: 2_000)) })
+        for _ in 0..<50 {
+            let packet = MQTTPublish(
+                topic: "t",
+                payload: ByteBuffer(string: "x"),
+                qos: .atMostOnce,
+                properties: properties
+            )
+            bench.receive(try MQTTPacket.publish(packet).frame(version: .v5))
+        }
+        #expect((20_000...100_000).contains(bench.link.backlogBytes))
+        #expect(bench.link.dropped >= 45)
+    }
+
     @Test func `QSIOP and LiveRoom`() throws {
         var dice = Dice(random: SplitMix64(state: 7))
         var qsiop = Bench(link: QSIOPLink(identity: QSIOPClient.Identity(uid: 7)))
