@@ -51,9 +51,11 @@ docs: bootstrap ## write docs/hermes.yaml and docs/configuration.md anew
 interop: build ## run foreign clients against the release build
 	@Interop/run $(ARGS)
 
-soak: build ## attack, cut the power and fuzz, for hours
+soak: build ## attack, cut the power, run the fault schedules and fuzz, for hours
 	@Interop/attack --each --scale 1 --seconds 20 $(ARGS)
 	@Interop/powercut
+	$(SWIFT) build --build-tests $(BUILD_FLAGS)
+	@Interop/schedules
 	@scripts/fuzz --seconds 1800
 
 crash: build ## kill the server again and again under load; nothing acknowledged may be lost

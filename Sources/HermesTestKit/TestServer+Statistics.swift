@@ -27,11 +27,31 @@ extension TestServer {
         }
     }
 
-    /// The entries that clients of a version report as received, and those within a second.
-    package func reported(appVersion: String) throws -> (received: UInt64, within1s: UInt64) {
+    /// What the clients of a version of the app report.
+    package func reported(appVersion: String) throws -> ReportedDelivery {
         let messenger = try messenger()
         let versions = messenger.clientStatistics.delivery(now: messenger.time.now())
         let counts = versions.first { $0.appVersion == appVersion }?.counts ?? DeliveryCounts()
-        return (counts.received, counts.within1s)
+        return ReportedDelivery(
+            received: counts.received,
+            within1s: counts.within1s,
+            duplicates: counts.duplicates,
+            gaps: counts.gaps,
+            repaired: counts.repaired,
+            lost: counts.lost,
+            missedPushes: counts.topicMissed
+        )
     }
+}
+
+/// The counts of deliveries, as clients report them.
+package struct ReportedDelivery: Sendable {
+    /// Inbox entries that arrived, without duplicates, and those within a second.
+    package let received, within1s: UInt64
+    /// Inbox entries that arrived again.
+    package let duplicates: UInt64
+    /// Inbox entries that were missing; those that came later, and those that never will.
+    package let gaps, repaired, lost: UInt64
+    /// Pushes to topics and rooms that did not arrive.
+    package let missedPushes: UInt64
 }

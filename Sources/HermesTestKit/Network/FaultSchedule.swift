@@ -3,7 +3,8 @@
 
 import NIOCore
 
-/// The faults of a client's first connections, the same for the same seed; later ones have none.
+/// The faults of a client's first connections and of its first inbox entries, the same for the same seed; later ones have
+/// none.
 package struct FaultSchedule: Sendable {
     private let seed: UInt64
     private let faultyConnections: Int
@@ -39,4 +40,17 @@ package struct FaultSchedule: Sendable {
             return FaultyProxy.Fault(delay: delay, end: .cut(afterBytes: 6000), forgottenAfter: silence)
         }
     }
+    /// What happens to the inbox entry with this seq when it first passes.
+    package func verdict(onEntry seq: UInt64) -> EventFaults.Verdict {
+        // Later ones show that an earlier one is missing.
+        guard seq <= Self.faultyEntries else { return .pass }
+        var random = SplitMix(state: seed &* 0x9E6D_62D0_6F6A_9A9B &+ seq)
+        switch Int.random(in: 0..<20, using: &random) {
+        case 0: return .lose
+        case 1..<4: return .twice
+        default: return .pass
+        }
+    }
+
+    private static let faultyEntries: UInt64 = 60
 }

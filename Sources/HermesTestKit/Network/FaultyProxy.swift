@@ -59,8 +59,13 @@ package final class FaultyProxy: Sendable {
     ///
     /// - Parameters:
     ///   - target: the server's port on 127.0.0.1.
+    ///   - events: loses and repeats single events of the server; nil: all pass.
     ///   - fault: returns the fault of the connection with this number; the first is 1.
-    package init(to target: Int, fault: @escaping @Sendable (Int) -> Fault) async throws {
+    package init(
+        to target: Int,
+        events: EventFaults? = nil,
+        fault: @escaping @Sendable (Int) -> Fault = { _ in Fault() }
+    ) async throws {
         let state = NIOLockedValueBox(State())
         self.state = state
         listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -77,7 +82,7 @@ package final class FaultyProxy: Sendable {
                 }
                 return connected.futureResult.flatMapThrowing { server in
                     state.withLockedValue { $0.channels.append(server) }
-                    let flow = Flow(fault, client: client, server: server)
+                    let flow = Flow(fault, events.map { EventFilter($0) }, client: client, server: server)
                     try client.pipeline.syncOperations.addHandler(FlowHandler(flow, to: server))
                     try server.pipeline.syncOperations.addHandler(FlowHandler(flow, to: client))
                 }
@@ -98,17 +103,24 @@ private final class Flow {
     private let fault: FaultyProxy.Fault
     private let client: any Channel
     private let server: any Channel
+    private var filter: EventFilter?
     private var bytes = 0
     private var isSilent = false
     private var lastBytes = NIODeadline.now()
 
-    init(_ fault: FaultyProxy.Fault, client: any Channel, server: any Channel) {
+    init(_ fault: FaultyProxy.Fault, _ filter: EventFilter?, client: any Channel, server: any Channel) {
         self.fault = fault
+        self.filter = filter
         self.client = client
         self.server = server
     }
 
-    func pass(_ buffer: ByteBuffer, to channel: any Channel) {
+    /// Passes bytes on to the client or the server.
+    ///
+    /// - Throws: if the server's bytes are not what they should be.
+    func pass(_ arrived: ByteBuffer, to channel: any Channel) throws {
+        let buffer = channel === client ? try filter?.pass(arrived) ?? arrived : arrived
+        guard buffer.readableBytes > 0 else { return }
         let now = NIODeadline.now()
         if let forgottenAfter = fault.forgottenAfter, now - lastBytes > forgottenAfter { isSilent = true }
         lastBytes = now
@@ -156,7 +168,15 @@ private final class FlowHandler: ChannelInboundHandler {
         self.other = other
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) { flow.pass(unwrapInboundIn(data), to: other) }
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        do {
+            try flow.pass(unwrapInboundIn(data), to: other)
+        } catch {
+            context.fireErrorCaught(error)
+            context.close(promise: nil)
+        }
+    }
+
     func channelInactive(context: ChannelHandlerContext) { flow.closed() }
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }

@@ -6,12 +6,12 @@ import Hermes
 import HermesTestKit
 import Testing
 
-/// Two people talk at once through networks that cut, delay, forget and go silent. They send by their outboxes, also while
-/// they are offline; in every other seed one of them waits for each receipt instead, and in two thirds the app of the
-/// other one ends and starts again. A failure names its seed.
+/// Two people talk at once through networks that cut, delay, forget, go silent, and lose and repeat single events. They
+/// send by their outboxes, also while they are offline; in every other seed one of them waits for each receipt instead,
+/// and in two thirds the app of the other one ends and starts again. A failure names its seed.
 @Suite(.timeLimit(.minutes(2)))
 struct FaultyNetworkTests {
-    /// HERMES_FAULT_SEEDS says how many; a range of them, for example 7...7, runs one again.
+    /// HERMES_FAULT_SEEDS says how many (Interop/schedules); a range of them, for example 7...7, runs one again.
     static let seeds: ClosedRange<UInt64> = {
         let bounds = (ProcessInfo.processInfo.environment["HERMES_FAULT_SEEDS"] ?? "1...8").split(separator: "...")
         let numbers = bounds.compactMap { UInt64($0) }
@@ -19,11 +19,17 @@ struct FaultyNetworkTests {
         return numbers.count == 1 ? 1...max(1, last) : min(first, last)...last
     }()
 
+    /// HERMES_FAULT_CARRIERS names some, for example "mqtt webSocket".
+    static let carriers: [Carrier] = {
+        let named = (ProcessInfo.processInfo.environment["HERMES_FAULT_CARRIERS"] ?? "").split(separator: " ")
+        return named.isEmpty ? Carrier.allCases : Carrier.allCases.filter { named.contains("\($0)"[...]) }
+    }()
+
     static let messages = 60
     /// So many go out before the app may end, half of them offline.
     static let firstMessages = 40
 
-    @Test(.serialized, arguments: seeds, [Carrier.delimited, .mqtt])
+    @Test(.serialized, arguments: seeds, carriers)
     func `every message comes once and in order, or its loss is told`(seed: UInt64, carrier: Carrier) async throws {
         try await FileLocalStoreTests.withPath { path in
             try await withServer { server in
@@ -171,7 +177,8 @@ private final class FaultyPerson: Sendable {
 
     private func start(_ path: String, seed: UInt64) async throws -> Run {
         let schedule = FaultSchedule(seed: seed, faultyConnections: 10)
-        let network = try await FaultyProxy(to: server.port(carrier.listener)) { schedule.fault($0) }
+        let events = carrier.eventFaults(entry: { schedule.verdict(onEntry: $0) })
+        let network = try await FaultyProxy(to: server.port(carrier.listener), events: events) { schedule.fault($0) }
         var configuration = Self.configuration(name, carrier.address(port: network.port))
         configuration.store = try FileLocalStore(path: path)
         let run = Run(
