@@ -7,6 +7,10 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 600
+# The most public declarations in 1,000 lines of a library, so that an app's team has little to read. Counted are the
+# lines that begin a declaration with `public` or `open` (imports are none; the cases of an enum belong to it) against all
+# lines of the library's Swift files, comments included.
+MAX_PUBLIC_PER_1000_LINES = {"Hermes": 30.0}
 
 # The targets of ours that each target may import (docs/architecture.md).
 LAYERS = {
@@ -50,6 +54,7 @@ IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|interna
 # SwiftProtobuf's JSON decoder accepts enum numbers that its encoder writes past the end of a buffer.
 PROTOBUF_JSON = re.compile(r"\bjson(?:UTF8Bytes|UTF8Data|String):")
 PROTOBUF_JSON_FILE = "Sources/HermesWire/Framing/Message+JSON.swift"
+PUBLIC = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public|open)\s+(?!import\b)")
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 
 
@@ -93,12 +98,25 @@ def check(path: pathlib.Path) -> list[str]:
     return problems
 
 
+def check_public(target: str, limit: float) -> list[str]:
+    files = [path.read_text(encoding="utf-8").splitlines() for path in (ROOT / "Sources" / target).rglob("*.swift")]
+    lines = sum(len(file) for file in files)
+    public = sum(1 for file in files for line in file if PUBLIC.match(line))
+    density = 1000 * public / lines
+    print(f"{target}: {public} public declarations in {lines} lines, {density:.1f} per 1,000")
+    if density <= limit:
+        return []
+    return [f"Sources/{target}: {density:.1f} public declarations per 1,000 lines; at most {limit:.1f} (use package)"]
+
+
 def main() -> int:
     files = [ROOT / "Package.swift"]
     for folder in ("Sources", "Tests", "Benchmarks", "Fuzz"):
         files += sorted((ROOT / folder).rglob("*.swift"))
     files = [path for path in files if ".build" not in path.parts]
     problems = [problem for path in files for problem in check(path)]
+    for target, limit in MAX_PUBLIC_PER_1000_LINES.items():
+        problems += check_public(target, limit)
     for problem in problems:
         print(problem, file=sys.stderr)
     print(f"{len(files)} files, {len(problems)} problems")

@@ -74,18 +74,19 @@ enum Victim: UInt8 {
         configuration.loginTimeout = .seconds(20)
         configuration.maxFrameBytes = 65_536
         let client = try HermesClient(configuration)
+        let other = UserID(rawValue: 2)
         async let work: Void = {
             guard (try? await client.logIn(.token("token"))) != nil else { return }
             // Their packets have the ids from 16 on, in some order.
             async let contacts = try? client.contacts()
-            async let sent = try? client.send("hello", to: .user(2)).receipt()
-            async let history = try? client.history(of: .user(2))
+            async let sent = try? client.send("hello", to: .user(other)).receipt()
+            async let history = try? client.history(of: .user(other))
             async let entered = try? client.enterRoom("lobby", as: RoomUser(name: "ann"))
             async let visit: Void? = try? client.enterRoom("den", as: RoomUser(name: "ann")) { events in
                 for await _ in events {}
             }
-            async let watched = try? client.watchPresence(of: [2])
-            async let account = try? client.account(id: 2)
+            async let watched = try? client.watchPresence(of: [other])
+            async let account = try? client.account(id: other)
             _ = await (contacts, sent, history, entered, watched, account, visit)
         }()
         async let ephemeral: Void = { for await _ in client.ephemeralEvents {} }()

@@ -31,19 +31,24 @@ public final class HermesClient: Sendable {
         public var heartbeat: HeartbeatPolicy
         /// When to reconnect.
         public var reconnect: ReconnectPolicy
-        /// The state of the app and of the network.
-        public var conditions: DeviceConditions
+        /// The state of the app and of the network; in tests another than the shared one.
+        package var conditions: DeviceConditions
         /// The time limit of a request, reconnects included.
         public var requestTimeout: Duration
         /// The cursor of an earlier run; nil: the server's record of the device. Not needed with a ``store``.
         package var cursor: Cursor?
-        /// The store for what must outlive the client: the ``HermesClient/outbox``, the cursor, the last entries. Nil:
-        /// nothing outlives it.
-        public var store: (any LocalStore)?
+        /// The store for what must outlive the client: the ``HermesClient/outbox``, the place in the inbox, the last
+        /// entries. Nil: nothing outlives it.
+        public var store: FileLocalStore? {
+            get { localStore as? FileLocalStore }
+            set { localStore = newValue }
+        }
+        /// The ``store``, or another one in tests.
+        package var localStore: (any LocalStore)?
         /// The limits of the ``HermesClient/outbox``.
         package var outboxLimits: OutboxLimits
         /// The number of taken entries that the ``store`` keeps, for ``HermesClient/recentEvents``.
-        public var maxRecentEvents: Int
+        package var maxRecentEvents: Int
         /// The time to wait for the answer to a login before the client closes the connection.
         package var loginTimeout: Duration
         /// The interval between reports of deliveries and connections, per kind of network; nil: no reports.
@@ -60,7 +65,7 @@ public final class HermesClient: Sendable {
             conditions = .shared
             requestTimeout = .seconds(15)
             cursor = nil
-            store = nil
+            localStore = nil
             outboxLimits = OutboxLimits()
             maxRecentEvents = 100
             loginTimeout = .seconds(10)
@@ -94,9 +99,9 @@ public final class HermesClient: Sendable {
             subprotocol: configuration.server.usesMQTT ? "mqtt" : "hermes.v1"
         )
         self.configuration = configuration
-        let store = configuration.store ?? MemoryLocalStore()
+        let store = configuration.localStore ?? MemoryLocalStore()
         let records = try store.records()
-        journal = configuration.store.map {
+        journal = configuration.localStore.map {
             InboxJournal(store: $0, records: records, maxEntries: configuration.maxRecentEvents)
         }
         driver = ConnectionDriver(
@@ -186,7 +191,7 @@ public final class HermesClient: Sendable {
     }
 
     /// Waits until the client has stopped; closes it if the task is cancelled. Then the last event comes again, because
-    /// the app may not be done with it; ``close()`` says that it is.
+    /// the app may not be done with it; ``close(takingLastEvent:)`` says that it is.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws {
@@ -203,15 +208,10 @@ public final class HermesClient: Sendable {
     /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
     package func stopped() async throws { try await driver.waitUntilStopped() }
 
-    /// Closes the connection. The last event counts as taken.
-    public func close() async {
-        await close(takingLastEvent: true)
-    }
-
     /// Closes the connection.
     ///
     /// - Parameter takingLastEvent: whether the app is done with the last event; if not, it comes again.
-    public func close(takingLastEvent: Bool) async {
+    public func close(takingLastEvent: Bool = true) async {
         var isKept = takingLastEvent
         if takingLastEvent { isKept = await keepLastEvent() }
         await driver.close(takesLast: isKept)
@@ -219,7 +219,7 @@ public final class HermesClient: Sendable {
     }
 
     /// The session of the last login; nil before the first.
-    public var session: Session? {
+    package var session: Session? {
         get async { await driver.session }
     }
 

@@ -26,8 +26,18 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
     public let message: String
     /// When a retry makes sense; nil: never.
     public let retryAfter: Duration?
+    private let ignored: Cause
+
     /// The error behind this one, for logs; nil: none. It does not count for equality.
-    public let cause: (any Error)?
+    public var cause: (any Error)? { ignored.error }
+
+    /// An error that does not count for equality.
+    private struct Cause: Hashable {
+        let error: (any Error)?
+
+        static func == (left: Self, right: Self) -> Bool { true }
+        func hash(into hasher: inout Hasher) {}
+    }
 
     /// Creates an error, for example in an app's tests.
     ///
@@ -40,19 +50,7 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
         self.code = code
         self.message = message
         self.retryAfter = retryAfter
-        self.cause = cause
-    }
-
-    /// Compares all but the causes.
-    public static func == (left: Self, right: Self) -> Bool {
-        left.code == right.code && left.message == right.message && left.retryAfter == right.retryAfter
-    }
-
-    /// Hashes all but the cause.
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(code)
-        hasher.combine(message)
-        hasher.combine(retryAfter)
+        ignored = Cause(error: cause)
     }
 
     /// Creates the error for a connection that the server ended, from its number and its text.
@@ -130,7 +128,7 @@ extension HermesClientError.Code {
     /// The same client id was used with other content.
     public static let clientIDConflict = Self(rawValue: 2004)
     /// The server does not offer this.
-    public static let unsupported = Self(rawValue: 2005)
+    package static let unsupported = Self(rawValue: 2005)
     /// The request has an invalid value; ``HermesClientError/message`` names it.
     public static let invalidArgument = Self(rawValue: 2001)
     /// The message or value is larger than the server's limit.
@@ -142,7 +140,7 @@ extension HermesClientError.Code {
     /// The server is overloaded and has stored nothing.
     public static let overloaded = Self(rawValue: 3002)
     /// Too many entries wait for the receiver; the client tries again later.
-    public static let inboxFull = Self(rawValue: 3005)
+    package static let inboxFull = Self(rawValue: 3005)
     /// A frame was longer than the server accepts.
     static let frameTooLong = Self(rawValue: 4003)
 }

@@ -49,7 +49,7 @@ struct InjectedFaultsTests {
             let faults = carrier.eventFaults(burst: Self.burst, entry: Self.entryVerdict(seed))
             let network = try await FaultyProxy(to: server.port(carrier.listener), events: faults)
             var configuration = Self.configuration(carrier.address(port: network.port), device: "ann")
-            configuration.store = MemoryLocalStore()
+            configuration.localStore = MemoryLocalStore()
             let ann = try HermesClient(configuration)
             let session = try await ann.logIn(.register(nickName: "ann", password: "secret"))
             let bob = try HermesClient(Self.configuration(carrier.address(of: server), device: "bob"))
@@ -86,7 +86,7 @@ struct InjectedFaultsTests {
             let faults = carrier.eventFaults(entry: { _ in .pass }, push: { lost.contains($0) ? .lose : .pass })
             let network = try await FaultyProxy(to: server.port(carrier.listener), events: faults)
             var configuration = Self.configuration(carrier.address(port: network.port), device: "ann")
-            configuration.store = MemoryLocalStore()
+            configuration.localStore = MemoryLocalStore()
             let ann = try HermesClient(configuration)
             let session = try await ann.logIn(.register(nickName: "ann", password: "secret"))
             let core = try server.assembly().core
@@ -103,7 +103,7 @@ struct InjectedFaultsTests {
                     #expect(core.topics.publish(notice))
                 }
                 for await event in events {
-                    if let pushes = event.missedPushes { missed.formUnion(pushes.numbers) }
+                    if case .missedPushes(_, let numbers) = event.kind { missed.formUnion(numbers) }
                     if case .notice("10") = event.room?.kind { break }
                 }
             }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Hermes
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing

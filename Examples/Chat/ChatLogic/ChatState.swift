@@ -44,23 +44,27 @@ public struct ChatState: Hashable, Sendable {
 
     /// Takes an event of the inbox.
     mutating func apply(_ event: InboxEvent) {
-        if let message = event.message {
+        switch event.kind {
+        case .message(let message):
             let isRead = message.isOwn || message.conversation == open
             change(message.conversation, title: message.isOwn ? nil : Self.title(message)) { transcript in
                 if transcript.add(message), !isRead { transcript.unread += 1 }
             }
-        } else if let recall = event.recall {
-            change(recall.conversation, title: nil, rises: false) { $0.recall(recall.messageID) }
-        } else if let push = event.push {
+        case .recall(let id, in: let conversation, by: _):
+            change(conversation, title: nil, rises: false) { $0.recall(id) }
+        case .push(let push):
             pushes = Array(([push] + pushes).prefix(Self.maxPushes))
-        } else if let gap = event.gap {
+        case .gap(let gap):
             lost &+= gap.upperBound &- gap.lowerBound &+ 1
+        default:
+            // Of no interest here, or of a kind that a newer version added.
+            break
         }
     }
 
     /// Takes a change of an own message.
     mutating func apply(_ entry: OutboxEntry) {
-        let isNew = self[entry.conversation]?.lines.contains { $0.id == entry.clientID } != true
+        let isNew = self[entry.conversation]?.lines.contains { $0.id == entry.id } != true
         change(entry.conversation, title: nil, rises: isNew) { $0.apply(entry) }
     }
 

@@ -74,14 +74,14 @@ public struct Transcript: Hashable, Sendable, Identifiable {
 
     /// Takes a change of an own message.
     mutating func apply(_ entry: OutboxEntry) {
-        let known = lines.firstIndex { $0.id == entry.clientID }
+        let known = lines.firstIndex { $0.id == entry.id }
         if case .discarded = entry.status {
             if let known { lines.remove(at: known) }
             return
         }
         var line =
             known.map { lines.remove(at: $0) }
-            ?? Line(id: entry.clientID, author: "", text: Self.text(of: entry.content), mark: .waiting)
+            ?? Line(id: entry.id, author: "", text: Self.text(of: entry.content), mark: .waiting)
         switch entry.status {
         case .queued, .sending: line.mark = .waiting
         case .failed(let error): line.mark = .failed(error.message)

@@ -18,7 +18,7 @@ struct ChatSessionTests {
         )
         configuration.conditions = DeviceConditions()
         configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(10)], maxAdvisedWindow: .zero)
-        configuration.store = MemoryLocalStore()
+        configuration.localStore = MemoryLocalStore()
         return configuration
     }
 

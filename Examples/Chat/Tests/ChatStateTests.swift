@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesTestKit
 import Testing
 
 @testable import ChatLogic
@@ -33,7 +34,7 @@ struct ChatStateTests {
 
     private static func entry(_ id: String, _ status: OutboxEntry.Status, text: String = "hi") -> OutboxEntry {
         OutboxEntry(
-            clientID: id,
+            id: id,
             conversation: bob,
             content: .text(text),
             attributes: [:],
@@ -111,8 +112,7 @@ struct ChatStateTests {
     @Test func `what was taken back is gone, what was lost is counted, and the banner tells the connection`() {
         var state = ChatState()
         state.apply(InboxEvent(.message(Self.message(1, "oops"))))
-        let recall = Recall(conversation: Self.bob, messageID: MessageID(rawValue: "\(Self.bob) 1"), byUID: 2)
-        state.apply(InboxEvent(.recall(recall)))
+        state.apply(InboxEvent(.recall(MessageID(rawValue: "\(Self.bob) 1"), in: Self.bob, by: 2)))
         #expect(state[Self.bob]?.lines.map(\.text) == ["(taken back)"])
         state.apply(InboxEvent(.gap(5...7)))
         #expect(state.lost == 3)

@@ -63,6 +63,9 @@ extension HermesClient {
     /// - Parameters:
     ///   - name: 1 to 64 characters.
     ///   - uids: the members besides the caller; at most 499.
+    /// - Returns: the group.
+    /// - Throws: HermesClientError `.notFound` if an account does not exist; `.forbidden` if one does not accept the
+    ///   caller; `.connectionLost` if the connection ends before the answer; `.timedOut`; CancellationError.
     public func createGroup(named name: String, with uids: [UserID] = []) async throws -> ChatGroup {
         try await group(replay: .never) { request in
             request.create.name = name
@@ -72,10 +75,12 @@ extension HermesClient {
 
     /// Fetches a group with its members.
     ///
-    /// - Throws: HermesClientError `.notFound` if the caller is in no group with this id.
+    /// - Throws: HermesClientError `.forbidden` if the caller is in no group with this id.
     public func group(id: GroupID) async throws -> ChatGroup { try await group { $0.get.groupID = id.rawValue } }
 
     /// Fetches the groups that the caller is a member of, by id, without their members.
+    ///
+    /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func groups() async throws -> [ChatGroup] {
         var groups: [ChatGroup] = []
         while true {
@@ -137,6 +142,9 @@ extension HermesClient {
     }
 
     /// Leaves a group. The owner must first dissolve it or make another member the owner.
+    ///
+    /// - Throws: HermesClientError `.forbidden` for the owner; `.connectionLost` if the connection ends before the
+    ///   answer; `.timedOut`; CancellationError.
     public func leaveGroup(id: GroupID) async throws {
         var request = Hermes_V1_GroupRequest()
         request.leave.groupID = id.rawValue
@@ -144,6 +152,9 @@ extension HermesClient {
     }
 
     /// Dissolves a group. Only the owner may.
+    ///
+    /// - Throws: HermesClientError `.forbidden` for others; `.connectionLost` if the connection ends before the answer;
+    ///   `.timedOut`; CancellationError.
     public func dissolveGroup(id: GroupID) async throws {
         var request = Hermes_V1_GroupRequest()
         request.dissolve.groupID = id.rawValue

@@ -71,12 +71,18 @@ extension HermesClient {
     }
 
     /// Blocks an account: its messages and requests are refused from now on.
+    ///
+    /// - Throws: HermesClientError `.notFound` if there is no such account; `.timedOut`; CancellationError.
     public func block(_ uid: UserID) async throws { try await contact { $0.block.uid = uid.rawValue } }
 
     /// Ends a block.
+    ///
+    /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func unblock(_ uid: UserID) async throws { try await contact { $0.unblock.uid = uid.rawValue } }
 
     /// Fetches all contacts, requests and blocked accounts, by uid.
+    ///
+    /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func contacts() async throws -> [Contact] {
         var contacts: [Contact] = []
         while true {

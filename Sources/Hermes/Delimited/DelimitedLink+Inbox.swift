@@ -102,8 +102,7 @@ extension DelimitedLink {
         else { return }
         let count = missed.upperBound - missed.lowerBound &+ 1
         statistics.counter.missedPushes(count, date: WallClock.milliseconds())
-        let pushes = MissedPushes(topic: "room/\(room.room)", numbers: missed)
-        ephemeral.send(EphemeralEvent(.missedPushes(pushes)), bytes: 0)
+        ephemeral.send(EphemeralEvent(.missedPushes(topic: "room/\(room.room)", numbers: missed)), bytes: 0)
     }
 
     /// Turns the tracker's outputs into effects.
@@ -115,7 +114,7 @@ extension DelimitedLink {
         for output in outputs {
             switch output {
             case .deliver(let seq, let entry):
-                if case .gap = entry.event.body {
+                if case .gap = entry.event.kind {
                     // Reported, not received.
                 } else {
                     let date = WallClock.milliseconds()

@@ -17,6 +17,7 @@ extension HermesClient {
     /// - Parameters:
     ///   - text: at most 64 KiB of UTF-8.
     ///   - conversation: the recipient or group.
+    /// - Throws: as the other.
     @discardableResult
     public func send(_ text: String, to conversation: Conversation) async throws -> SentMessage {
         try await send(.text(text), to: conversation)
@@ -66,6 +67,9 @@ extension HermesClient {
     }
 
     /// Marks all messages up to this conversation seq as read.
+    ///
+    /// - Throws: HermesClientError `.forbidden` if the caller has no part in the conversation; `.timedOut`;
+    ///   CancellationError.
     public func markRead(_ conversation: Conversation, upToSeq: UInt64) async throws {
         var request = Hermes_V1_MarkRead()
         request.conversation = conversation.wire
@@ -74,6 +78,9 @@ extension HermesClient {
     }
 
     /// Recalls one of the account's own messages, within the time that the server allows.
+    ///
+    /// - Throws: HermesClientError `.notFound` if there is no such message; `.forbidden` if it is not the caller's own,
+    ///   or the time is over; `.timedOut`; CancellationError.
     public func recall(_ id: MessageID, in conversation: Conversation) async throws {
         var request = Hermes_V1_Recall()
         request.conversation = conversation.wire
@@ -95,6 +102,9 @@ extension HermesClient {
     ///   - conversation: the conversation.
     ///   - beforeSeq: only messages with a smaller conversation seq; 0: the newest.
     ///   - limit: 1 to 500.
+    /// - Returns: the messages, oldest first.
+    /// - Throws: HermesClientError `.forbidden` if the caller has no part in the conversation; `.timedOut`;
+    ///   CancellationError.
     public func history(of conversation: Conversation, beforeSeq: UInt64 = 0, limit: Int = 50) async throws -> History {
         var request = Hermes_V1_HistoryRequest()
         request.conversation = conversation.wire
@@ -123,6 +133,8 @@ extension HermesClient {
     }
 
     /// Fetches the devices of the account.
+    ///
+    /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func devices() async throws -> [Device] {
         var request = Hermes_V1_DeviceRequest()
         request.list = Hermes_V1_ListDevices()
@@ -131,6 +143,8 @@ extension HermesClient {
     }
 
     /// Removes a device of the account: it is logged out, and the server keeps nothing for it.
+    ///
+    /// - Throws: HermesClientError `.notFound` if there is no such device; `.timedOut`; CancellationError.
     public func removeDevice(id: String) async throws {
         var request = Hermes_V1_DeviceRequest()
         request.remove.deviceID = id
@@ -139,8 +153,10 @@ extension HermesClient {
 
     /// Watches the presence of accounts from now on; changes arrive as events.
     ///
-    /// - Parameter uids: at most 1,000 in all.
+    /// - Parameter uids: at most 1,000, with those of earlier calls; further ones are not watched.
     /// - Returns: their present states.
+    /// - Throws: HermesClientError `.invalidArgument` if the call names more than 1,000; `.timedOut`;
+    ///   CancellationError.
     public func watchPresence(of uids: [UserID]) async throws -> [Presence] {
         var request = Hermes_V1_PresenceRequest()
         request.watchUids = uids.map(\.rawValue)
@@ -149,6 +165,8 @@ extension HermesClient {
     }
 
     /// Stops watching accounts.
+    ///
+    /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func unwatchPresence(of uids: [UserID]) async throws {
         var request = Hermes_V1_PresenceRequest()
         request.unwatchUids = uids.map(\.rawValue)
@@ -158,6 +176,8 @@ extension HermesClient {
     /// Logs out: revokes the token and closes the client.
     ///
     /// - Parameter removesDevice: also removes the device, so that the server keeps nothing for it.
+    /// - Throws: HermesClientError `.connectionLost` if the connection ends before the answer; `.timedOut`;
+    ///   CancellationError. The client is then still open.
     public func logOut(removesDevice: Bool = false) async throws {
         var request = Hermes_V1_LogOut()
         request.removeDevice = removesDevice
@@ -166,7 +186,7 @@ extension HermesClient {
     }
 
     /// Pings the server and returns the round-trip time.
-    public func ping() async throws -> Duration {
+    package func ping() async throws -> Duration {
         let start = ContinuousClock.now
         let answer = try await driver.request(
             .ping(Hermes_V1_Ping()),
@@ -197,6 +217,9 @@ extension HermesClient {
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
     ///   - user: how the others see this user.
     /// - Returns: the number of people in the room.
+    /// - Throws: HermesClientError `.forbidden` if the account may not enter, is in the room already, or is in too
+    ///   many; `.invalidArgument` for another name; `.tooLarge` if the user's name has more than 256 bytes or the
+    ///   icon's URL more than 1,024; `.timedOut`; CancellationError.
     @discardableResult
     public func enterRoom(_ room: String, as user: RoomUser) async throws -> Int {
         var request = Hermes_V1_RoomRequest()
@@ -232,7 +255,13 @@ extension HermesClient {
         _ body: nonisolated(nonsending) (ClientEvents<EphemeralEvent>) async throws -> Result
     ) async throws -> Result {
         let topic = "room/\(room)"
-        let events = ephemeral.subscribe { $0.room?.room == room || $0.missedPushes?.topic == topic }
+        let events = ephemeral.subscribe { event in
+            switch event.kind {
+            case .room(let event): event.room == room
+            case .missedPushes(let missed, _): missed == topic
+            case .typing, .presence, .signal, .notice: false
+            }
+        }
         let mustEnter = await driver.beginRoomScope(room)
         do {
             if mustEnter { try await enterRoom(room, as: user) }
@@ -246,6 +275,8 @@ extension HermesClient {
     }
 
     /// Leaves a room.
+    ///
+    /// - Throws: HermesClientError `.forbidden` if the client is not in it; `.timedOut`; CancellationError.
     public func leaveRoom(_ room: String) async throws {
         var request = Hermes_V1_RoomRequest()
         request.room = room
@@ -254,6 +285,12 @@ extension HermesClient {
     }
 
     /// Sends a text to a room; everyone in it gets it, the sender included.
+    ///
+    /// - Parameters:
+    ///   - room: a room that the client has entered.
+    ///   - text: the text.
+    /// - Throws: HermesClientError `.forbidden` if the client is not in the room, or may not speak; `.rateLimited`;
+    ///   `.connectionLost` if the connection ends before the answer; `.timedOut`; CancellationError.
     public func sayInRoom(_ room: String, _ text: String) async throws {
         var request = Hermes_V1_RoomRequest()
         request.room = room
@@ -262,6 +299,13 @@ extension HermesClient {
     }
 
     /// Gives a gift in a room; everyone in it sees it, the sender included.
+    ///
+    /// - Parameters:
+    ///   - room: a room that the client has entered.
+    ///   - gift: the name of the gift.
+    ///   - count: how many.
+    ///   - url: the picture of the gift; nil: none.
+    /// - Throws: as ``sayInRoom(_:_:)``.
     public func giveInRoom(_ room: String, _ gift: String, count: Int = 1, url: URL? = nil) async throws {
         var request = Hermes_V1_RoomRequest()
         request.room = room

@@ -232,7 +232,7 @@ struct MQTTCarrier: Sendable {
         }
         if let advice = references.advice(reason, properties), let endpoint = advice.endpoint {
             kicked.reconnect.windowMs = UInt32(clamping: advice.window.wholeSeconds) * 1_000
-            kicked.reconnect.address = endpoint.description
+            kicked.reconnect.address = endpoint.text
         }
         packet.kicked = kicked
         return packet

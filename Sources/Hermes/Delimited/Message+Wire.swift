@@ -14,7 +14,7 @@ extension Conversation {
         switch conversation.target {
         case .uid(let uid): self = .user(UserID(rawValue: uid))
         case .groupID(let id): self = .group(GroupID(rawValue: id))
-        case nil: self = .user(0)
+        case nil: self = .user(UserID(rawValue: 0))
         }
     }
 

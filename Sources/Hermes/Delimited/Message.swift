@@ -67,13 +67,13 @@ public struct Receipt: Hashable, Sendable {
     /// The message's id.
     public var messageID: MessageID
     /// The client id under which the message was sent.
-    public var clientID: String
+    package var clientID: String
     /// The number within the conversation, contiguous from 1.
     public var conversationSeq: UInt64
     /// When the server committed it, by the server's clock.
     public var date: Date
     /// Whether the message had been committed before, so that this send had no effect.
-    public var isDuplicate: Bool
+    package var isDuplicate: Bool
 
     package init(
         messageID: MessageID,

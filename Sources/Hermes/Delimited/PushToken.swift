@@ -18,13 +18,18 @@ public struct PushToken: Hashable, Sendable {
     }
 
     /// The push service.
-    public var service: Service
-    /// The token: in hexadecimal for Apple, the subscription as JSON for Web Push.
-    public var token: String
-    /// The app's bundle or package identifier; empty: the one in the server's configuration.
-    public var appID: String
+    package var service: Service
+    /// The token.
+    package var token: String
+    /// The app's bundle or package identifier; may be empty.
+    package var appID: String
 
     /// Creates a token of any service.
+    ///
+    /// - Parameters:
+    ///   - service: the push service.
+    ///   - token: the token: in hexadecimal for Apple, the subscription as JSON for Web Push.
+    ///   - appID: the app's bundle or package identifier; empty: the one in the server's configuration.
     public init(_ service: Service, _ token: String, appID: String = "") {
         self.service = service
         self.token = token
@@ -65,6 +70,8 @@ extension HermesClient {
     }
 
     /// Ends pushes to this device.
+    ///
+    /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func clearPushToken() async throws {
         var request = Hermes_V1_DeviceRequest()
         request.clearPushToken_p = Hermes_V1_ClearPushToken()

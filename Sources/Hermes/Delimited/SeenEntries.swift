@@ -24,7 +24,7 @@ struct SeenEntries: Sendable {
     }
 
     private static func name(of event: InboxEvent) -> String? {
-        switch event.body {
+        switch event.kind {
         // A message to oneself is two entries with one id.
         case .message(let message) where (1...maxNameBytes).contains(message.id.rawValue.utf8.count):
             (message.isOwn ? "own " : "message ") + message.id.rawValue

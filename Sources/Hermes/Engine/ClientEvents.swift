@@ -3,9 +3,6 @@
 
 /// A client's events, in order, for a single loop. Ends when the client has stopped.
 public struct ClientEvents<Element: Sendable>: AsyncSequence, Sendable {
-    /// Never: the sequence ends instead of failing.
-    public typealias Failure = Never
-
     let nextEvent: @Sendable () async -> Element?
 
     /// Creates events that this function returns one by one; nil ends them.
@@ -19,9 +16,6 @@ public struct ClientEvents<Element: Sendable>: AsyncSequence, Sendable {
         let nextEvent: @Sendable () async -> Element?
 
         /// Returns the next event, or nil at the end or if the task is cancelled. The event before counts as taken.
-        public func next() async -> Element? { await nextEvent() }
-
-        /// Returns the next event, in the caller's isolation.
-        public func next(isolation actor: isolated (any Actor)?) async -> Element? { await nextEvent() }
+        public func next(isolation actor: isolated (any Actor)? = #isolation) async -> Element? { await nextEvent() }
     }
 }

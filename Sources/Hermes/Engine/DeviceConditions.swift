@@ -53,7 +53,7 @@ public final class DeviceConditions: Sendable {
     private let state = NIOLockedValueBox(State())
 
     /// Creates conditions of an app in the foreground with a usable network.
-    public init() {}
+    package init() {}
 
     /// The app's state; initially in the foreground.
     public var appState: AppState {

@@ -5,16 +5,16 @@
 public struct HeartbeatPolicy: Hashable, Sendable {
     /// The time between two heartbeats. With an adaptation: the first guess, and the longest interval in the
     /// foreground.
-    public var interval: Duration
+    package var interval: Duration
     /// The bounds within which the interval adapts to the network; nil: it is fixed.
     package var adaptation: HeartbeatAdaptation?
     /// The time to wait for an answer; nil if the protocol has none. Any byte from the server counts as the answer.
-    public var answerTimeout: Duration?
+    package var answerTimeout: Duration?
     /// The number of unanswered heartbeats in a row after which the connection is given up; at least 1.
-    public var tries: Int
+    package var tries: Int
     /// Whether any write of the client counts as a heartbeat. The interval restarts then only if something also
     /// arrived: a client that writes and hears nothing must notice it.
-    public var restartsOnWrite: Bool
+    package var restartsOnWrite: Bool
 
     /// Creates a policy with a fixed interval.
     ///

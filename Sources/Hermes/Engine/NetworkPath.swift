@@ -10,12 +10,12 @@ import Network
 public struct NetworkPath: Hashable, Sendable {
     /// The network's name, for example "wifi 192.168.1.1" or "cellular". Learned heartbeats are kept under it. It stays
     /// on the device.
-    public var label: String
+    package var label: String
     /// The kind of network, for example "wifi", "cellular" or "cellular:26201". Statistics go to the server under it,
     /// and the server may suggest a heartbeat for it. It must not name a person or a place.
-    public var kind: String
+    package var kind: String
     /// Whether connections can be opened at all.
-    public var isUsable: Bool
+    package var isUsable: Bool
 
     /// Creates a path.
     ///
@@ -32,7 +32,7 @@ public struct NetworkPath: Hashable, Sendable {
     }
 
     /// A network of which nothing is known; worth a try.
-    public static let unknown = NetworkPath(label: "unknown")
+    package static let unknown = NetworkPath(label: "unknown")
 }
 
 #if canImport(Network)

@@ -7,13 +7,13 @@
 public struct ReconnectPolicy: Hashable, Sendable {
     /// The windows of the first tries. Each try comes at a random moment of its window, and the windows follow one
     /// another.
-    public var windows: [Duration]
+    package var windows: [Duration]
     /// The delays of later tries; the last one repeats. Empty: no further tries.
-    public var delays: [Duration]
+    package var delays: [Duration]
     /// The largest deviation of a delay, up or down, as a fraction of it.
-    public var jitter: Double
+    package var jitter: Double
     /// The longest window of the server's advice that is obeyed.
-    public var maxAdvisedWindow: Duration
+    package var maxAdvisedWindow: Duration
 
     /// Creates a policy.
     ///
@@ -48,7 +48,7 @@ public struct ReconnectPolicy: Hashable, Sendable {
         maxAdvisedWindow: .seconds(2)
     )
     /// No reconnecting: the first failure is final.
-    public static let never = ReconnectPolicy(windows: [], delays: [])
+    package static let never = ReconnectPolicy(windows: [], delays: [])
 
     /// Returns the wait before the next try, counted from the start of its window if it has one.
     ///

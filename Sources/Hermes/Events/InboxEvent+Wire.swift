@@ -10,32 +10,31 @@ import Foundation
 #endif
 
 extension InboxEvent {
-    init(_ event: Hermes_V1_Event) { self.init(Body(event) ?? .unknown) }
+    init(_ event: Hermes_V1_Event) { self.init(Kind(event) ?? .unknown) }
 }
 
-extension InboxEvent.Body {
+extension InboxEvent.Kind {
     fileprivate init?(_ event: Hermes_V1_Event) {
         switch event.event {
         case .message(let message):
             self = .message(Message(message))
         case .readMark(let mark):
-            let conversation = Conversation(mark.conversation)
             let uid = UserID(rawValue: mark.uid)
-            self = .readMark(ReadMark(conversation: conversation, uid: uid, upToSeq: mark.upToSeq))
+            self = .readMark(by: uid, in: Conversation(mark.conversation), upToSeq: mark.upToSeq)
         case .recalled(let recalled):
             self = .recall(
-                Recall(
-                    conversation: Conversation(recalled.conversation),
-                    messageID: MessageID(rawValue: recalled.messageID),
-                    byUID: UserID(rawValue: recalled.byUid)
-                )
+                MessageID(rawValue: recalled.messageID),
+                in: Conversation(recalled.conversation),
+                by: UserID(rawValue: recalled.byUid)
             )
         case .contact(let contact):
-            guard let change = ContactChange(contact) else { return nil }
-            self = .contact(change)
+            guard let change = ContactChange(contact.kind) else { return nil }
+            let uid = UserID(rawValue: contact.uid)
+            self = .contact(change, by: uid, nickName: contact.nickName, message: contact.message)
         case .group(let group):
             guard let change = GroupChange(group) else { return nil }
-            self = .group(change)
+            let (id, uid) = (GroupID(rawValue: group.group.id), UserID(rawValue: group.byUid))
+            self = .group(change, of: id, name: group.group.name, by: uid)
         case .push(let push):
             self = .push(
                 Push(
@@ -52,8 +51,8 @@ extension InboxEvent.Body {
                 )
             )
         case .call(let call):
-            guard let stage = CallEvent.Stage(call.kind) else { return nil }
-            self = .call(CallEvent(uid: UserID(rawValue: call.withUid), sessionID: call.sessionID, stage: stage))
+            guard let stage = InboxEvent.CallStage(call.kind) else { return nil }
+            self = .call(stage, with: UserID(rawValue: call.withUid), sessionID: call.sessionID)
         case .expired(let expired):
             self = .gap(event.seq...max(event.seq, expired.toSeq))
         // The server sends no replacements to a client without a limit, such as this one.
@@ -67,9 +66,8 @@ extension EphemeralEvent {
     init?(_ event: Hermes_V1_Ephemeral) {
         switch event.event {
         case .typing(let typing):
-            let conversation = Conversation(typing.conversation)
             let uid = UserID(rawValue: typing.uid)
-            self.init(.typing(Typing(conversation: conversation, uid: uid, isTyping: !typing.stopped)))
+            self.init(.typing(uid, in: Conversation(typing.conversation), isTyping: !typing.stopped))
         case .presence(let presence):
             self.init(.presence(Presence(presence)))
         case .room(let room):
@@ -83,14 +81,14 @@ extension EphemeralEvent {
             case .address, nil: return nil
             }
             let uid = UserID(rawValue: signal.fromUid)
-            self.init(.signal(Signal(fromUID: uid, sessionID: signal.signal.sessionID, data: data)))
+            self.init(.signal(from: uid, sessionID: signal.signal.sessionID, data: data))
         case nil:
             return nil
         }
     }
 }
 
-extension CallEvent.Stage {
+extension InboxEvent.CallStage {
     fileprivate init?(_ kind: Hermes_V1_CallEvent.Kind) {
         switch kind {
         case .ringing: self = .ringing
@@ -103,36 +101,27 @@ extension CallEvent.Stage {
 }
 
 extension ContactChange {
-    fileprivate init?(_ event: Hermes_V1_ContactEvent) {
-        let kind: Kind
-        switch event.kind {
-        case .requested: kind = .requested
-        case .accepted: kind = .accepted
-        case .declined: kind = .declined
-        case .removed: kind = .removed
+    fileprivate init?(_ kind: Hermes_V1_ContactEvent.Kind) {
+        switch kind {
+        case .requested: self = .requested
+        case .accepted: self = .accepted
+        case .declined: self = .declined
+        case .removed: self = .removed
         case .unspecified, .UNRECOGNIZED: return nil
         }
-        self.init(kind: kind, uid: UserID(rawValue: event.uid), nickName: event.nickName, message: event.message)
     }
 }
 
 extension GroupChange {
     fileprivate init?(_ event: Hermes_V1_GroupEvent) {
-        let kind: Kind
+        let uids = event.uids.map { UserID(rawValue: $0) }
         switch event.kind {
-        case .created: kind = .created
-        case .changed: kind = .changed
-        case .membersAdded: kind = .membersAdded
-        case .membersRemoved: kind = .membersRemoved
-        case .dissolved: kind = .dissolved
+        case .created: self = .created(uids)
+        case .changed: self = .changed
+        case .membersAdded: self = .membersAdded(uids)
+        case .membersRemoved: self = .membersRemoved(uids)
+        case .dissolved: self = .dissolved
         case .unspecified, .UNRECOGNIZED: return nil
         }
-        self.init(
-            kind: kind,
-            groupID: GroupID(rawValue: event.group.id),
-            name: event.group.name,
-            byUID: UserID(rawValue: event.byUid),
-            uids: event.uids.map { UserID(rawValue: $0) }
-        )
     }
 }

@@ -6,117 +6,42 @@
 /// ```swift
 /// for await event in client.events {
 ///     switch event.kind {
-///     case .message: if let message = event.message { show(message) }
-///     case .push: if let push = event.push { notify(push) }
+///     case .message(let message): show(message)
+///     case .recall(let id, in: let conversation, by: _): remove(id, from: conversation)
 ///     default: break   // of no interest, or of a kind that a newer version added
 ///     }
 /// }
 /// ```
-///
-/// The value that belongs to the kind is set; all others are nil.
 public struct InboxEvent: Hashable, Sendable {
-    /// A kind of event. Newer versions add kinds, so a `switch` over them needs a `default`.
-    public struct Kind: Hashable, Sendable, CustomStringConvertible {
-        /// The kind's name, for logs.
-        public let description: String
-
-        /// A message from another account, or from another device of this account: ``InboxEvent/message``.
-        public static let message = Kind(description: "message")
-        /// Somebody read a conversation: ``InboxEvent/readMark``.
-        public static let readMark = Kind(description: "readMark")
-        /// A message was recalled: ``InboxEvent/recall``.
-        public static let recall = Kind(description: "recall")
-        /// An account asked for contact, answered a request or ended a contact: ``InboxEvent/contact``.
-        public static let contact = Kind(description: "contact")
-        /// A group was created, changed or dissolved: ``InboxEvent/group``.
-        public static let group = Kind(description: "group")
-        /// A push from a back end: ``InboxEvent/push``.
-        public static let push = Kind(description: "push")
-        /// A call rang, was answered, missed or ended: ``InboxEvent/call``.
-        public static let call = Kind(description: "call")
-        /// The server deleted entries before this device got them: ``InboxEvent/gap``.
-        public static let gap = Kind(description: "gap")
-        /// The server lost its store and began a new inbox. Entries that the app had not received are lost.
-        public static let inboxReset = Kind(description: "inboxReset")
-        /// An entry that this version does not know.
-        public static let unknown = Kind(description: "unknown")
-    }
-
-    package enum Body: Hashable, Sendable {
+    /// A kind of event and what belongs to it. Newer versions add kinds, so a `switch` over them needs a `default`.
+    #if hasAttribute(nonexhaustive)
+    @nonexhaustive
+    #endif
+    public enum Kind: Hashable, Sendable {
+        /// A message from another account, or from another device of this account.
         case message(Message)
-        case readMark(ReadMark)
-        case recall(Recall)
-        case contact(ContactChange)
-        case group(GroupChange)
+        /// An account read a conversation up to the message with this conversation seq.
+        case readMark(by: UserID, in: Conversation, upToSeq: UInt64)
+        /// An account recalled a message.
+        case recall(MessageID, in: Conversation, by: UserID)
+        /// An account asked for contact, answered a request or ended a contact; the message came with it.
+        case contact(ContactChange, by: UserID, nickName: String, message: String)
+        /// An account created, changed or dissolved a group, which has this name now.
+        case group(GroupChange, of: GroupID, name: String, by: UserID)
+        /// A push from a back end.
         case push(Push)
-        case call(CallEvent)
+        /// A call with another account. The id is the one of the call's ``EphemeralEvent/Kind/signal(from:sessionID:data:)``.
+        case call(CallStage, with: UserID, sessionID: String)
+        /// The server deleted the entries with these seqs before this device got them. They cannot be fetched.
         case gap(ClosedRange<UInt64>)
+        /// The server lost its store and began a new inbox. Entries that the app had not received are lost.
         case inboxReset
+        /// An entry that this version does not know.
         case unknown
     }
 
-    package let body: Body
-
-    package init(_ body: Body) { self.body = body }
-
-    /// The kind of event.
-    public var kind: Kind {
-        switch body {
-        case .message: .message
-        case .readMark: .readMark
-        case .recall: .recall
-        case .contact: .contact
-        case .group: .group
-        case .push: .push
-        case .call: .call
-        case .gap: .gap
-        case .inboxReset: .inboxReset
-        case .unknown: .unknown
-        }
-    }
-
-    /// The message.
-    public var message: Message? { if case .message(let message) = body { message } else { nil } }
-    /// Who read a conversation, and how far.
-    public var readMark: ReadMark? { if case .readMark(let mark) = body { mark } else { nil } }
-    /// The message that was recalled.
-    public var recall: Recall? { if case .recall(let recall) = body { recall } else { nil } }
-    /// The change of a contact.
-    public var contact: ContactChange? { if case .contact(let change) = body { change } else { nil } }
-    /// The change of a group.
-    public var group: GroupChange? { if case .group(let change) = body { change } else { nil } }
-    /// The push.
-    public var push: Push? { if case .push(let push) = body { push } else { nil } }
-    /// The stage of a call.
-    public var call: CallEvent? { if case .call(let call) = body { call } else { nil } }
-    /// The seqs of the deleted entries. They cannot be fetched.
-    public var gap: ClosedRange<UInt64>? { if case .gap(let gap) = body { gap } else { nil } }
-}
-
-/// How far an account read a conversation.
-public struct ReadMark: Hashable, Sendable {
-    /// The conversation.
-    public let conversation: Conversation
-    /// The account that read it.
-    public let uid: UserID
-    /// The conversation seq of the last message that was read.
-    public let upToSeq: UInt64
-}
-
-/// A message that was recalled.
-public struct Recall: Hashable, Sendable {
-    /// The message's conversation.
-    public let conversation: Conversation
-    /// The message.
-    public let messageID: MessageID
-    /// The account that recalled it.
-    public let byUID: UserID
-}
-
-/// A stage of a call.
-public struct CallEvent: Hashable, Sendable {
     /// A stage of a call.
-    public enum Stage: Hashable, Sendable {
+    public enum CallStage: Hashable, Sendable {
         /// The call rang.
         case ringing
         /// The call was answered.
@@ -127,10 +52,15 @@ public struct CallEvent: Hashable, Sendable {
         case ended
     }
 
-    /// The other account.
-    public let uid: UserID
-    /// The id of the call's set-up data, see ``EphemeralEvent/signal``.
-    public let sessionID: String
-    /// The stage.
-    public let stage: Stage
+    /// What happened.
+    public let kind: Kind
+
+    package init(_ kind: Kind) { self.kind = kind }
+
+    /// The message; nil for other kinds.
+    public var message: Message? { if case .message(let message) = kind { message } else { nil } }
+    /// The push; nil for other kinds.
+    public var push: Push? { if case .push(let push) = kind { push } else { nil } }
+    /// The seqs of deleted entries; nil for other kinds.
+    package var gap: ClosedRange<UInt64>? { if case .gap(let gap) = kind { gap } else { nil } }
 }

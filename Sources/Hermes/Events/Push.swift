@@ -17,14 +17,14 @@ public struct Push: Hashable, Sendable {
     public var title: String
     /// The text: at most 4 KiB.
     public var body: String
-    /// The application's own JSON object: at most 16 KiB; may be empty.
+    /// The application's own JSON object, see ``data(as:)``: at most 16 KiB; may be empty.
     public var dataJSON: String
     /// The key under which a newer push replaces this one; may be empty.
     public var collapseKey: String
     /// The time after which the push is not worth showing; nil if unsaid.
     public var expiresAt: Date?
     /// Whether to wake a sleeping device at once.
-    public var isUrgent: Bool
+    package var isUrgent: Bool
     /// The topic of a push to a topic; empty for a push to a user.
     public var topic: String
     /// The full name of the type of ``messageBytes``, for example "shop.OrderShipped"; may be empty.
@@ -54,6 +54,13 @@ public struct Push: Hashable, Sendable {
         self.topic = topic
         self.messageType = messageType
         self.messageBytes = messageBytes
+    }
+
+    /// Decodes the application's own JSON into a type of the app.
+    ///
+    /// - Throws: DecodingError if there is none, or it does not fit the type.
+    public func data<Value: Decodable>(as type: Value.Type) throws -> Value {
+        try JSONDecoder().decode(type, from: Data(dataJSON.utf8))
     }
 
     /// The back end's own message, as the protobuf type of the app that has its name.

@@ -21,15 +21,15 @@ extension MQTTClient {
         /// Success; for a subscription: granted with QoS 0.
         public static let success = Self(rawValue: 0x00)
         /// A subscription was granted with QoS 1.
-        public static let grantedQoS1 = Self(rawValue: 0x01)
+        package static let grantedQoS1 = Self(rawValue: 0x01)
         /// A subscription was granted with QoS 2.
-        public static let grantedQoS2 = Self(rawValue: 0x02)
+        package static let grantedQoS2 = Self(rawValue: 0x02)
         /// Published, but no subscription matches.
         public static let noMatchingSubscribers = Self(rawValue: 0x10)
         /// There was no such subscription.
-        public static let noSubscriptionExisted = Self(rawValue: 0x11)
+        package static let noSubscriptionExisted = Self(rawValue: 0x11)
         /// The server does not say what is wrong.
-        public static let unspecifiedError = Self(rawValue: 0x80)
+        package static let unspecifiedError = Self(rawValue: 0x80)
         /// The user name or the password is wrong.
         public static let badUserNameOrPassword = Self(rawValue: 0x86)
         /// The client may not do this.

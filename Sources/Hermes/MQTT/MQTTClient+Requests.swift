@@ -25,7 +25,7 @@ extension MQTTClient {
         return try await driver.request(.publish(outgoing), replay: .always, timeout: timeout).first ?? .success
     }
 
-    /// Publishes a text; see ``publish(_:)``.
+    /// Publishes a text; see ``publish(_:)``, whose errors it throws.
     @discardableResult
     public func publish(
         _ text: String,
@@ -41,7 +41,7 @@ extension MQTTClient {
     /// - Parameters:
     ///   - message: as with ``publish(_:)``; QoS 0 fails if there is no connection.
     ///   - whenDone: gets the outcome, on the client's event loop; must not block.
-    public func publish(
+    package func publish(
         _ message: MQTTMessage,
         whenDone: @escaping @Sendable (Result<ReasonCode, any Error>) -> Void
     ) {
@@ -84,7 +84,7 @@ extension MQTTClient {
     ///
     /// - Throws: HermesClientError if the connection is lost or no answer comes in time.
     @discardableResult
-    public func ping() async throws -> Duration {
+    package func ping() async throws -> Duration {
         let start = ContinuousClock.now
         _ = try await driver.request(.ping, replay: .never, timeout: configuration.requestTimeout)
         return ContinuousClock.now - start
@@ -94,12 +94,17 @@ extension MQTTClient {
 
     /// Subscribes, now and on each later connection without a session.
     ///
-    /// - Parameters:
-    ///   - subscriptions: the subscriptions; at least one.
-    ///   - identifier: comes with each matching message, 1 to 268,435,455; MQTT 5.0 only.
-    /// - Returns: for each subscription the granted QoS or the reason of the refusal.
+    /// - Parameter subscriptions: the subscriptions; at least one.
+    /// - Returns: for each subscription the reason of the refusal or, below 0x80, the granted QoS.
     /// - Throws: HermesClientError if the request cannot be encoded or the timeout passes; CancellationError.
-    public func subscribe(_ subscriptions: [Subscription], identifier: Int? = nil) async throws -> [ReasonCode] {
+    public func subscribe(_ subscriptions: [Subscription]) async throws -> [ReasonCode] {
+        try await subscribe(subscriptions, identifier: nil)
+    }
+
+    /// Subscribes; see ``subscribe(_:)``.
+    ///
+    /// - Parameter identifier: comes with each matching message, 1 to 268,435,455; MQTT 5.0 only.
+    package func subscribe(_ subscriptions: [Subscription], identifier: Int?) async throws -> [ReasonCode] {
         try Self.requireValid(subscriptions.map(\.filter))
         return try await driver.request(
             .subscribe(subscriptions, identifier: identifier),
@@ -108,7 +113,7 @@ extension MQTTClient {
         )
     }
 
-    /// Subscribes to one topic filter; see ``subscribe(_:identifier:)``.
+    /// Subscribes to one topic filter; see ``subscribe(_:)``.
     ///
     /// - Returns: the granted QoS.
     /// - Throws: HermesClientError also if the server refuses the subscription.
@@ -125,16 +130,15 @@ extension MQTTClient {
     ///
     /// - Parameter filters: the filters, as they were subscribed to; at least one.
     /// - Returns: the outcome for each filter; 3.1.1 has no failures here.
+    /// - Throws: HermesClientError if the request cannot be encoded or the timeout passes; CancellationError.
     @discardableResult
-    public func unsubscribe(_ filters: [String]) async throws -> [ReasonCode] {
+    public func unsubscribe(from filters: String...) async throws -> [ReasonCode] { try await unsubscribe(filters) }
+
+    /// Ends subscriptions; see ``unsubscribe(from:)``.
+    @discardableResult
+    package func unsubscribe(_ filters: [String]) async throws -> [ReasonCode] {
         try Self.requireValid(filters)
         return try await driver.request(.unsubscribe(filters), replay: .always, timeout: configuration.requestTimeout)
-    }
-
-    /// Ends one subscription; see ``unsubscribe(_:)``.
-    @discardableResult
-    public func unsubscribe(from filter: String) async throws -> ReasonCode {
-        try await unsubscribe([filter]).first ?? .success
     }
 
     static func requireValid(_ filters: [String]) throws {
@@ -151,8 +155,8 @@ extension MQTTLink {
     ///
     /// - Throws: HermesClientError `.notEncodable`.
     func validate() throws(HermesClientError) {
-        if let will = configuration.will, !MQTTTopic.isValidName(will.message.topic) {
-            let topic = will.message.topic
+        if let will = configuration.will, !MQTTTopic.isValidName(will.topic) {
+            let topic = will.topic
             throw HermesClientError(.notEncodable, "\"\(topic)\" is no topic name for a will: not empty, no + and #")
         }
         if version == .v311, configuration.password != nil, configuration.userName == nil {

@@ -15,16 +15,13 @@ extension MQTTClient {
     }
 
     /// The quality of service: how surely a message arrives.
-    public enum QoS: UInt8, Hashable, Sendable, Comparable, CaseIterable {
+    public enum QoS: UInt8, Hashable, Sendable, CaseIterable {
         /// At most once: not acknowledged.
         case atMostOnce = 0
         /// At least once: sent again until it is acknowledged.
         case atLeastOnce = 1
         /// Exactly once, as long as both sides keep the session.
         case exactlyOnce = 2
-
-        /// Compares by number.
-        public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
         init(_ wire: MQTTQoS) {
             switch wire {
@@ -43,20 +40,6 @@ extension MQTTClient {
         }
     }
 
-    /// The message that the server publishes when the client disappears without DISCONNECT.
-    public struct Will: Hashable, Sendable {
-        /// The message.
-        public var message: MQTTMessage
-        /// The time that the server first waits for the client to return, in whole seconds; MQTT 5.0 only.
-        public var delay: Duration
-
-        /// Creates a will.
-        public init(_ message: MQTTMessage, delay: Duration = .zero) {
-            self.message = message
-            self.delay = delay
-        }
-    }
-
     /// A topic filter and its options.
     public struct Subscription: Hashable, Sendable {
         /// The retained messages that a subscription delivers; MQTT 5.0 only, otherwise all that match.
@@ -69,18 +52,26 @@ extension MQTTClient {
             case doNotSend = 2
         }
 
-        /// The topic filter: `+` matches one level, `#` at the end all levels below; `$share/GROUP/FILTER` is shared.
-        public var filter: String
+        /// The topic filter.
+        package var filter: String
         /// The highest QoS with which messages are delivered.
-        public var qos: QoS
+        package var qos: QoS
         /// Whether messages of this client are left out; MQTT 5.0 only.
-        public var noLocal: Bool
+        package var noLocal: Bool
         /// Whether forwarded messages keep the publisher's retain flag; MQTT 5.0 only.
-        public var retainAsPublished: Bool
+        package var retainAsPublished: Bool
         /// The retained messages that the subscription delivers; MQTT 5.0 only.
-        public var retainHandling: RetainHandling
+        package var retainHandling: RetainHandling
 
         /// Creates a subscription.
+        ///
+        /// - Parameters:
+        ///   - filter: the topic filter: `+` matches one level, `#` at the end all levels below; `$share/GROUP/FILTER` is
+        ///     shared.
+        ///   - qos: the highest QoS with which messages are delivered.
+        ///   - noLocal: whether messages of this client are left out; MQTT 5.0 only.
+        ///   - retainAsPublished: whether forwarded messages keep the publisher's retain flag; MQTT 5.0 only.
+        ///   - retainHandling: the retained messages that the subscription delivers; MQTT 5.0 only.
         public init(
             _ filter: String,
             qos: QoS = .atMostOnce,
@@ -113,19 +104,19 @@ extension MQTTClient {
         /// The client identifier; assigned by the server if the client had none.
         public var clientID: String
         /// The highest QoS that the server accepts.
-        public var maximumQoS: QoS
+        package var maximumQoS: QoS
         /// Whether the server keeps retained messages.
-        public var retainAvailable: Bool
+        package var retainAvailable: Bool
         /// The number of unacknowledged QoS 1 and 2 messages that the server accepts.
-        public var receiveMaximum: Int
+        package var receiveMaximum: Int
         /// The longest packet that the server accepts, in bytes; nil if it did not say.
-        public var maxPacketBytes: Int?
+        package var maxPacketBytes: Int?
         /// The keep-alive that the server wants in place of the client's.
-        public var serverKeepAlive: Duration?
+        package var serverKeepAlive: Duration?
         /// The time that the server keeps the session after the connection; nil: the time that the client asked for.
-        public var sessionExpiry: Duration?
+        package var sessionExpiry: Duration?
         /// The server's user properties.
-        public var userProperties: [MQTTMessage.UserProperty]
+        package var userProperties: [MQTTMessage.UserProperty]
         /// Whether the server takes subscription identifiers.
         var subscriptionIdentifiersAvailable = true
 

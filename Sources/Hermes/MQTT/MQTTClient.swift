@@ -41,29 +41,32 @@ public final class MQTTClient: Sendable {
         /// The password or a token.
         public var password: String?
         /// The message that the server publishes when the client disappears without DISCONNECT.
-        public var will: Will?
+        public var will: MQTTMessage?
+        /// The time that the server waits for the client to return before it publishes the will, in whole seconds; MQTT
+        /// 5.0 only.
+        public var willDelay: Duration
         /// When to send heartbeats; the longest interval is CONNECT's keep alive.
         public var heartbeat: HeartbeatPolicy
         /// When to reconnect.
         public var reconnect: ReconnectPolicy
-        /// The state of the app and of the network.
-        public var conditions: DeviceConditions
+        /// The state of the app and of the network; in tests another than the shared one.
+        package var conditions: DeviceConditions
         /// The time limit for subscribing, reconnects included.
         public var requestTimeout: Duration
         /// The time limit for a publication's acknowledgement, reconnects included.
         public var publishTimeout: Duration
         /// The number of unacknowledged QoS 1 and 2 messages that the server may send: 1 to 65,535; MQTT 5.0 only.
-        public var receiveMaximum: Int
+        package var receiveMaximum: Int
         /// The number of topic aliases that the server may use; MQTT 5.0 only.
-        public var topicAliasMaximum: Int
+        package var topicAliasMaximum: Int
         /// The longest packet accepted from the server, in bytes.
-        public var maxPacketBytes: Int
+        package var maxPacketBytes: Int
         /// The number of messages that may wait for the app; above it, QoS 0 messages are dropped.
         public var maxQueuedMessages: Int
         /// The bytes of messages that may wait for the app; above it, QoS 0 messages are dropped.
         public var maxQueuedBytes: Int
         /// User properties for CONNECT; MQTT 5.0 only.
-        public var userProperties: [MQTTMessage.UserProperty]
+        package var userProperties: [MQTTMessage.UserProperty]
 
         /// Creates a configuration with the defaults for an app: MQTT 5.0, a clean session.
         public init(server: ServerAddress = ServerAddress(port: 1883), clientID: String = "") {
@@ -72,6 +75,7 @@ public final class MQTTClient: Sendable {
             version = .v5
             cleanStart = true
             sessionExpiry = .zero
+            willDelay = .zero
             heartbeat = .mqtt
             reconnect = .standard
             conditions = .shared
@@ -179,7 +183,7 @@ public final class MQTTClient: Sendable {
     }
 
     /// The number of numbered pushes to topics that did not arrive: the sum of ``MQTTMessage/missedPushes``.
-    public var missedPushes: UInt64 {
+    package var missedPushes: UInt64 {
         get async { await driver.link.topics.missed }
     }
 
@@ -187,17 +191,14 @@ public final class MQTTClient: Sendable {
     /// the client next stops, or is gone.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
-    /// Disconnects; the server does not publish the will. The last message counts as taken.
-    public func close() async { await close(takingLastMessage: true) }
-
     /// Disconnects; the server does not publish the will.
     ///
     /// - Parameter takingLastMessage: whether the app is done with the last message; if not, one of QoS 1 or 2 comes
     ///   again.
-    public func close(takingLastMessage: Bool) async { await driver.close(takesLast: takingLastMessage) }
+    public func close(takingLastMessage: Bool = true) async { await driver.close(takesLast: takingLastMessage) }
 
     /// Waits until the client has stopped; closes it if the task is cancelled. Then the last message, if it has QoS 1 or 2,
-    /// comes again, because the app may not be done with it; ``close()`` says that it is.
+    /// comes again, because the app may not be done with it; ``close(takingLastMessage:)`` says that it is.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }

@@ -32,7 +32,7 @@ extension MQTTLink {
             clientID: connection?.clientID ?? configuration.clientID,
             cleanStart: startsClean,
             keepAlive: configuration.keepAliveSeconds,
-            will: configuration.will.map { $0.wire(version) },
+            will: configuration.will.map { $0.will(version, after: configuration.willDelay) },
             userName: configuration.userName,
             password: configuration.password.map { ByteBuffer(string: $0) },
             properties: MQTTProperties(properties)
@@ -233,19 +233,14 @@ extension MQTTLink {
     }
 }
 
-extension MQTTClient.Will {
-    func wire(_ version: MQTTVersion) -> MQTTWill {
+extension MQTTMessage {
+    /// The message as a will, published after the delay.
+    fileprivate func will(_ version: MQTTVersion, after delay: Duration) -> MQTTWill {
         var properties: MQTTProperties = []
         if version == .v5 {
-            properties = message.properties.wire
+            properties = self.properties.wire
             if delay > .zero { properties.list.append(.willDelayInterval(delay.wholeSeconds)) }
         }
-        return MQTTWill(
-            topic: message.topic,
-            payload: message.payload,
-            qos: message.qos.wire,
-            retain: message.retain,
-            properties: properties
-        )
+        return MQTTWill(topic: topic, payload: payload, qos: qos.wire, retain: retain, properties: properties)
     }
 }

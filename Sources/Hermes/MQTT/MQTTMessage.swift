@@ -35,9 +35,9 @@ public struct MQTTMessage: Hashable, Sendable {
         /// The application's own pairs, in order.
         public var userProperties: [UserProperty] = []
         /// On arrival: the identifiers of the matching subscriptions.
-        public internal(set) var subscriptionIdentifiers: [Int] = []
+        package internal(set) var subscriptionIdentifiers: [Int] = []
         /// On arrival: the topic alias that the packet carried.
-        public internal(set) var topicAlias: Int?
+        package internal(set) var topicAlias: Int?
 
         /// Creates empty properties.
         public init() {}
@@ -56,7 +56,7 @@ public struct MQTTMessage: Hashable, Sendable {
     /// On arrival: whether it may have come before (QoS 1).
     public internal(set) var isDuplicate = false
     /// On arrival with QoS 1 or 2: the packet identifier; otherwise 0.
-    public internal(set) var packetID: UInt16 = 0
+    package internal(set) var packetID: UInt16 = 0
 
     /// On arrival of a numbered push (user properties `seq` and `epoch`; MQTT 5.0): the numbers of earlier pushes to
     /// this topic that did not arrive and cannot be fetched; nil if none is known to be missing.

@@ -8,7 +8,7 @@ import NIOCore
 ///
 /// ```swift
 /// for await entry in client.outbox.changes {
-///     if case .failed(let error) = entry.status { print("\(entry.clientID) was refused: \(error)") }
+///     if case .failed(let error) = entry.status { print("\(entry.id) was refused: \(error)") }
 /// }
 /// ```
 ///
@@ -122,6 +122,7 @@ public actor Outbox {
     /// Sends a failed message again.
     ///
     /// - Returns: whether there is such a message.
+    /// - Throws: HermesClientError `.storeFull` or `.storeFailed`.
     @discardableResult
     public func retry(clientID: String) async throws -> Bool {
         guard let entry = queue.retried(clientID: clientID) else { return false }
@@ -135,6 +136,8 @@ public actor Outbox {
     ///
     /// - Returns: whether there was such a message. A queued one may have arrived nevertheless, if the connection was
     ///   lost before its receipt.
+    /// - Throws: HermesClientError `.storeFailed` if this cannot be stored: a restart of the app may bring the message
+    ///   back.
     @discardableResult
     public func discard(clientID: String) async throws -> Bool {
         guard let entry = queue.entry(clientID: clientID) else { return false }

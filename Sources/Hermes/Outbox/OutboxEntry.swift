@@ -26,8 +26,9 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         case discarded
     }
 
-    /// The client id, which names the message from the start. With it the server recognizes a repetition.
-    public var clientID: String
+    /// The client id, which names the message from the start: the ``SentMessage/id``. With it the server recognizes a
+    /// repetition.
+    public let id: String
     /// The recipient or group.
     public var conversation: Conversation
     /// The content.
@@ -38,9 +39,6 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
     public var queuedAt: Date
     /// The progress.
     public var status: Status
-
-    /// The client id.
-    public var id: String { clientID }
 }
 
 /// The limits of an outbox.
@@ -136,7 +134,7 @@ struct OutboxItem: Hashable, Sendable {
     /// The entry for the app.
     func entry(_ status: OutboxEntry.Status) -> OutboxEntry {
         OutboxEntry(
-            clientID: send.clientID,
+            id: send.clientID,
             conversation: Conversation(send.to),
             content: MessageContent(send.content),
             attributes: send.content.attributes,

@@ -12,9 +12,10 @@ import Musl
 import Darwin
 #endif
 
-/// Keeps records in one file. Changes are appended; the file is rewritten when most of it is out of date.
+/// Keeps what a client needs between two runs of the app in one file: the outbox, the place in the inbox, the last
+/// entries. Changes are appended; the file is rewritten when most of it is out of date.
 ///
-/// A process that is killed during a write loses only that write. The file is for one process at a time: on iOS, keep
+/// The file holds message contents, but no token and no password: keep it where only the app can read. A process that is killed during a write loses only that write. The file is for one process at a time: on iOS, keep
 /// it in the app's own container, not in a shared one.
 ///
 /// State: pending writes, in a lock; the file, on one queue, and in a lock because the compiler cannot see the queue.
@@ -28,7 +29,7 @@ public final class FileLocalStore: LocalStore {
     /// The largest size of the file, in bytes.
     let maxBytes: Int
     /// The number of damaged parts that were skipped when the file was opened.
-    public let damagedFrames: Int
+    package let damagedFrames: Int
 
     private let waiting = NIOLockedValueBox<[Write]>([])
     private let log: NIOLockedValueBox<LogFile>
@@ -59,10 +60,10 @@ public final class FileLocalStore: LocalStore {
     deinit { log.withLockedValue { $0.close() } }
 
     /// All records.
-    public func records() -> [LocalRecord] { log.withLockedValue { $0.table.records } }
+    package func records() -> [LocalRecord] { log.withLockedValue { $0.table.records } }
 
     /// Carries out changes.
-    public func write(
+    package func write(
         _ changes: [LocalChange],
         durably: Bool,
         completion: @escaping @Sendable (Result<Void, any Error>) -> Void

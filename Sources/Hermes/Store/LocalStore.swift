@@ -6,7 +6,7 @@ import NIOConcurrencyHelpers
 /// Keeps what a client needs between two runs of the app: the outbox, the cursor and the last entries.
 ///
 /// A store is for one client at a time. It holds message contents: keep it where only the app can read.
-public protocol LocalStore: Sendable {
+package protocol LocalStore: Sendable {
     /// Returns all records, in the order in which their keys were first written. Called once, when a client is created.
     ///
     /// - Throws: if they cannot be read.
@@ -36,45 +36,39 @@ extension LocalStore {
 }
 
 /// A key and its value.
-public struct LocalRecord: Hashable, Sendable {
+package struct LocalRecord: Hashable, Sendable {
     /// 1 to 255 bytes.
-    public var key: String
+    package var key: String
     /// The client's own bytes.
-    public var value: [UInt8]
-
-    /// Creates a record.
-    public init(key: String, value: [UInt8]) {
-        self.key = key
-        self.value = value
-    }
+    package var value: [UInt8]
 }
 
 /// A change of one record.
-public struct LocalChange: Hashable, Sendable {
+package struct LocalChange: Hashable, Sendable {
     /// The record's key: 1 to 255 bytes.
-    public var key: String
+    package var key: String
     /// The new value; nil removes the record.
-    public var value: [UInt8]?
+    package var value: [UInt8]?
 
     /// Creates a change.
-    public init(key: String, value: [UInt8]?) {
+    package init(key: String, value: [UInt8]?) {
         self.key = key
         self.value = value
     }
 }
 
 /// Keeps records in memory, for the life of the process.
-public final class MemoryLocalStore: LocalStore {
+package final class MemoryLocalStore: LocalStore {
     private let table = NIOLockedValueBox(RecordTable())
 
     /// Creates an empty store.
-    public init() {}
+    package init() {}
 
     /// All records.
-    public func records() -> [LocalRecord] { table.withLockedValue { $0.records } }
+    package func records() -> [LocalRecord] { table.withLockedValue { $0.records } }
 
     /// Carries out changes.
-    public func write(
+    package func write(
         _ changes: [LocalChange],
         durably: Bool,
         completion: @escaping @Sendable (Result<Void, any Error>) -> Void

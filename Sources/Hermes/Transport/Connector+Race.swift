@@ -66,7 +66,7 @@ private final class RaceRun {
             case .success(let channel):
                 self.perform(self.race.opened(), channel)
             case .failure(let error):
-                self.failures.append("\(endpoint): \(explain(error))")
+                self.failures.append("\(endpoint.text): \(explain(error))")
                 self.perform(self.race.failed(), nil)
             }
         }

@@ -81,7 +81,7 @@ package struct Connector: Sendable {
     ) -> EventLoopFuture<any Channel> {
         guard let webSocket else { return openStream(endpoint, on: eventLoop, configure: configure) }
         let upgrade = WebSocketUpgrade(
-            host: endpoint.description,
+            host: endpoint.text,
             target: webSocket,
             timeout: TimeAmount(address.connectTimeout),
             upgraded: eventLoop.makePromise(),

@@ -25,18 +25,18 @@ public struct ServerAddress: Hashable, Sendable {
     }
 
     /// A name or an IP address.
-    public var host: String
+    package var host: String
     /// The TCP port.
-    public var port: Int
+    package var port: Int
     /// The path of the server's WebSocket, for example "/ws"; nil: no WebSocket.
-    public var webSocketPath: String?
+    package var webSocketPath: String?
     /// Other endpoints of the same server or of servers like it. They are tried in order when those before fail or take
     /// longer than a second; the first that answers counts.
-    public var alternatives: [Endpoint]
+    package var alternatives: [Endpoint]
     /// The protection of the connection.
-    public var security: Security
+    package var security: Security
     /// The time limit for opening the connection.
-    public var connectTimeout: Duration
+    package var connectTimeout: Duration
     /// Whether the scheme says MQTT.
     private var hasMQTTScheme = false
 
@@ -138,20 +138,24 @@ public struct ServerAddress: Hashable, Sendable {
 
 extension ServerAddress {
     /// A host and a port.
-    public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
+    public struct Endpoint: Hashable, Sendable {
         /// A name or an IP address.
-        public var host: String
+        package var host: String
         /// The TCP port.
-        public var port: Int
+        package var port: Int
 
         /// Creates an endpoint.
+        ///
+        /// - Parameters:
+        ///   - host: a name or an IP address.
+        ///   - port: the TCP port.
         public init(host: String, port: Int) {
             self.host = host
             self.port = port
         }
 
         /// Parses `host:port` or `[IPv6 address]:port`; nil if the text is neither, or longer than a name may be.
-        public init?(_ text: String) {
+        package init?(_ text: String) {
             guard text.utf8.count <= 255 + 6, let colon = text.lastIndex(of: ":"),
                 let port = UInt16(text[text.index(after: colon)...]), port > 0
             else { return nil }
@@ -166,7 +170,7 @@ extension ServerAddress {
         }
 
         /// `host:port`, an IPv6 address in brackets.
-        public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+        package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
         /// Whether the endpoint is on this machine: `localhost`, 127.0.0.0/8 or ::1.
         var isLoopback: Bool {

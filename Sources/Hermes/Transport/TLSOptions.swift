@@ -12,9 +12,11 @@ public import Foundation
 /// The TLS options of a connection.
 ///
 /// ```swift
-/// var options = TLSOptions(pinnedCertificates: .text(serverCertificate))
-/// options.certificate = .data(clientCertificate)
-/// options.privateKey = .text(pemFromKeyChain)
+/// let options = TLSOptions(
+///     pinnedCertificates: .text(serverCertificate),
+///     certificate: .data(clientCertificate),
+///     privateKey: .text(pemFromKeyChain)
+/// )
 /// let server = ServerAddress(host: "chat.example.com", port: 9000, security: .tls(options))
 /// ```
 public struct TLSOptions: Hashable, Sendable {
@@ -29,36 +31,42 @@ public struct TLSOptions: Hashable, Sendable {
     }
 
     /// The trusted certificate authorities; nil: the system's.
-    public var trustedCertificates: Source?
+    package var trustedCertificates: Source?
     /// The name that the server's certificate must contain; nil: the host.
-    public var serverName: String?
-    /// Pinned certificates. The server must have the public key of one of them, in addition to all other checks; nil:
-    /// no pinning. A renewed certificate with the same key passes; add the next key before the server uses it.
-    public var pinnedCertificates: Source?
-    /// Whether the server's certificate is checked. Switch this off only for experiments.
-    public var verifiesServer: Bool
+    package var serverName: String?
+    /// Certificates of which the server must have a public key; nil: no pinning.
+    package var pinnedCertificates: Source?
+    /// Whether the server's certificate is checked.
+    package var verifiesServer: Bool
     /// The client's certificate and its chain; nil: none.
-    public var certificate: Source?
+    package var certificate: Source?
     /// The private key of that certificate; nil: it is in the same source.
-    public var privateKey: Source?
+    package var privateKey: Source?
 
     /// Creates options.
     ///
     /// - Parameters:
     ///   - trustedCertificates: the trusted certificate authorities; nil: the system's.
     ///   - serverName: the name that the server's certificate must contain; nil: the host.
-    ///   - pinnedCertificates: certificates of which the server must have a public key; nil: no pinning.
-    ///   - verifiesServer: whether the server's certificate is checked.
+    ///   - pinnedCertificates: the server must have the public key of one of them, in addition to all other checks; nil:
+    ///     no pinning. A renewed certificate with the same key passes; add the next key before the server uses it.
+    ///   - verifiesServer: whether the server's certificate is checked. Switch this off only for experiments.
+    ///   - certificate: the client's certificate and its chain; nil: none.
+    ///   - privateKey: the private key of that certificate; nil: it is in the same source.
     public init(
         trustedCertificates: Source? = nil,
         serverName: String? = nil,
         pinnedCertificates: Source? = nil,
-        verifiesServer: Bool = true
+        verifiesServer: Bool = true,
+        certificate: Source? = nil,
+        privateKey: Source? = nil
     ) {
         self.trustedCertificates = trustedCertificates
         self.serverName = serverName
         self.pinnedCertificates = pinnedCertificates
         self.verifiesServer = verifiesServer
+        self.certificate = certificate
+        self.privateKey = privateKey
     }
 }
 

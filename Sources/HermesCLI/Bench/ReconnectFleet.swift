@@ -128,7 +128,7 @@ final class ReconnectFleet: Sendable {
                 state.withLock { record in
                     if !record.receivers.insert(uid).inserted { record.duplicates += 1 }
                 }
-            } else if event.kind == .gap || event.kind == .inboxReset {
+            } else if event.gap != nil || event.kind == .inboxReset {
                 state.withLock { $0.gaps += 1 }
             }
         }

@@ -141,25 +141,28 @@ actor Chat {
     private func printEvents() async throws -> End {
         for await event in client.events {
             progress.arrived()
-            if let message = event.message {
+            switch event.kind {
+            case .message(let message):
                 try await show(message, isStored: false)
                 if !message.isOwn { arrived += 1 }
                 if let limit, arrived >= limit {
                     progress.printed()
                     return .limit
                 }
-            } else if let recall = event.recall {
-                await console.status("\(await name(of: recall.byUID)) recalled a message")
-            } else if let push = event.push {
+            case .recall(_, in: _, let uid):
+                await console.status("\(await name(of: uid)) recalled a message")
+            case .push(let push):
                 try await console.print("[\(push.title.printable)] \(push.body.printable)")
-            } else if let gap = event.gap {
+            case .gap(let gap):
                 await console.status("\(Self.count(gap)) message(s) had expired before this device connected")
-            } else if event.kind == .inboxReset {
+            case .inboxReset:
                 await console.status("the server lost its store; messages may be missing")
-            } else if let change = event.contact {
-                await console.status("\(change.nickName.printable): contact \(change.kind)")
-            } else if let change = event.group {
-                await console.status("group \(change.name.printable): \(change.kind)")
+            case .contact(let change, by: _, let name, message: _):
+                await console.status("\(name.printable): contact \(change)")
+            case .group(let change, of: _, let name, by: _):
+                await console.status("group \(name.printable): \(Self.word(for: change))")
+            case .readMark, .call, .unknown:
+                break
             }
             progress.printed()
         }
@@ -169,14 +172,26 @@ actor Chat {
 
     private func printEphemeral(_ events: ClientEvents<EphemeralEvent>) async -> End {
         for await event in events {
-            if let missed = event.missedPushes {
-                let count = Self.count(missed.numbers)
-                await console.status("\(count) push(es) to \(missed.topic.printable) did not arrive")
-            } else if let text = event.notice {
+            switch event.kind {
+            case .missedPushes(let topic, let numbers):
+                await console.status("\(Self.count(numbers)) push(es) to \(topic.printable) did not arrive")
+            case .notice(let text):
                 await console.status("the server says: \(text.printable)")
+            case .typing, .presence, .room, .signal:
+                break
             }
         }
         return .states
+    }
+
+    private static func word(for change: GroupChange) -> String {
+        switch change {
+        case .created: "created"
+        case .changed: "changed"
+        case .membersAdded: "membersAdded"
+        case .membersRemoved: "membersRemoved"
+        case .dissolved: "dissolved"
+        }
     }
 
     /// Not the range's count, which traps if it is no Int: the numbers come from the server.

@@ -211,10 +211,10 @@ struct MQTTOptions: ParsableArguments {
             message.qos = MQTTClient.QoS(rawValue: UInt8(clamping: willQos)) ?? .atMostOnce
             message.retain = willRetain
             message.properties = property.message(.will)
-            configuration.will = MQTTClient.Will(message)
+            configuration.will = message
         }
         for property in property.of(.will) {
-            if case .willDelayInterval(let seconds) = property { configuration.will?.delay = .seconds(Int64(seconds)) }
+            if case .willDelayInterval(let seconds) = property { configuration.willDelay = .seconds(Int64(seconds)) }
         }
         for property in property.of(.connect) {
             switch property {

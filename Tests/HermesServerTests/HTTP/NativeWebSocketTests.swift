@@ -194,7 +194,7 @@ import Testing
             for await event in web.events {
                 guard let push = event.push else { continue }
                 #expect(push.title == "Sale")
-                #expect(push.data?["n"]?.integer == 1)
+                #expect(push.dataJSON == #"{"n":1}"#)
                 break
             }
 

@@ -40,7 +40,7 @@ struct LostStoreTests {
         }
         let store = MemoryLocalStore()
         var configuration = HermesClient.Configuration.fake(server)
-        configuration.store = store
+        configuration.localStore = store
         let client = try HermesClient(configuration)
         _ = try await client.logIn(.token("t"))
         let expected = ["1", "2", "3", "4", "5", "reset", "new 3", "new 4", "new 5", "new 6"]
@@ -75,7 +75,7 @@ struct LostStoreTests {
             }
         }
         var configuration = HermesClient.Configuration.fake(server)
-        configuration.store = store
+        configuration.localStore = store
         let first = try HermesClient(configuration)
         _ = try await first.logIn(.token("t"))
         #expect(await Self.seen(3, from: first) == ["1", "2", "3"])

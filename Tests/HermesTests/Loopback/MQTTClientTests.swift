@@ -121,7 +121,7 @@ struct MQTTClientTests {
         server.closeConnection()
         let messages = client.messages.makeAsyncIterator()
         #expect(await messages.next()?.text == "2")
-        async let next = messages.next()
+        async let next = client.messages.makeAsyncIterator().next()
         // Asking for the next one acknowledges the first.
         let acknowledged = await server.firstPacket { number, packet in
             if case .puback(let puback) = packet { number == 2 && puback.packetID == 5 } else { false }
@@ -231,7 +231,8 @@ struct MQTTClientTests {
         configuration.version = version
         configuration.userName = "ann"
         configuration.password = "secret"
-        configuration.will = .init(MQTTMessage(topic: "gone", text: "ann", qos: .atLeastOnce), delay: .seconds(3))
+        configuration.will = MQTTMessage(topic: "gone", text: "ann", qos: .atLeastOnce)
+        configuration.willDelay = .seconds(3)
         configuration.heartbeat.interval = .seconds(90)
         let client = try MQTTClient(configuration)
         let connection = try await client.connect()
@@ -259,9 +260,9 @@ struct MQTTClientTests {
         configuration.cleanStart = false
         #expect(throws: HermesClientError.self) { try MQTTClient(configuration) }
         configuration.clientID = "x"
-        configuration.will = .init(MQTTMessage(topic: "a/+"))
+        configuration.will = MQTTMessage(topic: "a/+")
         #expect(throws: HermesClientError.self) { try MQTTClient(configuration) }
-        configuration.will = .init(MQTTMessage(topic: "a", text: String(repeating: "x", count: 65_536)))
+        configuration.will = MQTTMessage(topic: "a", text: String(repeating: "x", count: 65_536))
         #expect(throws: HermesClientError.self) { try MQTTClient(configuration) }
         configuration.will = nil
         configuration.version = .v311

@@ -212,7 +212,7 @@ struct ReplacedTests {
         }
         let store = MemoryLocalStore()
         var configuration = HermesClient.Configuration.fake(server)
-        configuration.store = store
+        configuration.localStore = store
         let first = try HermesClient(configuration)
         async let login = first.logIn(.token("t"))
         _ = await server.firstPacket { _, packet in if case .authenticate = packet.body { true } else { false } }
@@ -225,7 +225,7 @@ struct ReplacedTests {
         await first.close()
         _ = try? await login
 
-        configuration.store = next
+        configuration.localStore = next
         let second = try HermesClient(configuration)
         let session = try await second.logIn(.token("t"))
         #expect(session.uid.rawValue > 0)

@@ -22,7 +22,7 @@ struct RestartOfTheAppTests {
         )
         configuration.conditions = DeviceConditions()
         configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(10)], maxAdvisedWindow: .zero)
-        configuration.store = store
+        configuration.localStore = store
         return configuration
     }
 
@@ -105,7 +105,7 @@ struct RestartOfTheAppTests {
                 let failed = results.filter { if case .failed = $0.status { true } else { false } }
                 #expect(failed.map(\.content) == [.text("to nobody")])
                 #expect(await second.outbox.entries.map(\.content) == [.text("to nobody")])
-                #expect(try await second.outbox.discard(clientID: failed.first?.clientID ?? ""))
+                #expect(try await second.outbox.discard(clientID: failed.first?.id ?? ""))
                 #expect(await second.outbox.entries.isEmpty)
                 #expect(await Self.texts(21, from: bob) == (1...21).map { "\($0)" })
                 for client in [first, second, bob] { await client.close() }

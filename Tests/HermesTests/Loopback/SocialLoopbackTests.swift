@@ -28,12 +28,20 @@ struct SocialLoopbackTests {
         throw CancellationError()
     }
 
-    private static func change(_ event: InboxEvent) -> ContactChange? {
-        event.contact
+    private struct Contacted: Sendable {
+        let change: ContactChange
+        let uid: UserID
+        let message: String
     }
 
-    private static func change(_ event: InboxEvent) -> GroupChange? {
-        event.group
+    private static func contact(_ event: InboxEvent) -> Contacted? {
+        guard case .contact(let change, by: let uid, nickName: _, let message) = event.kind else { return nil }
+        return Contacted(change: change, uid: uid, message: message)
+    }
+
+    private static func group(_ event: InboxEvent) -> GroupID? {
+        guard case .group(.created, of: let id, name: _, by: _) = event.kind else { return nil }
+        return id
     }
 
     @Test(arguments: TestStore.allCases)
@@ -42,14 +50,14 @@ struct SocialLoopbackTests {
             let (ann, annUID) = try await Self.register("ann", server)
             let (bob, bobUID) = try await Self.register("bob", server)
             try await ann.requestContact(with: bobUID, message: "it is me")
-            let asked = try await Self.next(of: bob, Self.change) as ContactChange
-            #expect(asked.kind == .requested && asked.uid == annUID && asked.message == "it is me")
+            let asked = try await Self.next(of: bob, Self.contact)
+            #expect(asked.change == .requested && asked.uid == annUID && asked.message == "it is me")
             #expect(try await bob.contacts().map(\.state) == [.incoming])
             #expect(try await ann.contacts().map(\.state) == [.requested])
 
             try await bob.answerContact(from: annUID, accepts: true)
-            let answered = try await Self.next(of: ann, Self.change) as ContactChange
-            #expect(answered.kind == .accepted)
+            let answered = try await Self.next(of: ann, Self.contact)
+            #expect(answered.change == .accepted)
             let contact = try #require(try await ann.contacts().first)
             #expect(contact.state == .accepted && contact.account.nickName == "bob" && contact.account.isOnline)
 
@@ -74,8 +82,7 @@ struct SocialLoopbackTests {
             let (carl, carlUID) = try await Self.register("carl", server)
             let group = try await ann.createGroup(named: "friends", with: [bobUID])
             #expect(group.name == "friends" && group.memberCount == 2)
-            let created = try await Self.next(of: bob, Self.change) as GroupChange
-            #expect(created.groupID == group.id)
+            #expect(try await Self.next(of: bob, Self.group) == group.id)
 
             try await ann.changeMembers(ofGroup: group.id, adding: [carlUID])
             #expect(try await carl.groups().map(\.name) == ["friends"])

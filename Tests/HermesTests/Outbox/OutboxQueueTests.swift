@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import Testing
 
@@ -31,7 +32,7 @@ struct SendTests {
         let client = try HermesClient(.fake(server))
         _ = try await client.logIn(.token("t"))
         let sent = try await client.send("hello", to: .user(8))
-        #expect(await client.outbox.entries.map(\.clientID) == [sent.id])
+        #expect(await client.outbox.entries.map(\.id) == [sent.id])
         async let early = sent.receipt()
         let other = try await client.send("go", to: .user(9))
         #expect(try await early.clientID == sent.id)
@@ -53,7 +54,7 @@ struct SendTests {
         let again = try await client.send(.text("no"), to: .user(8), clientID: "one")
         let same = await #expect(throws: HermesClientError.self) { try await again.receipt() }
         #expect(same == error)
-        #expect(await client.outbox.entries.map(\.clientID) == ["one"])
+        #expect(await client.outbox.entries.map(\.id) == ["one"])
         await client.close()
         try await server.stop()
     }
@@ -106,7 +107,7 @@ struct SendTests {
         }
         let closed = await #expect(throws: HermesClientError.self) { try await sent.receipt() }
         #expect(closed?.code == .closed)
-        #expect(await client.outbox.entries.map(\.clientID) == [sent.id])
+        #expect(await client.outbox.entries.map(\.id) == [sent.id])
         try await server.stop()
     }
 }

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import HermesWire
 import NIOConcurrencyHelpers
 import Testing
@@ -95,7 +96,7 @@ struct InboxJournalTests {
             }
         }
         var configuration = HermesClient.Configuration.fake(server)
-        configuration.store = store
+        configuration.localStore = store
         let client = try HermesClient(configuration)
         _ = try await client.logIn(.token("t"))
         let events = client.events.makeAsyncIterator()

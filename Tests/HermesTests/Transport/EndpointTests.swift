@@ -12,7 +12,7 @@ import Testing
         let endpoint = try #require(ServerAddress.Endpoint(text))
         #expect(endpoint.host == host)
         #expect(endpoint.port == port)
-        #expect(endpoint.description == text)
+        #expect(endpoint.text == text)
     }
 
     @Test(arguments: [

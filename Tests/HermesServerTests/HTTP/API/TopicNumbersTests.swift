@@ -119,8 +119,8 @@ struct TopicNumbersTests {
             }
             var heard: [String] = []
             for await event in events {
-                if let missed = event.missedPushes {
-                    heard.append("\(missed.topic) \(missed.numbers.lowerBound)-\(missed.numbers.upperBound)")
+                if case .missedPushes(let topic, let numbers) = event.kind {
+                    heard.append("\(topic) \(numbers.lowerBound)-\(numbers.upperBound)")
                 } else if case .notice(let text) = event.room?.kind {
                     heard.append(text)
                 }
