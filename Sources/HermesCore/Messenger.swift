@@ -13,6 +13,8 @@ package final class Messenger: Sendable {
     package let pushTokens: PushTokenService
     /// The place for an observer of commits and acknowledgements.
     package var watch: DeliveryWatch { messages.committer.watch }
+    /// Where the last messages went.
+    package var traces: MessageTraces { messages.committer.traces }
     /// Those who watch the server's events.
     package var events: EventWatch { watch.events }
     /// Kept sessions and retained messages.

@@ -76,6 +76,7 @@ package final class GroupCommitter: Sendable {
     private struct Pending: Sendable {
         let operation: WriteOperation
         let completion: Completion
+        let submittedAt: Duration
     }
 
     private struct DeviceKey: Sendable, Hashable {
@@ -104,6 +105,8 @@ package final class GroupCommitter: Sendable {
     var acknowledgementCommits: UInt64 { acknowledgementCounter.load(ordering: .acquiring) }
     /// Observes everything that is committed and acknowledged.
     let watch = DeliveryWatch()
+    /// Remembers where the last messages went.
+    let traces: MessageTraces
 
     /// Creates the committer and starts its thread, which ends with ``shutdown()``.
     package init(
@@ -116,6 +119,7 @@ package final class GroupCommitter: Sendable {
         self.sessions = sessions
         self.time = time
         self.limits = limits
+        traces = MessageTraces(time: time)
         queue = Queue(limits: limits)
         queue.start(named: "hermes-commit") { [self] batch, acknowledgements in commit(batch, acknowledgements) }
     }
@@ -126,7 +130,8 @@ package final class GroupCommitter: Sendable {
     /// Submits an operation; operations are committed and completed in the order of the calls.
     func submit(_ operation: WriteOperation, _ completion: Completion) {
         do throws(HermesError) {
-            try queue.submit(Pending(operation: operation, completion: completion), bytes: Self.bytes(operation))
+            let pending = Pending(operation: operation, completion: completion, submittedAt: time.uptime())
+            try queue.submit(pending, bytes: Self.bytes(operation))
         } catch {
             completion.fail(error)
         }
@@ -144,6 +149,7 @@ package final class GroupCommitter: Sendable {
     /// Notes the cursor of a device; committed with the next operation, or after a short while.
     func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64) {
         watch.acknowledged(user, device, upTo: seq)
+        traces.acknowledged(user, device, upTo: seq)
         let key = DeviceKey(user: user, device: device)
         queue.note { noted in
             if let known = noted.seqs[key] {
@@ -196,6 +202,19 @@ package final class GroupCommitter: Sendable {
     }
 
     private func committed(_ batch: ArraySlice<Queue.Entry>, _ outcomes: [WriteOutcome]) {
+        let (now, clock) = (time.uptime(), time.latest())
+        // Before anybody hears of them, so that a search for what was confirmed finds it.
+        traces.committed(
+            zip(batch, outcomes).compactMap { entry, outcome in
+                TracedMessage(
+                    entry.item.operation,
+                    outcome,
+                    acceptedAt: entry.item.submittedAt,
+                    committedAt: now,
+                    committedTime: clock
+                )
+            }
+        )
         var deliveries: [UserID: [InboxEntry]] = [:]
         for (entry, outcome) in zip(batch, outcomes) {
             for delivery in Self.complete(entry.item.completion, outcome) {

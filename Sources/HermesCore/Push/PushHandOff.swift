@@ -55,6 +55,7 @@ package final class PushHandOff: DeliveryObserver {
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
     let events: EventWatch
+    let traces: MessageTraces
     let time: any TimeSource
     let text: @Sendable (Message) -> PushText
     let report: @Sendable (Report) -> Void
@@ -97,6 +98,7 @@ package final class PushHandOff: DeliveryObserver {
         self.sender = sender
         self.webhooks = webhooks
         events = messenger.events
+        traces = messenger.traces
         time = messenger.time
         self.text = text
         self.report = report
@@ -294,6 +296,14 @@ package final class PushHandOff: DeliveryObserver {
         var gone: [PushSettlement] = []
         for (outcome, item) in zip(outcomes, candidate.plan.items) {
             report(.sent(service, outcome))
+            let reference = item.notification.reference
+            traces.pushed(
+                item.firstSeq...max(item.firstSeq, item.lastSeq),
+                key.user,
+                candidate.target.device,
+                scope: reference.conversation ?? reference.messageID,
+                result: "\(service.name) \(outcome.words)"
+            )
             switch outcome {
             case .delivered:
                 state.withLock { $0.health.succeeded(service) }

@@ -89,3 +89,15 @@ package enum PushSendOutcome: Sendable, Hashable {
     /// Refused for good: a retry would not help. For logs.
     case refused(reason: String)
 }
+
+extension PushSendOutcome {
+    /// For people.
+    var words: String {
+        switch self {
+        case .delivered: "delivered"
+        case .tokenGone: "token gone"
+        case .retry(_, _, let reason): "retry: \(reason)"
+        case .refused(let reason): "refused: \(reason)"
+        }
+    }
+}

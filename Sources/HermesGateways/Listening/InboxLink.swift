@@ -122,14 +122,28 @@ package final class InboxLink {
     /// - Returns: the first entry that was not written; nil if all were.
     private func writeWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
         isLeftOut = false
+        // Those that were written without one between them that was left out.
+        var run: ClosedRange<UInt64>?
+        defer { noteDelivery(run) }
         for entry in entries {
             guard connection.hasRoom else { return entry }
             isLeftOut = false
             write([entry])
             if isClosed { return nil }
-            if !isLeftOut { lastWrittenSeq = entry.lastSeq }
+            if isLeftOut {
+                noteDelivery(run)
+                run = nil
+            } else {
+                lastWrittenSeq = entry.lastSeq
+                run = (run?.lowerBound ?? entry.seq)...max(run?.lowerBound ?? entry.seq, entry.lastSeq)
+            }
         }
         return nil
+    }
+
+    private func noteDelivery(_ seqs: ClosedRange<UInt64>?) {
+        guard let seqs else { return }
+        messenger.traces.delivered(seqs, to: principal, by: connection.listener.name)
     }
 
     private func load(after: UInt64, limit: Int) {

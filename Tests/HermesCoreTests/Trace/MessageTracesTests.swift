@@ -1,0 +1,170 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@testable import HermesCore
+
+@Suite(.timeLimit(.minutes(1))) struct MessageTracesTests {
+    private let time = ManualTime()
+    private let sessions: SessionRegistry
+    private let committer: GroupCommitter
+    private let receipts = Collector<Result<SendReceipt, HermesError>>()
+
+    private var traces: MessageTraces { committer.traces }
+
+    init() async throws {
+        let store = MemoryStore()
+        sessions = SessionRegistry(time: time)
+        try await addAccounts(3, to: store)
+        committer = GroupCommitter(store: store, sessions: sessions, time: time)
+    }
+
+    private func send(_ clientID: String, _ number: UInt64, to peer: Int32 = 2) async throws -> SendReceipt {
+        let sender = try principal(1)
+        let draft = MessageDraft(
+            conversation: .direct(between: sender.user, and: try user(peer)),
+            clientID: clientID,
+            content: MessageContent(bytes: [1])
+        )
+        let message = MessageAppend(
+            id: MessageID(high: number, low: 0),
+            draft: draft,
+            sender: sender,
+            sentAt: time.now(),
+            expiresAt: time.now().advanced(by: .seconds(60)),
+            recipients: [sender.user, try user(peer)]
+        )
+        committer.submit(.append(message), .receipt { [receipts] in receipts.add($0) })
+        return try #require(await receipts.next(1).first).get()
+    }
+
+    @Test("The steps of a message are found by its id and by its client id")
+    func steps() async throws {
+        let receipt = try await send("c1", 1)
+        let bob = try principal(2, "laptop")
+        time.advance(by: .milliseconds(3))
+        traces.delivered(1...1, to: bob, by: "delimited")
+        time.advance(by: .milliseconds(4))
+        traces.acknowledged(bob.user, bob.device, upTo: 1)
+        for text in [receipt.messageID.description, receipt.messageID.description.lowercased(), "c1"] {
+            let trace = try #require(traces.find(text).first)
+            #expect(trace.message.id == receipt.messageID && trace.message.recipients == 2)
+            #expect(trace.message.sender == (try user(1)) && trace.message.refusal == nil)
+            #expect(trace.steps.map(\.kind) == [.delivered, .acknowledged])
+            #expect(trace.steps.map(\.after) == [.milliseconds(3), .milliseconds(7)])
+            #expect(trace.steps.allSatisfy { $0.user == bob.user && $0.device == bob.device })
+            #expect(trace.steps[0].detail == "delimited")
+        }
+        #expect(traces.find("c2").isEmpty && traces.find("").isEmpty)
+        #expect(traces.find(String(repeating: "c", count: 10_000)).isEmpty)
+        await committer.shutdown()
+    }
+
+    @Test("Of cumulative acknowledgements the first one behind the entry counts, once for each device")
+    func acknowledgements() async throws {
+        for number in 1...3 { _ = try await send("c\(number)", UInt64(number)) }
+        let (phone, laptop) = (try principal(2, "phone"), try principal(2, "laptop"))
+        traces.delivered(1...3, to: phone, by: "impb")
+        traces.delivered(1...2, to: laptop, by: "mqtt")
+        for seq in [1, 3, 3] as [UInt64] {
+            time.advance(by: .milliseconds(1))
+            traces.acknowledged(phone.user, phone.device, upTo: seq)
+        }
+        // A device that this entry was not delivered to acknowledges others.
+        traces.acknowledged(laptop.user, try device("tablet"), upTo: 9)
+        func found(_ clientID: String) throws -> [String] {
+            try #require(traces.find(clientID).first).steps.map {
+                "\($0.kind.rawValue) \($0.device) \($0.after / .milliseconds(1))"
+            }
+        }
+        #expect(try found("c1") == ["delivered phone 0.0", "delivered laptop 0.0", "acknowledged phone 1.0"])
+        #expect(try found("c2") == ["delivered phone 0.0", "delivered laptop 0.0", "acknowledged phone 2.0"])
+        #expect(try found("c3") == ["delivered phone 0.0", "acknowledged phone 2.0"])
+        await committer.shutdown()
+    }
+
+    @Test("A notification belongs to the conversation that it names")
+    func pushes() async throws {
+        _ = try await send("c1", 1)
+        let phone = try principal(2)
+        traces.pushed(1...4, phone.user, phone.device, scope: "direct/3", result: "apns delivered")
+        traces.pushed(
+            1...2,
+            phone.user,
+            phone.device,
+            scope: "direct/1",
+            result: "apns refused: " + String(repeating: "x", count: 9_000)
+        )
+        let steps = try #require(traces.find("c1").first).steps
+        #expect(steps.count == 1 && steps[0].kind == .pushed)
+        #expect(steps[0].detail.hasPrefix("apns refused: x") && steps[0].detail.count == 200)
+        await committer.shutdown()
+    }
+
+    @Test("What is refused is found, with the reason; a repetition is not a message of its own")
+    func refusals() async throws {
+        _ = try await send("c1", 1)
+        _ = try await send("c1", 2)
+        #expect(traces.find("c1").count == 1)
+        await #expect(throws: HermesError.self) { try await send("c2", 3, to: 99) }
+        let refused = try #require(traces.find("c2").first)
+        #expect(refused.message.refusal?.code == .notFound && refused.message.places.isEmpty && refused.steps.isEmpty)
+        await committer.shutdown()
+    }
+
+    @Test("Messages, inboxes and steps are bounded, whatever is sent")
+    func bounds() async throws {
+        let receipt = try await send("first", 1)
+        let place = InboxDelivery(
+            user: try user(2),
+            entry: InboxEntry(seq: 1, committedAt: time.now(), event: .expired(through: 1))
+        )
+        let sender = try principal(1)
+        let append = MessageAppend(
+            id: receipt.messageID,
+            draft: MessageDraft(
+                conversation: .direct(sender.user, try user(2)),
+                clientID: "many",
+                content: MessageContent(bytes: [])
+            ),
+            sender: sender,
+            sentAt: time.now(),
+            expiresAt: time.now(),
+            recipients: []
+        )
+        let message = try #require(
+            TracedMessage(
+                .append(append),
+                .appended(receipt, deliveries: Array(repeating: place, count: 1_000)),
+                acceptedAt: .zero,
+                committedAt: .zero,
+                committedTime: time.now()
+            )
+        )
+        #expect(message.recipients == 1_000 && message.places.count == MessageTraces.maxPlaces)
+        for _ in 0..<MessageTraces.maxMessages {
+            try Task.checkCancellation()
+            traces.committed([message])
+        }
+        #expect(traces.find("first").isEmpty, "the oldest one is forgotten")
+        for _ in 0..<MessageTraces.maxStepsInShard + 1_000 { traces.delivered(1...1, to: try principal(2), by: "impb") }
+        let found = traces.find("many")
+        #expect(found.count == MessageTraces.maxFound)
+        #expect(found.allSatisfy { $0.steps.count == MessageTraces.maxStepsFound })
+        await committer.shutdown()
+    }
+
+    @Test("A ring keeps the last ones in their order")
+    func ring() {
+        var ring = TraceRing<Int>(capacity: 3)
+        #expect(ring.oldest(9) { _ in true }.isEmpty)
+        for number in 1...7 {
+            ring.append(number)
+            let kept = Array(max(1, number - 2)...number)
+            #expect(ring.oldest(9) { _ in true } == kept)
+            #expect(ring.newest(9) { _ in true } == kept.reversed())
+        }
+        #expect(ring.oldest(2) { _ in true } == [5, 6] && ring.newest(1) { $0 < 7 } == [6] && ring.count == 3)
+    }
+}
