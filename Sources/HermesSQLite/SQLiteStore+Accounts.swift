@@ -39,6 +39,29 @@ extension SQLiteStore: AccountStore {
         }
     }
 
+    package func accounts(
+        after id: UserID?,
+        named key: String,
+        limit: Int
+    ) async throws(HermesError) -> (found: [Account], next: UserID?) {
+        try await read { db in
+            let after = id?.rawValue ?? 0
+            // Whoever is behind the last of those that are looked at is left to the next call.
+            let end = try Int64.fetchOne(
+                db,
+                sql: "SELECT id FROM account WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?",
+                arguments: [after, StoreSettings.maxSearched - 1]
+            )
+            let found = try Row.fetchAll(
+                db,
+                sql: "\(Self.selectAccount) AND id > ? AND id <= ? AND instr(nick_key, ?) > 0 ORDER BY id LIMIT ?",
+                arguments: [after, end ?? Int64.max, key, min(max(limit, 0), StoreSettings.maxPageEntries)]
+            ).map { try Self.account($0).account }
+            let next = found.count >= limit ? found.last?.id : end.flatMap { UserID($0) }
+            return (found, next)
+        }
+    }
+
     package func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
         try await write { (db, _) in
             guard let stored = try Self.account(db, "id = ?", [id.rawValue]) else {

@@ -36,6 +36,16 @@ extension SQLiteStore: SessionStore {
         try await read { [damage] db in try SessionReader(db: db, damage: damage).sessions() }
     }
 
+    package func sessions(
+        after id: DurableSessionID?,
+        containing text: String,
+        limit: Int
+    ) async throws(HermesError) -> [StoredSession] {
+        try await read { [damage] db in
+            try SessionReader(db: db, damage: damage).sessions(after: id, containing: text, limit: limit)
+        }
+    }
+
     package func queued(
         of session: DurableSessionID,
         after seq: UInt64,

@@ -15,6 +15,20 @@ extension AccountService {
         try await store.accounts(after: id, limit: min(max(1, limit), 1000))
     }
 
+    /// Accounts whose name contains a text, in either case, ascending by number. One call looks at a bounded number of
+    /// accounts, beside the commits.
+    ///
+    /// - Returns: those found; and where to go on, if there are more accounts to look at.
+    package func accounts(
+        named text: String,
+        after id: UserID?,
+        limit: Int
+    ) async throws(HermesError) -> (found: [Account], next: UserID?) {
+        let key = NickName.searchKey(text)
+        guard !key.isEmpty else { return ([], nil) }
+        return try await store.accounts(after: id, named: key, limit: min(max(1, limit), 1000))
+    }
+
     /// Changes the profile at its owner's request. If registration is closed, only the operator assigns names: topic
     /// rules, foreign tokens and certificates name accounts, and no account may take such a name.
     ///

@@ -72,6 +72,12 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         return String(key)
     }
 
+    /// A part of a name in the compared form, for searches.
+    static func searchKey(_ text: String) -> String {
+        guard text.utf8.count <= maxBytes else { return "" }
+        return text.utf8.allSatisfy { $0 < 0x80 } ? text.lowercased() : folded(text)
+    }
+
     /// Whether the scalar selects the text or picture form of a character, which does not distinguish names.
     private static func isEmojiStyle(_ scalar: Unicode.Scalar) -> Bool {
         scalar.value == 0xFE0E || scalar.value == 0xFE0F

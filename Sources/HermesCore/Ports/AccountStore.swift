@@ -16,6 +16,17 @@ package protocol AccountStore: InvitationStore {
     /// Accounts with an id above `id` (nil: from the first), ascending.
     func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account]
 
+    /// Accounts with an id above `id` (nil: from the first) whose name contains a text, ascending. Looks at no more than
+    /// ``StoreSettings/maxSearched`` accounts.
+    ///
+    /// - Parameter key: the text in the form of ``NickName/key``.
+    /// - Returns: those found, and the last account that was looked at if there are more behind it.
+    func accounts(
+        after id: UserID?,
+        named key: String,
+        limit: Int
+    ) async throws(HermesError) -> (found: [Account], next: UserID?)
+
     /// Changes the fields that are not nil.
     /// - Throws: `.notFound`, `.nameTaken`, `.storageUnavailable`.
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
@@ -52,6 +63,26 @@ package protocol AccountStore: InvitationStore {
 }
 
 extension AccountStore {
+    /// The default, for stores in memory.
+    package func accounts(
+        after id: UserID?,
+        named key: String,
+        limit: Int
+    ) async throws(HermesError) -> (found: [Account], next: UserID?) {
+        var (found, last, searched): ([Account], UserID?, Int) = ([], id, 0)
+        while searched < StoreSettings.maxSearched {
+            let page = try await accounts(after: last, limit: StoreSettings.maxPageEntries)
+            guard !page.isEmpty else { return (found, nil) }
+            for account in page {
+                last = account.id
+                if account.nickName.key.contains(key) { found.append(account) }
+                if found.count >= limit { return (found, last) }
+            }
+            searched += page.count
+        }
+        return (found, last)
+    }
+
     /// Opens a device that proved itself, without a limit on their number.
     package func open(
         _ device: DeviceDescription,

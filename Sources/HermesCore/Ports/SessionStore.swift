@@ -23,6 +23,15 @@ package protocol SessionStore: Sendable {
     /// All sessions, with their subscriptions, without ``StoredSession/released`` and ``StoredSession/received``.
     func sessions() async throws(HermesError) -> [StoredSession]
 
+    /// Sessions with an id above `id` (nil: from the first), ascending, without their subscriptions; for operators.
+    ///
+    /// - Parameter text: only those whose client id or owner contains it, with ASCII letters in either case.
+    func sessions(
+        after id: DurableSessionID?,
+        containing text: String,
+        limit: Int
+    ) async throws(HermesError) -> [StoredSession]
+
     /// Reads a session's queue behind `seq`, ascending, without released publications.
     ///
     /// A page may be shorter than `limit` if its payloads reach `maxBytes`; it is empty only if nothing is queued. The
@@ -56,6 +65,21 @@ package protocol SessionStore: Sendable {
 }
 
 extension SessionStore {
+    /// The default, for stores in memory.
+    package func sessions(
+        after id: DurableSessionID?,
+        containing text: String,
+        limit: Int
+    ) async throws(HermesError) -> [StoredSession] {
+        let wanted = text.lowercased()
+        let found = try await sessions().filter { session in
+            guard id.map({ session.id > $0 }) ?? true else { return false }
+            let names = [session.key.clientID, session.key.owner]
+            return wanted.isEmpty || names.contains { $0.lowercased().contains(wanted) }
+        }
+        return Array(found.sorted { $0.id < $1.id }.prefix(max(0, limit)))
+    }
+
     /// The default, for stores without long transactions.
     package func commit(
         firstOf operations: ArraySlice<SessionOperation>,

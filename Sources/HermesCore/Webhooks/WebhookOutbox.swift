@@ -82,6 +82,18 @@ package final class WebhookOutbox: Sendable {
         if !events.isEmpty { stored.signal() }
     }
 
+    /// Queues an event again, under the id by which the receiver recognizes a repetition.
+    package func append(again event: WebhookEvent) async throws(HermesError) {
+        // Due at once, and old enough to be given up only if it is not taken for as long as a new one.
+        let event = WebhookEvent(id: event.id, user: event.user, createdAt: time.now(), body: event.body)
+        let dropped = try await store.appendWebhooks([event], marks: [:], limit: limit)
+        state.withLock { state in
+            state.statistics.queued += 1
+            state.statistics.dropped += UInt64(dropped)
+        }
+        stored.signal()
+    }
+
     /// Stores notices until the task is cancelled; ``flush()`` then stores the rest.
     package func run() async {
         while !Task.isCancelled {

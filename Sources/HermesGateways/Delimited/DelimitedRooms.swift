@@ -91,8 +91,8 @@ extension DelimitedSession: TopicSubscriber {
         }
     }
 
-    package func removed(_ account: Account, from room: RoomName) -> Bool {
-        guard let user, user == account.id, let membership = rooms?.memberships[room] else { return false }
+    package func removed(_ account: Account?, from room: RoomName) -> Bool {
+        guard let user, user == account?.id ?? user, let membership = rooms?.memberships[room] else { return false }
         remove(membership, from: room, "removed from the room")
         return true
     }

@@ -182,6 +182,12 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Life
 
+    /// The time since the connection was accepted, in steps of ``LoopContext/tick``.
+    var age: Duration { .nanoseconds(Int64(loop.now &- openedAt) * LoopContext.tick.nanoseconds) }
+
+    /// Its memory, for operators.
+    var shownBytes: Int { heldBytes }
+
     /// The peer gave a sign of life.
     package func touch() { lastLifeAt = loop.coarseNow }
 

@@ -86,9 +86,14 @@ package protocol ConnectionEvents: AnyObject {
     /// The code of the close frame of a WebSocket (RFC 6455, section 7.4.1) where the server ends the connection.
     func webSocketCode(for reason: CloseReason) -> UInt16
 
-    /// An operator removes a user from a room.
+    /// An operator removes a user from a room, or everybody.
+    ///
+    /// - Parameter account: nil: everybody.
     /// - Returns: whether this connection belonged to that user and was in that room.
-    func removed(_ account: Account, from room: RoomName) -> Bool
+    func removed(_ account: Account?, from room: RoomName) -> Bool
+
+    /// The client that operators may look at; nil: there is none yet, or the protocol has none.
+    var operated: (any OperatedClient)? { get }
 }
 
 extension ConnectionEvents {
@@ -103,7 +108,8 @@ extension ConnectionEvents {
     package func accessChanged() {}
     package func woken() {}
     package func webSocketCode(for reason: CloseReason) -> UInt16 { reason.webSocketCode }
-    package func removed(_ account: Account, from room: RoomName) -> Bool { false }
+    package func removed(_ account: Account?, from room: RoomName) -> Bool { false }
+    package var operated: (any OperatedClient)? { nil }
 }
 
 /// The reason why the server ends a connection.

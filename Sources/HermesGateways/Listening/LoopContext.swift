@@ -56,6 +56,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let leftoversPerTurn = 256
     /// The number that is finished at once even if others wait.
     static let leftoversAtOnce = 16
+    /// The number of connections that are removed from a closed room together; some 10 µs each.
+    private static let closesPerTurn = 64
     /// The number of connections flushed between two looks at the time; each takes some 10 µs.
     private static let flushesPerLook = 32
     /// The number of silent connections ended in one turn of the wheel, for the same reason.
@@ -261,6 +263,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         if isClosingScheduled { eventLoop.scheduleTask(in: .milliseconds(1)) { self.closeLeaving() } }
     }
 
+    /// All open connections.
+    var connections: [Connection] { open }
+
     /// Open connections of one listener.
     func connections(of listener: ListenerState) -> [Connection] { open.filter { $0.listener === listener } }
 
@@ -276,6 +281,27 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         // A copy, because a removed connection may be closed at once.
         let connections = open
         return connections.count { $0.events?.removed(account, from: room) ?? false }
+    }
+
+    /// Removes everybody on this loop from a room, in turn with other work.
+    ///
+    /// - Parameter finish: gets the number of removed connections.
+    func close(_ room: RoomName, finish: @escaping (Int) -> Void) {
+        close(room, open[...], removed: 0, finish)
+    }
+
+    private func close(
+        _ room: RoomName,
+        _ connections: ArraySlice<Connection>,
+        removed: Int,
+        _ finish: @escaping (Int) -> Void
+    ) {
+        let removed =
+            removed
+            + connections.prefix(Self.closesPerTurn).count { $0.events?.removed(nil, from: room) ?? false }
+        let rest = connections.dropFirst(Self.closesPerTurn)
+        guard !rest.isEmpty else { return finish(removed) }
+        inTurn { self.close(room, rest, removed: removed, finish) }
     }
 
     /// The counts of one listener on this loop.
@@ -348,6 +374,19 @@ package struct LoopContexts: Sendable {
         for loop in all {
             sum += await withCheckedContinuation { continuation in
                 loop.post(.run { continuation.resume(returning: loop.remove(account, from: room)) })
+            }
+        }
+        return sum
+    }
+
+    /// Removes everybody from a room, and ends their subscriptions to it.
+    ///
+    /// - Returns: the number of removed connections.
+    package func close(_ room: RoomName) async -> Int {
+        var sum = 0
+        for loop in all {
+            sum += await withCheckedContinuation { continuation in
+                loop.post(.run { loop.close(room) { continuation.resume(returning: $0) } })
             }
         }
         return sum

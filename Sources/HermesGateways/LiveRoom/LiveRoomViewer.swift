@@ -97,8 +97,10 @@ package final class LiveRoomViewer: GatewaySession, TopicSubscriber {
     /// LiveRoom carries no inbox. A viewer is not a device of the account, so nothing waits for it.
     package func inboxAdvanced(_ entries: [InboxEntry]) {}
 
-    package func removed(_ account: Account, from room: RoomName) -> Bool {
-        guard session.principal?.user == account.id, subscription != nil, topic == room.topic else { return false }
+    package func removed(_ account: Account?, from room: RoomName) -> Bool {
+        guard account == nil || session.principal?.user == account?.id, subscription != nil, topic == room.topic else {
+            return false
+        }
         perform(session.removalDecided(LiveRoomKick(.forbidden, "removed from the room")))
         return true
     }

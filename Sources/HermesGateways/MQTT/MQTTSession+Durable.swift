@@ -380,6 +380,9 @@ final class MQTTDurableQueue {
         releasesLeft = opening.released[...]
     }
 
+    /// The messages that wait to be sent, in memory and in the store.
+    var queuedCount: Int { waiting.count - start + Int(clamping: head - min(head, max(known, sentBefore))) }
+
     func committed(_ publications: [QueuedPublication]) {
         guard let last = publications.last, let first = publications.first else { return }
         head = max(head, last.seq)

@@ -14,11 +14,11 @@ extension MQTTSession {
     /// The number of rooms that can be excluded for one connection; at more, it is ended.
     static let maxClosedRooms = 100
 
-    package func removed(_ account: Account, from room: RoomName) -> Bool {
+    package func removed(_ account: Account?, from room: RoomName) -> Bool {
         guard phase == .connected, let client else { return false }
         // A room entered over the native protocol.
         let wasIn = client.inbox?.packets?.removed(account, from: room) ?? false
-        guard client.identity.userName == account.nickName.key else { return wasIn }
+        guard account == nil || client.identity.userName == account?.nickName.key else { return wasIn }
         let topic = room.topic
         guard !client.closedRooms.contains(topic) else { return wasIn }
         let matching = client.subscriptions.compactMap { text, held in

@@ -33,7 +33,7 @@ package final class MQTTSession: GatewaySession, SharedMember {
     let gateway: MQTTGateway
     let topics: TopicShard
     /// The connection's number, for no local.
-    let number: UInt64
+    package let number: UInt64
     @exclusivity(unchecked)
     var phase = Phase.new
     @exclusivity(unchecked)

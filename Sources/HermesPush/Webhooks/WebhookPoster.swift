@@ -60,6 +60,8 @@ package final class WebhookPoster: Sendable {
     private let http: PushHTTPClient
     private let time: any TimeSource
     private let report: @Sendable (String) -> Void
+    /// The last attempts.
+    package let attempts = WebhookAttempts()
     private let statisticsState = Mutex(Statistics())
 
     /// Reads the secret.
@@ -199,7 +201,16 @@ package final class WebhookPoster: Sendable {
                 settlements.append(.done(webhook.number))
                 continue
             }
-            let failure = await post(webhook.event, now: now)
+            let began = ContinuousClock.now
+            let (status, failure) = await post(webhook.event, now: now)
+            attempts.add(
+                webhook.event,
+                attempt: webhook.attempts + 1,
+                status: status,
+                failure: failure?.reason,
+                time: now,
+                duration: ContinuousClock.now - began
+            )
             guard let failure else {
                 statisticsState.withLock { $0.posted += 1 }
                 settlements.append(.done(webhook.number))
@@ -209,10 +220,10 @@ package final class WebhookPoster: Sendable {
             if Task.isCancelled { break }
             statisticsState.withLock { $0.failed += 1 }
             report(failure.reason)
-            let attempts = webhook.attempts + 1
-            let delay = configuration.backoff.delay(failures: attempts, asked: failure.retryAfter)
-            settlements.append(.again(webhook.number, attempts: attempts, due: now.advanced(by: delay)))
-            if attempts < WebhookEvent.attemptsInOrder { break }
+            let failed = webhook.attempts + 1
+            let delay = configuration.backoff.delay(failures: failed, asked: failure.retryAfter)
+            settlements.append(.again(webhook.number, attempts: failed, due: now.advanced(by: delay)))
+            if failed < WebhookEvent.attemptsInOrder { break }
         }
         return settlements
     }
@@ -222,7 +233,8 @@ package final class WebhookPoster: Sendable {
         let retryAfter: Duration?
     }
 
-    private func post(_ event: WebhookEvent, now: Timestamp) async -> Failure? {
+    /// - Returns: the status of the answer, if there was one, and why the event was not taken.
+    private func post(_ event: WebhookEvent, now: Timestamp) async -> (status: Int?, failure: Failure?) {
         var headers = [
             ("content-type", "application/json"), ("user-agent", "hermes-webhooks"), ("hermes-event-id", event.id),
         ]
@@ -231,10 +243,10 @@ package final class WebhookPoster: Sendable {
         }
         do {
             let answer = try await http.post(configuration.url, headers: headers, body: Data(event.body))
-            if (200..<300).contains(answer.status) { return nil }
-            return Failure(reason: "status \(answer.status)", retryAfter: answer.retryAfter)
+            if (200..<300).contains(answer.status) { return (answer.status, nil) }
+            return (answer.status, Failure(reason: "status \(answer.status)", retryAfter: answer.retryAfter))
         } catch {
-            return Failure(reason: "\(error)", retryAfter: nil)
+            return (nil, Failure(reason: "\(error)", retryAfter: nil))
         }
     }
 }

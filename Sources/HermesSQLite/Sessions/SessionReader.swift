@@ -12,15 +12,38 @@ struct SessionReader {
 
     // MARK: Sessions
 
-    func sessions() throws -> [StoredSession] {
+    private static let selectSession = """
+        SELECT s.id, s.owner, s.client_id, s.expiry, s.is_online, s.expires_at, s.sent_up_to, h.head, h.queued, h.bytes, \
+        s.payer \
+        FROM session s JOIN session_head h ON h.session = s.id
+        """
+
+    /// Without subscriptions, for operators.
+    func sessions(after id: DurableSessionID?, containing text: String, limit: Int) throws -> [StoredSession] {
         let query = try PreparedStatement(
             db,
             """
-            SELECT s.id, s.owner, s.client_id, s.expiry, s.is_online, s.expires_at, s.sent_up_to, h.head, h.queued, h.bytes, \
-            s.payer \
-            FROM session s JOIN session_head h ON h.session = s.id ORDER BY s.id
+            \(Self.selectSession) WHERE s.id > ?1 AND (?2 = '' OR instr(lower(s.client_id), ?2) > 0 \
+            OR instr(lower(s.owner), ?2) > 0) ORDER BY s.id LIMIT ?3
             """
         )
+        query.bind(id?.rawValue ?? 0, at: 1)
+        query.bind(Int64(max(0, limit)), at: 3)
+        // As SQLite's lower().
+        let wanted = String(decoding: text.utf8.map { (0x41...0x5A).contains($0) ? $0 + 32 : $0 }, as: UTF8.self)
+        var sessions: [StoredSession] = []
+        try query.bind(wanted, at: 2) {
+            try query.forEachRow { row in
+                let found = try skipping("session \(row.integer(0))") { try session(row) }
+                if let found { sessions.append(found) }
+                return true
+            }
+        }
+        return sessions
+    }
+
+    func sessions() throws -> [StoredSession] {
+        let query = try PreparedStatement(db, "\(Self.selectSession) ORDER BY s.id")
         var sessions: [StoredSession] = []
         try query.forEachRow { row in
             let found = try skipping("session \(row.integer(0))") { try session(row) }

@@ -1,0 +1,157 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import NIOCore
+
+/// A connection as operators see it. Confined to its loop.
+package protocol OperatedClient: AnyObject {
+    /// Unique in the server's life, ascending on each loop.
+    var number: UInt64 { get }
+    var clientID: String { get }
+    /// The name of the account or of the token's owner; empty: anonymous.
+    var owner: String { get }
+
+    func listing() -> ClientListing
+
+    /// Ends the connection, and tells the client that an operator did.
+    func disconnect()
+}
+
+/// What operators see of a connected MQTT client.
+package struct ClientListing: Sendable, Hashable {
+    /// The longest part of a client id or name that is shown or searched, in bytes.
+    static let maxShownBytes = 256
+
+    package var number: UInt64
+    package var clientID: String
+    package var owner: String
+    /// "MQTT 3.1.1" or "MQTT 5.0".
+    package var version: String
+    /// The listener's name.
+    package var listener: String
+    /// Empty: unknown.
+    package var address: String
+    /// The age of the connection.
+    package var age: Duration
+    package var subscriptions: Int
+    /// The messages that wait to be sent.
+    package var queued: Int
+    /// The messages that were sent and not acknowledged.
+    package var inflight: Int
+    /// The bytes that wait for the connection.
+    package var heldBytes: Int
+    /// Whether the session outlives the connection.
+    package var isKept: Bool
+
+    static func shown(_ text: String) -> String {
+        guard text.utf8.count > maxShownBytes else { return text }
+        return String(decoding: text.utf8.prefix(maxShownBytes), as: UTF8.self) + "…"
+    }
+}
+
+extension LoopContexts {
+    /// The connected MQTT clients behind a number, ascending.
+    ///
+    /// - Parameters:
+    ///   - number: 0: from the first.
+    ///   - text: only those whose client id or owner contains it, with ASCII letters in either case; empty: all.
+    package func clients(after number: UInt64, containing text: String, limit: Int) async -> [ClientListing] {
+        var found: [ClientListing] = []
+        for loop in all {
+            found += await withCheckedContinuation { continuation in
+                loop.post(
+                    .run {
+                        let collector = ClientCollector(loop.connections, after: number, ClientSearch(text), limit) {
+                            continuation.resume(returning: $0)
+                        }
+                        collector.step(on: loop)
+                    }
+                )
+            }
+        }
+        return Array(found.sorted { $0.number < $1.number }.prefix(max(0, limit)))
+    }
+
+    /// Ends a client's connection.
+    ///
+    /// - Returns: its client id; nil: there is no such client any more.
+    package func disconnectClient(_ number: UInt64) async -> String? {
+        for loop in all {
+            let ended: String? = await withCheckedContinuation { continuation in
+                loop.post(
+                    .run {
+                        let client = loop.connections.lazy.compactMap { $0.events?.operated }
+                            .first { $0.number == number }
+                        let clientID = client.map { ClientListing.shown($0.clientID) }
+                        client?.disconnect()
+                        continuation.resume(returning: clientID)
+                    }
+                )
+            }
+            if let ended { return ended }
+        }
+        return nil
+    }
+}
+
+/// A text to be found in names.
+struct ClientSearch {
+    private let wanted: [UInt8]
+
+    init(_ text: String) { wanted = text.utf8.map(Self.lower) }
+
+    func matches(_ text: String) -> Bool {
+        guard !wanted.isEmpty else { return true }
+        let bytes = Array(text.utf8.prefix(ClientListing.maxShownBytes))
+        guard bytes.count >= wanted.count else { return false }
+        return (0...bytes.count - wanted.count).contains { start in
+            wanted.indices.allSatisfy { Self.lower(bytes[start + $0]) == wanted[$0] }
+        }
+    }
+
+    private static func lower(_ byte: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte + 32 : byte
+    }
+}
+
+/// Looks through the connections of a loop, a slice in each turn. Owner: the loop.
+private final class ClientCollector {
+    private static let slice = 512
+
+    private let connections: [Connection]
+    private let number: UInt64
+    private let search: ClientSearch
+    private let limit: Int
+    private let finish: ([ClientListing]) -> Void
+    private var next = 0
+    private var found: [any OperatedClient] = []
+
+    init(
+        _ connections: [Connection],
+        after number: UInt64,
+        _ search: ClientSearch,
+        _ limit: Int,
+        finish: @escaping ([ClientListing]) -> Void
+    ) {
+        self.connections = connections
+        self.number = number
+        self.search = search
+        self.limit = limit
+        self.finish = finish
+    }
+
+    func step(on loop: LoopContext) {
+        let slice = connections[next..<min(next + Self.slice, connections.count)]
+        next = slice.endIndex
+        for connection in slice {
+            guard let client = connection.events?.operated, client.number > number else { continue }
+            guard search.matches(client.clientID) || search.matches(client.owner) else { continue }
+            found.append(client)
+        }
+        if found.count > 4 * limit || next == connections.count {
+            found = Array(found.sorted { $0.number < $1.number }.prefix(limit))
+        }
+        guard next == connections.count else { return loop.inTurn { self.step(on: loop) } }
+        finish(found.map { $0.listing() })
+    }
+}
