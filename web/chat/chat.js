@@ -3,7 +3,8 @@
 
 import { Account, accounts, server } from "./account.js";
 import { showDevices, showGroup, showNewGroup } from "./dialogs.js";
-import { attempt, button, dialog, field, h, showRows, timeText } from "./dom.js";
+import { attempt, dialog, showRows, timeText } from "./dom.js";
+import { button, field, h } from "../dom.js";
 import { language, t } from "./i18n.js";
 import { Lines, summary } from "./lines.js";
 import { endPushes, renewPushes, showPushes } from "./pushes.js";

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { attempt, button, dialog, field, h, timeText } from "./dom.js";
+import { attempt, dialog, timeText } from "./dom.js";
+import { button, field, h } from "../dom.js";
 import { t } from "./i18n.js";
 
 /**

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { button, h, link, showRows, timeText } from "./dom.js";
+import { link, showRows, timeText } from "./dom.js";
+import { button, h } from "../dom.js";
 import { t } from "./i18n.js";
 
 /** The time within which the server lets a message be recalled, in milliseconds. */

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { disablePush, enablePush } from "../hermes.js";
-import { attempt, button, dialog, h } from "./dom.js";
+import { attempt, dialog } from "./dom.js";
+import { button, h } from "../dom.js";
 import { t } from "./i18n.js";
 
 /**

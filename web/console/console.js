@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { ConsoleAPI } from "./api.js";
-import { button, field, h } from "./dom.js";
-import {
-    access, accounts, administrators, audit, clients, configuration, isRefusal, overview, rooms, topics,
-} from "./views.js";
+import { button, field, h } from "../dom.js";
+import { language, t } from "./i18n.js";
+import { mqttClients, mqttSessions } from "./mqtt.js";
+import { overview } from "./overview.js";
+import { rooms } from "./rooms.js";
+import { log, trace } from "./traffic.js";
+import { access, accounts, administrators, audit, clients, configuration, isRefusal, topics } from "./views.js";
+import { webhooks } from "./webhooks.js";
 
 /** The views: address, title, role, and what shows them. */
 const views = /** @type {const} */ ([
@@ -13,9 +17,14 @@ const views = /** @type {const} */ ([
     ["accounts", "Accounts", "viewer", accounts],
     ["rooms", "Rooms", "viewer", rooms],
     ["topics", "Topics", "operator", topics],
-    ["clients", "Clients", "viewer", clients],
+    ["mqtt", "MQTT clients", "operator", mqttClients],
+    ["sessions", "MQTT sessions", "operator", mqttSessions],
+    ["trace", "Trace", "operator", trace],
+    ["webhooks", "Webhooks", "operator", webhooks],
+    ["clients", "Apps", "viewer", clients],
     ["access", "Keys and invitations", "viewer", access],
     ["configuration", "Configuration", "operator", configuration],
+    ["log", "Log", "operator", log],
     ["audit", "Audit log", "operator", audit],
     ["administrators", "Administrators", "administrator", administrators],
 ]);
@@ -69,14 +78,15 @@ function leave() {
 function logInPage(reason = "") {
     leave();
     opened += 1;
-    document.title = "Log in · Hermes Console";
+    document.documentElement.lang = language.current;
+    document.title = t("Log in · Hermes Console");
     const error = h("p", { class: "error", role: "alert" }, reason);
-    const code = field("Code of your authenticator app, or a recovery code", {
+    const code = field(t("Code of your authenticator app, or a recovery code"), {
         name: "code", autocomplete: "one-time-code", maxlength: 64,
     });
     code.hidden = true;
-    const name = field("Name", { name: "name", required: true, autocomplete: "username", maxlength: 64 });
-    const submit = h("button", { class: "main" }, "Log in");
+    const name = field(t("Name"), { name: "name", required: true, autocomplete: "username", maxlength: 64 });
+    const submit = h("button", { class: "main" }, t("Log in"));
     const form = h("form", { onsubmit: async (/** @type {any} */ event) => {
         event.preventDefault();
         submit.disabled = true;
@@ -87,15 +97,15 @@ function logInPage(reason = "") {
             code.hidden = false;
             values.code.required = true;
             values.code.focus();
-            error.textContent = "A code is needed.";
+            error.textContent = t("A code is needed.");
         } catch (failure) {
             if (!isRefusal(failure)) throw failure;
             error.textContent = /** @type {Error} */ (failure).message;
         } finally {
             submit.disabled = false;
         }
-    } }, h("h1", {}, "Hermes Console"), error, name,
-    field("Password", { name: "password", type: "password", required: true, autocomplete: "current-password", maxlength: 256 }),
+    } }, h("h1", {}, t("Hermes Console")), error, name,
+    field(t("Password"), { name: "password", type: "password", required: true, autocomplete: "current-password", maxlength: 256 }),
     code, submit);
     app.replaceChildren(h("main", { class: "login" }, form));
     name.querySelector("input").focus();
@@ -105,20 +115,25 @@ function logInPage(reason = "") {
 function frame() {
     const session = api.session;
     if (!session) return logInPage();
+    document.documentElement.lang = language.current;
     const main = h("main", { id: "main", tabindex: "-1" });
     const list = h("ul", {}, ...views.filter(([, , role]) => api.may(role)).map(([path, title]) =>
-        h("li", {}, h("a", { href: `#${path}`, id: `to-${path}` }, title))));
+        h("li", {}, h("a", { href: `#${path}`, id: `to-${path}` }, t(title)))));
     app.replaceChildren(
         h("a", { href: "#main", class: "skip", onclick: (/** @type {any} */ event) => {
             event.preventDefault();
             main.focus();
-        } }, "Skip to the content"),
-        h("header", {}, h("strong", {}, "Hermes Console"), h("span", {}, `${session.name}, ${session.role}`),
-            button("Log out", () => attempt(async () => {
+        } }, t("Skip to the content")),
+        h("header", {}, h("strong", {}, t("Hermes Console")), h("span", {}, `${session.name}, ${t(session.role)}`),
+            button(language.current === "zh" ? "English" : "中文", () => {
+                language.toggle();
+                frame();
+            }),
+            button(t("Log out"), () => attempt(async () => {
                 await api.logOut();
-                logInPage("You are logged out.");
+                logInPage(t("You are logged out."));
             }))),
-        h("div", { class: "layout" }, h("nav", { "aria-label": "Views" }, list), main));
+        h("div", { class: "layout" }, h("nav", { "aria-label": t("Views") }, list), main));
     window.onhashchange = () => { show(main); };
     return show(main);
 }
@@ -135,9 +150,9 @@ async function show(main) {
         if (link.id === `to-${path}`) link.setAttribute("aria-current", "page");
         else link.removeAttribute("aria-current");
     }
-    document.title = `${title} · Hermes Console`;
+    document.title = `${t(title)} · ${t("Hermes Console")}`;
     notice.hidden = true;
-    main.replaceChildren(h("h1", {}, title), notice, h("p", { class: "muted" }, "…"));
+    main.replaceChildren(h("h1", {}, t(title)), notice, h("p", { class: "muted" }, "…"));
     await attempt(async () => {
         const page = { api, say, attempt, onLeave: (/** @type {() => void} */ work) => {
             if (own === opened) leaving.push(work);
@@ -145,11 +160,11 @@ async function show(main) {
         } };
         const parts = await view(page);
         if (own !== opened) return;
-        main.replaceChildren(h("h1", {}, title), notice, ...parts.filter((part) => part !== null));
+        main.replaceChildren(h("h1", {}, t(title)), notice, ...parts.filter((part) => part !== null));
     });
     if (own === opened && asked) main.focus();
 }
 
-api.onEnd = () => logInPage("The session has ended. Log in again.");
+api.onEnd = () => logInPage(t("The session has ended. Log in again."));
 api.resume().then((isLoggedIn) => (isLoggedIn ? frame() : logInPage()))
     .catch((error) => logInPage(error.message));

@@ -1,41 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/**
- * Makes an element. Children that are texts become text nodes, so that nothing that comes from elsewhere is ever markup.
- *
- * @param {string} name
- * @param {Record<string, any>} attributes Those that begin with "on" are handlers; false and null leave one out.
- * @param {(Node | string | null | false)[]} children
- * @returns {any}
- */
-export function h(name, attributes = {}, ...children) {
-    const element = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) {
-        if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-        else if (value === true) element.setAttribute(key, "");
-        else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, String(value));
-    }
-    for (const child of children) if (child !== null && child !== false) element.append(child);
-    return element;
-}
-
-/**
- * @param {string} text
- * @param {() => any} click
- * @param {Record<string, any>} attributes
- */
-export const button = (text, click, attributes = {}) =>
-    h("button", { type: "button", onclick: click, ...attributes }, text);
-
-/**
- * A field with its label.
- *
- * @param {string} label
- * @param {Record<string, any>} attributes
- */
-export const field = (label, attributes) =>
-    h("label", { class: "field" }, h("span", {}, label), h("input", attributes));
+import { button, field, h } from "../dom.js";
+import { locale, t } from "./i18n.js";
 
 /**
  * A table that scrolls by itself where the window is narrow.
@@ -94,11 +61,11 @@ export function confirmed(title, text, action, typed = "") {
         h("form", { method: "dialog" },
             h("h2", {}, title),
             h("p", {}, text),
-            typed ? field(`Type ${typed} to continue`, {
+            typed ? field(t("Type {0} to continue", typed), {
                 autocomplete: "off",
                 oninput: (/** @type {any} */ event) => (confirm.disabled = event.target.value !== typed),
             }) : null,
-            h("div", { class: "row" }, h("button", { value: "no", autofocus: typed === "" }, "Cancel"), confirm)));
+            h("div", { class: "row" }, h("button", { value: "no", autofocus: typed === "" }, t("Cancel")), confirm)));
         // Enter in the field takes the first button, which is the harmless one.
         document.body.append(dialog);
         dialog.showModal();
@@ -115,10 +82,43 @@ export function confirmed(title, text, action, typed = "") {
 export function reveal(title, text, secret) {
     const dialog = h("dialog", { "aria-label": title, onclose: () => dialog.remove() },
         h("form", { method: "dialog" }, h("h2", {}, title), h("p", {}, text), h("pre", { tabindex: "0" }, secret),
-            h("button", { class: "main" }, "Done")));
+            h("button", { class: "main" }, t("Done"))));
     document.body.append(dialog);
     dialog.showModal();
 }
 
 /** @param {number | null | undefined} time In milliseconds since 1970. */
-export const timeText = (time) => (time ? new Date(time).toLocaleString() : "never");
+export const timeText = (time) => (time ? new Date(time).toLocaleString(locale()) : t("never"));
+
+/** @param {string} text */
+export const muted = (text) => h("p", { class: "muted" }, text);
+
+/**
+ * A list of values to choose from.
+ *
+ * @param {string} name
+ * @param {string[]} values
+ * @param {string} chosen
+ */
+export const choice = (name, values, chosen) =>
+    h("select", { name }, ...values.map((value) => h("option", { value, selected: value === chosen }, value)));
+
+/**
+ * A table in pages.
+ *
+ * @param {{ attempt: (work: () => Promise<any>) => Promise<boolean> }} page
+ * @param {(after: number) => Promise<{ rows: (Node | string)[][], next: number | null }>} read
+ * @param {string} caption
+ * @param {string[]} titles
+ */
+export function pages(page, read, caption, titles) {
+    const element = h("div");
+    /** @param {number} after */
+    async function show(after) {
+        const { rows, next } = await read(after);
+        element.replaceChildren(
+            rows.length === 0 && after === 0 ? muted(t("There are none.")) : table(caption, titles, rows),
+            next === null ? muted(t("These are the last ones.")) : button(t("Next page"), () => page.attempt(() => show(next))));
+    }
+    return { element, first: () => show(0) };
+}

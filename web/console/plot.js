@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { h } from "./dom.js";
+import { h } from "../dom.js";
+import { locale, t } from "./i18n.js";
 import { ceiling, curve, numberText } from "./series.js";
 
 const WIDTH = 600;
@@ -47,15 +48,15 @@ export class Plot {
         const length = figures[0]?.[1].length ?? 0;
         const until = new Date(from + Math.max(0, length - 1) * interval);
         const isLong = length * interval > 86400000;
-        const text = (/** @type {Date} */ date) => (isLong ? date.toLocaleDateString() : date.toLocaleTimeString());
+        const text = (/** @type {Date} */ date) => (isLong ? date.toLocaleDateString(locale()) : date.toLocaleTimeString(locale()));
         this.ends.replaceChildren(
             h("span", {}, text(new Date(from))),
-            h("span", {}, `up to ${numberText(top, this.kind)}`),
+            h("span", {}, t("up to {0}", numberText(top, this.kind))),
             h("span", {}, text(until)));
         const newest = figures.map(([name, values]) => [name, numberText(values.at(-1), this.kind)]);
         this.svg.setAttribute("aria-label",
-            `${this.title}: ${newest.map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ")}`);
+            `${this.title}: ${newest.map(([name, value]) => `${t(name.replaceAll("_", " "))} ${value}`).join(", ")}`);
         this.legend.replaceChildren(...newest.map(([name, value], index) =>
-            h("li", {}, h("i", { class: `s${index % 8}` }), name.replaceAll("_", " "), h("b", {}, value))));
+            h("li", {}, h("i", { class: `s${index % 8}` }), t(name.replaceAll("_", " ")), h("b", {}, value))));
     }
 }

@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import { button, field, h } from "../dom.js";
 import { Refusal, encoded } from "./api.js";
-import { button, confirmed, field, form, h, reveal, table, timeText } from "./dom.js";
-import { Plot } from "./plot.js";
-import { Series, plots } from "./series.js";
+import { confirmed, form, muted, reveal, table, timeText } from "./dom.js";
+import { t } from "./i18n.js";
 
 /**
  * @typedef {{ api: import("./api.js").ConsoleAPI, say: (text: string) => void,
@@ -13,70 +13,6 @@ import { Series, plots } from "./series.js";
 
 /** @param {(Node | string)[]} buttons */
 const actions = (buttons) => h("div", { class: "row" }, ...buttons);
-
-const AGAIN = 10000;
-
-/**
- * The figures over time, and what the server is.
- *
- * @param {Page} page
- */
-export async function overview(page) {
-    const facts = h("dl");
-    const grid = h("div", { class: "plots" });
-    const span = h("select", { onchange: () => load() },
-        h("option", { value: "hour" }, "the last hour"), h("option", { value: "month" }, "30 days"));
-    const made = new Map(plots.map(([name, title, kind]) => [name, new Plot(title, kind)]));
-    let series = new Series();
-
-    function show() {
-        for (const [name, plot] of made) {
-            const figures = series.of(name);
-            const isKnown = figures.some(([, values]) => values.some((value) => value !== null));
-            if (!isKnown) plot.element.remove();
-            else plot.show(figures, series.from, series.interval);
-        }
-        // In the order of the list, which those that were unknown until now keep, too.
-        const shown = [...made].filter(([name]) =>
-            series.of(name).some(([, values]) => values.some((value) => value !== null)));
-        shown.forEach(([, plot], index) => {
-            if (grid.children[index] !== plot.element) grid.insertBefore(plot.element, grid.children[index] ?? null);
-        });
-    }
-
-    async function load() {
-        series = new Series(span.value === "month" ? 1440 : 360);
-        await page.attempt(async () => {
-            series.take(await page.api.get(`figures?span=${span.value}`));
-            show();
-        });
-    }
-
-    async function refresh() {
-        const about = await page.api.get("overview");
-        facts.replaceChildren(
-            h("dt", {}, "Version"), h("dd", {}, about.version),
-            h("dt", {}, "Time"), h("dd", {}, timeText(about.time_ms)),
-            h("dt", {}, "Devices online"), h("dd", {}, String(about.online)),
-            h("dt", {}, "Listeners"),
-            h("dd", {}, ...about.listeners.map((/** @type {any} */ one) =>
-                h("div", {}, `${one.name} ${one.host}:${one.port}`))));
-        if (span.value !== "hour" || series.length === 0) return;
-        series.take(await page.api.get(`figures?span=hour&after_ms=${series.last}`));
-        show();
-    }
-
-    const timer = setInterval(() => {
-        if (!document.hidden) refresh().catch(() => page.say("The figures cannot be read; the page tries again."));
-    }, AGAIN);
-    page.onLeave(() => clearInterval(timer));
-    await load();
-    await page.attempt(refresh);
-    return [
-        h("div", { class: "panel" }, h("h2", {}, "This server"), facts),
-        h("label", { class: "field" }, h("span", {}, "Figures of"), span), grid,
-    ];
-}
 
 /**
  * @param {Page} page
@@ -89,19 +25,19 @@ export async function accounts(page) {
     /** @param {any} user */
     async function devices(user) {
         const { devices: all } = await page.api.get(`users/${user.uid}/devices`);
-        const title = h("h2", { tabindex: "-1" }, `Devices of ${user.nick_name}`);
+        const title = h("h2", { tabindex: "-1" }, t("Devices of {0}", user.nick_name));
         detail.replaceChildren(h("section", { class: "panel" }, title,
-            all.length === 0 ? h("p", { class: "muted" }, "None.") : table("Devices", ["Device", "Name", "Platform", "Last seen", "Taken up to", ""],
+            all.length === 0 ? muted(t("None.")) : table(t("Devices"), [t("Device"), t("Name"), t("Platform"), t("Last seen"), t("Taken up to"), ""],
                 all.map((/** @type {any} */ device) => [
                     device.device_id, device.name, device.platform,
-                    device.online ? "online" : timeText(device.last_seen_ms), String(device.acknowledged_seq),
-                    page.api.may("operator") ? button("Remove", () => page.attempt(async () => {
-                        if (!await confirmed(`Remove the device ${device.device_id} of ${user.nick_name}?`,
-                            "Its login ends, and what waits for it is dropped.", "Remove")) return;
+                    device.online ? t("online") : timeText(device.last_seen_ms), String(device.acknowledged_seq),
+                    page.api.may("operator") ? button(t("Remove"), () => page.attempt(async () => {
+                        if (!await confirmed(t("Remove the device {0} of {1}?", device.device_id, user.nick_name),
+                            t("Its login ends, and what waits for it is dropped."), t("Remove"))) return;
                         await page.api.request("DELETE", `users/${user.uid}/devices/${encoded(device.device_id)}`);
-                        page.say("The device is removed.");
+                        page.say(t("The device is removed."));
                         await devices(user);
-                    }), { class: "danger", "aria-label": `Remove ${device.device_id}` }) : "",
+                    }), { class: "danger", "aria-label": t("Remove {0}", device.device_id) }) : "",
                 ]))));
         title.focus();
     }
@@ -109,12 +45,12 @@ export async function accounts(page) {
     /** @param {any} user */
     async function groups(user) {
         const { groups: all } = await page.api.get(`users/${user.uid}/groups`);
-        const title = h("h2", { tabindex: "-1" }, `Groups of ${user.nick_name}`);
+        const title = h("h2", { tabindex: "-1" }, t("Groups of {0}", user.nick_name));
         detail.replaceChildren(h("section", { class: "panel" }, title,
-            all.length === 0 ? h("p", { class: "muted" }, "None.") : table("Groups", ["Number", "Name", "Members", "Created"],
+            all.length === 0 ? muted(t("None.")) : table(t("Groups"), [t("Number"), t("Name"), t("Members"), t("Created")],
                 all.map((/** @type {any} */ group) => [
                     String(group.number), group.name, String(group.members), timeText(group.created_at_ms),
-                ])), all.length === 100 ? h("p", { class: "muted" }, "These are the first 100.") : null));
+                ])), all.length === 100 ? muted(t("These are the first 100.")) : null));
         title.focus();
     }
 
@@ -122,33 +58,33 @@ export async function accounts(page) {
     function buttons(user) {
         const name = user.nick_name;
         const shown = [
-            button("Devices", () => page.attempt(() => devices(user)), { "aria-label": `Devices of ${name}` }),
-            button("Groups", () => page.attempt(() => groups(user)), { "aria-label": `Groups of ${name}` }),
+            button(t("Devices"), () => page.attempt(() => devices(user)), { "aria-label": t("Devices of {0}", name) }),
+            button(t("Groups"), () => page.attempt(() => groups(user)), { "aria-label": t("Groups of {0}", name) }),
         ];
-        if (page.api.may("operator")) shown.push(button("Log out", () => page.attempt(async () => {
-            if (!await confirmed(`Log ${name} out everywhere?`, "All its tokens are revoked; each device has to log in again.", "Log out")) return;
+        if (page.api.may("operator")) shown.push(button(t("Log out"), () => page.attempt(async () => {
+            if (!await confirmed(t("Log {0} out everywhere?", name), t("All its tokens are revoked; each device has to log in again."), t("Log out"))) return;
             await page.api.request("DELETE", `users/${user.uid}/tokens`);
-            page.say(`${name} is logged out everywhere.`);
-        }), { "aria-label": `Log ${name} out` }));
+            page.say(t("{0} is logged out everywhere.", name));
+        }), { "aria-label": t("Log {0} out", name) }));
         if (!page.api.may("administrator")) return actions(shown);
-        shown.push(button(user.disabled ? "Enable" : "Disable", () => page.attempt(async () => {
-            if (!user.disabled && !await confirmed(`Disable ${name}?`, "It cannot log in until it is enabled; nothing is deleted.", "Disable")) return;
+        shown.push(button(user.disabled ? t("Enable") : t("Disable"), () => page.attempt(async () => {
+            if (!user.disabled && !await confirmed(t("Disable {0}?", name), t("It cannot log in until it is enabled; nothing is deleted."), t("Disable"))) return;
             await page.api.request("PATCH", `users/${user.uid}`, { disabled: !user.disabled });
             await find(String(user.uid), true);
-        }), { "aria-label": `${user.disabled ? "Enable" : "Disable"} ${name}` }));
-        shown.push(button("Delete", () => page.attempt(async () => {
-            if (!await confirmed(`Delete ${name} for good?`,
-                "Its devices, inbox, contacts and memberships are deleted. This cannot be undone.", "Delete", name)) return;
+        }), { "aria-label": `${user.disabled ? t("Enable") : t("Disable")} ${name}` }));
+        shown.push(button(t("Delete"), () => page.attempt(async () => {
+            if (!await confirmed(t("Delete {0} for good?", name),
+                t("Its devices, inbox, contacts and memberships are deleted. This cannot be undone."), t("Delete"), name)) return;
             await page.api.request("DELETE", `users/${user.uid}`);
-            page.say(`${name} is deleted.`);
+            page.say(t("{0} is deleted.", name));
             await more(0);
-        }), { class: "danger", "aria-label": `Delete ${name}` }));
+        }), { class: "danger", "aria-label": t("Delete {0}", name) }));
         return actions(shown);
     }
 
     /** @param {any[]} users */
-    const rows = (users) => table("Accounts", ["Number", "Name", "State", "Created", ""], users.map((user) => [
-        String(user.uid), user.nick_name, user.disabled ? "disabled" : user.online ? "online" : "offline",
+    const rows = (users) => table(t("Accounts"), [t("Number"), t("Name"), t("State"), t("Created"), ""], users.map((user) => [
+        String(user.uid), user.nick_name, user.disabled ? t("disabled") : user.online ? t("online") : t("offline"),
         timeText(user.created_at_ms), buttons(user),
     ]));
 
@@ -157,7 +93,21 @@ export async function accounts(page) {
         const { users } = await page.api.get(`users?after=${after}&limit=50`);
         last = users.at(-1)?.uid ?? after;
         list.replaceChildren(rows(users), users.length === 50
-            ? button("Next page", () => page.attempt(() => more(last))) : h("p", { class: "muted" }, "These are the last ones."));
+            ? button(t("Next page"), () => page.attempt(() => more(last))) : muted(t("These are the last ones.")));
+        detail.replaceChildren();
+    }
+
+    /**
+     * Accounts by a part of their names.
+     *
+     * @param {string} text
+     * @param {number} after
+     */
+    async function search(text, after) {
+        const { users, next } = await page.api.get(`search/users?text=${encoded(text)}&after=${after}&limit=50`);
+        list.replaceChildren(users.length > 0 ? rows(users) : muted(t("Nobody has such a name.")),
+            next === null ? muted(t("These are the last ones."))
+                : button(t("Next page"), () => page.attempt(() => search(text, next))));
         detail.replaceChildren();
     }
 
@@ -167,22 +117,22 @@ export async function accounts(page) {
      */
     async function find(text, isNumber = false) {
         if (text === "") return more(0);
-        const selector = isNumber || /^\d+$/.test(text) ? text : text.startsWith("@") ? `@${text}` : text;
-        list.replaceChildren(rows([await page.api.get(`users/${encoded(selector)}`)]));
+        if (!isNumber && !/^\d+$/.test(text)) return search(text, 0);
+        list.replaceChildren(rows([await page.api.get(`users/${encoded(text)}`)]));
         detail.replaceChildren();
     }
 
     await page.attempt(() => more(0));
     return [
-        h("div", { class: "panel" }, form([field("Name or number; empty: all", { name: "text", autocomplete: "off", maxlength: 256 })],
-            "Search", ({ text }) => page.attempt(() => find(text.trim())))),
-        page.api.may("administrator") ? h("div", { class: "panel" }, h("h2", {}, "New account"), form([
-            field("Name", { name: "name", required: true, autocomplete: "off", maxlength: 64 }),
-            field("Password", { name: "password", type: "password", required: true, minlength: 6, autocomplete: "new-password" }),
-        ], "Create", ({ name, password }, made) => page.attempt(async () => {
+        h("div", { class: "panel" }, form([field(t("Part of a name, or number; empty: all"), { name: "text", autocomplete: "off", maxlength: 256 })],
+            t("Search"), ({ text }) => page.attempt(() => find(text.trim())))),
+        page.api.may("administrator") ? h("div", { class: "panel" }, h("h2", {}, t("New account")), form([
+            field(t("Name"), { name: "name", required: true, autocomplete: "off", maxlength: 64 }),
+            field(t("Password"), { name: "password", type: "password", required: true, minlength: 6, autocomplete: "new-password" }),
+        ], t("Create"), ({ name, password }, made) => page.attempt(async () => {
             const user = await page.api.request("POST", "users", { nick_name: name, password });
             made.reset();
-            page.say(`${user.nick_name} is created.`);
+            page.say(t("{0} is created.", user.nick_name));
             await find(String(user.uid), true);
         }))) : null,
         list, detail,
@@ -192,61 +142,28 @@ export async function accounts(page) {
 /**
  * @param {Page} page
  */
-export async function rooms(page) {
-    const list = h("div");
-    async function load() {
-        const { rooms: all } = await page.api.get("rooms");
-        list.replaceChildren(all.length === 0 ? h("p", { class: "muted" }, "Nobody is in a room.")
-            : table("Rooms", ["Room", "Members"], all.map((/** @type {any} */ room) => [room.name, String(room.members)])));
-    }
-    await page.attempt(load);
-    const room = () => field("Room", { name: "room", required: true, autocomplete: "off", maxlength: 64 });
-    return [
-        h("div", { class: "panel" }, list, h("p", {}, button("Read again", () => page.attempt(load)))),
-        page.api.may("operator") ? h("div", { class: "panel" }, h("h2", {}, "Say something in a room"), form([
-            room(), field("Text", { name: "text", required: true, autocomplete: "off", maxlength: 1024 }),
-            field("As; empty: a notice of the server", { name: "name", autocomplete: "off", maxlength: 64 }),
-        ], "Say", ({ room: name, text, name: as }, made) => page.attempt(async () => {
-            const { members } = await page.api.request("POST", `rooms/${encoded(name)}/messages`, as ? { text, name: as } : { text });
-            made.elements.text.value = "";
-            page.say(`Said to ${members} in ${name}.`);
-        }))) : null,
-        page.api.may("operator") ? h("div", { class: "panel" }, h("h2", {}, "Remove somebody from a room"), form([
-            room(), field("Account", { name: "user", required: true, autocomplete: "off", maxlength: 256 }),
-        ], "Remove", ({ room: name, user }) => page.attempt(async () => {
-            if (!await confirmed(`Remove ${user} from ${name}?`, "The account may come back.", "Remove")) return;
-            await page.api.request("DELETE", `rooms/${encoded(name)}/members/${encoded(user)}`);
-            page.say(`${user} is removed from ${name}.`);
-            await load();
-        }))) : null,
-    ];
-}
-
-/**
- * @param {Page} page
- */
 export async function topics(page) {
     const found = h("div");
-    const topic = () => field("Topic", { name: "topic", required: true, autocomplete: "off" });
+    const topic = () => field(t("Topic"), { name: "topic", required: true, autocomplete: "off" });
     return [
-        h("div", { class: "panel" }, h("h2", {}, "What is retained"), form([topic()], "Look", ({ topic: name }) => page.attempt(async () => {
+        h("div", { class: "panel" }, h("h2", {}, t("What is retained")), form([topic()], t("Look"), ({ topic: name }) => page.attempt(async () => {
             found.replaceChildren();
             const one = await page.api.get(`topics/retained?topic=${encoded(name)}`);
-            found.replaceChildren(h("p", { class: "muted" }, `Published ${timeText(one.published_at_ms)} with QoS ${one.qos}`),
+            found.replaceChildren(h("p", { class: "muted" }, t("Published {0} with QoS {1}", timeText(one.published_at_ms), one.qos)),
                 h("pre", { tabindex: "0" }, one.text ?? `base64: ${one.base64}`),
-                button("Remove", () => page.attempt(async () => {
-                    if (!await confirmed(`Remove what is retained on ${one.topic}?`, "Later subscribers get nothing.", "Remove")) return;
+                button(t("Remove"), () => page.attempt(async () => {
+                    if (!await confirmed(t("Remove what is retained on {0}?", one.topic), t("Later subscribers get nothing."), t("Remove"))) return;
                     await page.api.request("DELETE", `topics/retained?topic=${encoded(one.topic)}`);
                     found.replaceChildren();
-                    page.say("Removed.");
+                    page.say(t("Removed."));
                 }), { class: "danger" }));
         })), found),
-        h("div", { class: "panel" }, h("h2", {}, "Publish"), form([
-            topic(), field("Text", { name: "text", autocomplete: "off" }),
-            h("label", { class: "check" }, h("input", { type: "checkbox", name: "retain" }), "retain it"),
-        ], "Publish", ({ topic: name, text, retain }) => page.attempt(async () => {
+        h("div", { class: "panel" }, h("h2", {}, t("Publish")), form([
+            topic(), field(t("Text"), { name: "text", autocomplete: "off" }),
+            h("label", { class: "check" }, h("input", { type: "checkbox", name: "retain" }), t("retain it")),
+        ], t("Publish"), ({ topic: name, text, retain }) => page.attempt(async () => {
             await page.api.request("POST", "topics/publish", { topic: name, payload: { text }, retain: retain === "1" });
-            page.say(`Published to ${name}.`);
+            page.say(t("Published to {0}.", name));
         }))),
     ];
 }
@@ -261,45 +178,45 @@ export async function access(page) {
     async function load() {
         if (page.api.may("operator")) {
             const { keys: all } = await page.api.get("keys");
-            keys.replaceChildren(table("Keys of the HTTP API", ["Name", "Scopes", "Created", "Last used", ""], all.map((/** @type {any} */ key) => [
+            keys.replaceChildren(table(t("Keys of the HTTP API"), [t("Name"), t("Scopes"), t("Created"), t("Last used"), ""], all.map((/** @type {any} */ key) => [
                 key.name, key.scopes, timeText(key.created_at_ms), timeText(key.last_used_at_ms),
-                isAdministrator ? button("Revoke", () => page.attempt(async () => {
-                    if (!await confirmed(`Revoke the key ${key.name}?`, "Whoever uses it is refused at once.", "Revoke")) return;
+                isAdministrator ? button(t("Revoke"), () => page.attempt(async () => {
+                    if (!await confirmed(t("Revoke the key {0}?", key.name), t("Whoever uses it is refused at once."), t("Revoke"))) return;
                     await page.api.request("DELETE", `keys/${encoded(key.name)}`);
                     await load();
-                }), { class: "danger", "aria-label": `Revoke ${key.name}` }) : "",
+                }), { class: "danger", "aria-label": t("Revoke {0}", key.name) }) : "",
             ])));
         }
         const { invitations } = await page.api.get("invitations");
-        codes.replaceChildren(table("Invitations", ["Name", "Used", "Created", "Ends", ""], invitations.map((/** @type {any} */ one) => [
-            one.name, `${one.used} of ${one.uses}`, timeText(one.created_at_ms), timeText(one.expires_at_ms),
-            isAdministrator ? button("Revoke", () => page.attempt(async () => {
-                if (!await confirmed(`Revoke the invitation ${one.name}?`, "Nobody can register with it any more.", "Revoke")) return;
+        codes.replaceChildren(table(t("Invitations"), [t("Name"), t("Used"), t("Created"), t("Ends"), ""], invitations.map((/** @type {any} */ one) => [
+            one.name, t("{0} of {1}", one.used, one.uses), timeText(one.created_at_ms), timeText(one.expires_at_ms),
+            isAdministrator ? button(t("Revoke"), () => page.attempt(async () => {
+                if (!await confirmed(t("Revoke the invitation {0}?", one.name), t("Nobody can register with it any more."), t("Revoke"))) return;
                 await page.api.request("DELETE", `invitations/${encoded(one.name)}`);
                 await load();
-            }), { class: "danger", "aria-label": `Revoke ${one.name}` }) : "",
+            }), { class: "danger", "aria-label": t("Revoke {0}", one.name) }) : "",
         ])));
     }
     await page.attempt(load);
     return [
-        page.api.may("operator") ? h("section", { class: "panel" }, h("h2", {}, "Keys of the HTTP API"), keys,
+        page.api.may("operator") ? h("section", { class: "panel" }, h("h2", {}, t("Keys of the HTTP API")), keys,
             isAdministrator ? form([
-                field("Name", { name: "name", required: true, autocomplete: "off", maxlength: 64 }),
-                field("Scopes, with commas between, or all", { name: "scopes", required: true, value: "push", autocomplete: "off" }),
-            ], "Create", (values, made) => page.attempt(async () => {
+                field(t("Name"), { name: "name", required: true, autocomplete: "off", maxlength: 64 }),
+                field(t("Scopes, with commas between, or all"), { name: "scopes", required: true, value: "push", autocomplete: "off" }),
+            ], t("Create"), (values, made) => page.attempt(async () => {
                 const { secret } = await page.api.request("POST", "keys", values);
                 made.reset();
-                reveal("The new key", "Copy it now; it is not shown again.", secret);
+                reveal(t("The new key"), t("Copy it now; it is not shown again."), secret);
                 await load();
             })) : null) : null,
-        h("section", { class: "panel" }, h("h2", {}, "Invitations"), codes, isAdministrator ? form([
-            field("Name", { name: "name", required: true, autocomplete: "off", maxlength: 64 }),
-            field("Accounts", { name: "uses", type: "number", min: 1, value: 1, required: true }),
-            field("Days; 0: forever", { name: "days", type: "number", min: 0, value: 30, required: true }),
-        ], "Create", ({ name, uses, days }, made) => page.attempt(async () => {
+        h("section", { class: "panel" }, h("h2", {}, t("Invitations")), codes, isAdministrator ? form([
+            field(t("Name"), { name: "name", required: true, autocomplete: "off", maxlength: 64 }),
+            field(t("Accounts"), { name: "uses", type: "number", min: 1, value: 1, required: true }),
+            field(t("Days; 0: forever"), { name: "days", type: "number", min: 0, value: 30, required: true }),
+        ], t("Create"), ({ name, uses, days }, made) => page.attempt(async () => {
             const { code } = await page.api.request("POST", "invitations", { name, uses: Number(uses), days: Number(days) });
             made.reset();
-            reveal("The new invitation", "Copy the code now; it is not shown again.", code);
+            reveal(t("The new invitation"), t("Copy the code now; it is not shown again."), code);
             await load();
         })) : null),
     ];
@@ -311,9 +228,9 @@ export async function access(page) {
 export async function clients(page) {
     const { window_seconds: seconds, versions } = await page.api.get("stats/delivery");
     return [
-        h("p", {}, `What apps report about the last ${Math.round(seconds / 60)} minutes.`),
-        table("Deliveries by version of the app", ["Version", "Reports", "In 1 s", "In 10 s", "Later", "Never", "Repeated", "Gaps", "Repaired"],
-            versions.map((/** @type {any} */ one) => [one.app_version || "unknown", ...[one.reports, one.within_1s, one.within_10s,
+        h("p", {}, t("What apps report about the last {0} minutes.", Math.round(seconds / 60))),
+        table(t("Deliveries by version of the app"), [t("Version"), t("Reports"), t("In 1 s"), t("In 10 s"), t("Later"), t("Never"), t("Repeated"), t("Gaps"), t("Repaired")],
+            versions.map((/** @type {any} */ one) => [one.app_version || t("unknown"), ...[one.reports, one.within_1s, one.within_10s,
                 one.later, one.never, one.duplicates, one.gaps, one.repaired].map(String)])),
     ];
 }
@@ -325,11 +242,11 @@ export async function configuration(page) {
     const { settings } = await page.api.get("configuration");
     const list = h("div");
     /** @param {string} text */
-    const show = (text) => list.replaceChildren(table("Settings", ["Setting", "Value", "Source"],
+    const show = (text) => list.replaceChildren(table(t("Settings"), [t("Setting"), t("Value"), t("Source")],
         settings.filter((/** @type {any} */ one) => `${one.key} ${one.value} ${one.source}`.toLowerCase().includes(text.toLowerCase()))
             .map((/** @type {any} */ one) => [h("code", {}, one.key), one.value, one.source])));
     show("");
-    return [h("div", { class: "panel" }, field("Only those with", {
+    return [h("div", { class: "panel" }, field(t("Only those with"), {
         type: "search", autocomplete: "off", oninput: (/** @type {any} */ event) => show(event.target.value),
     })), list];
 }
@@ -346,10 +263,10 @@ export async function audit(page) {
         const { entries } = await page.api.get(`audit?limit=100${before}`);
         all = [...all, ...entries].slice(0, 2000);
         list.replaceChildren(
-            table("Audit log", ["Time", "Who", "From", "Action", "Object", "Result"], all.map((entry) => [
+            table(t("Audit log"), [t("Time"), t("Who"), t("From"), t("Action"), t("Object"), t("Result")], all.map((entry) => [
                 timeText(entry.time_ms), entry.who, entry.address, entry.action, entry.target, entry.result,
             ])),
-            entries.length === 100 ? button("Older ones", () => page.attempt(more)) : h("p", { class: "muted" }, "These are all."));
+            entries.length === 100 ? button(t("Older ones"), () => page.attempt(more)) : muted(t("These are all.")));
     }
     await page.attempt(more);
     return [list];
@@ -361,10 +278,10 @@ export async function audit(page) {
 export async function administrators(page) {
     const { administrators: all } = await page.api.get("administrators");
     return [
-        table("Administrators", ["Name", "Role", "Second factor", "Created", "Last login"], all.map((/** @type {any} */ one) => [
-            one.name, one.role, one.second_factor ? "yes" : "no", timeText(one.created_at_ms), timeText(one.last_login_at_ms),
+        table(t("Administrators"), [t("Name"), t("Role"), t("Second factor"), t("Created"), t("Last login")], all.map((/** @type {any} */ one) => [
+            one.name, t(one.role), one.second_factor ? t("yes") : t("no"), timeText(one.created_at_ms), timeText(one.last_login_at_ms),
         ])),
-        h("p", {}, "Administrators are managed on the server's own command line:"),
+        h("p", {}, t("Administrators are managed on the server's own command line:")),
         h("pre", { tabindex: "0" }, "hermes admin add NAME --role viewer|operator|administrator\nhermes admin totp NAME\nhermes admin remove NAME"),
     ];
 }

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { attempt, button, field, h } from "../chat/dom.js";
+import { attempt } from "../chat/dom.js";
+import { button, field, h } from "../dom.js";
 import { SharedClient } from "../hermes.js";
 import { Stage } from "./stage.js";
 import { roomOf, thinned, Thinner } from "./thinning.js";

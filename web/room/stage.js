@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { h } from "../chat/dom.js";
+import { h } from "../dom.js";
 import { Lanes } from "./thinning.js";
 
 /** How long a text takes across the stage, and how long a gift is shown, in milliseconds. */

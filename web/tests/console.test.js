@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { ConsoleAPI, Refusal, encoded } from "../console/api.js";
+import { chinese } from "../console/zh.js";
 import { Series, ceiling, curve, numberText, plots } from "../console/series.js";
 
 const folder = new URL("../console/", import.meta.url);
@@ -20,6 +21,22 @@ test("nothing that comes from elsewhere becomes markup or a script", () => {
         }
         // An address is never taken from data: only the pages of the console are linked.
         for (const [, target] of text.matchAll(/href: ([^,}\n]+)/g)) assert.match(target, /^["`]#/, `${name}: ${target}`);
+    }
+});
+
+test("every text of the page is there in Chinese, with the same places", () => {
+    const texts = new Set(plots.map(([, title]) => title));
+    for (const [name, text] of sources) {
+        if (name === "i18n.js") continue;
+        for (const [, found] of text.matchAll(/\bt\("((?:[^"\\]|\\.)*)"/g)) texts.add(found);
+        if (name !== "console.js") continue;
+        for (const [, title] of text.matchAll(/\["\w+", "([^"]+)", "\w+", \w+\]/g)) texts.add(title);
+    }
+    assert.ok(texts.size > 200);
+    const places = (/** @type {string} */ text) => [...text.matchAll(/\{\d\}/g)].map(String).sort();
+    for (const text of texts) {
+        assert.ok(chinese[text], `no Chinese for "${text}"`);
+        assert.deepEqual(places(chinese[text]), places(text), text);
     }
 });
 

@@ -57,12 +57,13 @@ class Server:
             arguments += [f"--listeners.{name}.enabled", "false"]
         arguments += ["--listeners.mqtt.port", "0"]
         self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.port = 0
+        self.port = self.mqtt = 0
         self.output = ""
         for line in self.process.stdout:
             self.output += line
             if found := re.search(r"ready:.* console \S*:(\d+)", line):
                 self.port = int(found.group(1))
+                self.mqtt = int(re.search(r" mqtt \S*:(\d+)", line).group(1))
                 return
         raise SystemExit("the server did not start")
 
@@ -77,6 +78,20 @@ class Server:
         document = json.loads(answer)
         assert "failed" not in document, document
         return document
+
+
+def mqtt_client(port: int, client_id: str, topic: str) -> socket.socket:
+    """A client of MQTT 3.1.1 that subscribes to a topic and reads nothing."""
+
+    def text(value: str) -> bytes:
+        return struct.pack(">H", len(value.encode())) + value.encode()
+
+    connection = socket.create_connection(("127.0.0.1", port))
+    connect = text("MQTT") + bytes([4, 2, 0, 0]) + text(client_id)
+    subscribe = bytes([0, 1]) + text(topic) + bytes([0])
+    connection.sendall(bytes([0x10, len(connect)]) + connect + bytes([0x82, len(subscribe)]) + subscribe)
+    connection.recv(4)
+    return connection
 
 
 def code(secret: str) -> str:
@@ -188,7 +203,56 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     check_harmless(olga, "audit")
     olga.check_access()
     olga.shot("console-audit")
-    for title in ("Configuration", "Administrators", "Clients", "Rooms"):
+    client = mqtt_client(server.mqtt, PAYLOADS[1], "room/lobby")
+    browsers.callback(client.close)
+    open_view(olga, "MQTT clients")
+    olga.sees(PAYLOADS[1], "td")
+    check_harmless(olga, "clients")
+    olga.check_access()
+    olga.shot("console-clients")
+    open_view(olga, "Rooms")
+    olga.sees("lobby", "td")
+    olga.find("td button").click()
+    olga.sees("You are watching lobby", ".lines li")
+    say = next(form for form in olga.driver.find_elements(By.CSS_SELECTOR, "form") if "Say" in form.text)
+    for name, value in (("room", "lobby"), ("text", PAYLOADS[2]), ("name", PAYLOADS[3])):
+        say.find_element(By.CSS_SELECTOR, f"input[name={name}]").send_keys(value)
+    say.find_element(By.CSS_SELECTOR, "button").click()
+    olga.sees(f"{PAYLOADS[3]}: {PAYLOADS[2]}", ".lines li")
+    check_harmless(olga, "a watched room")
+    olga.check_access()
+    olga.shot("console-room")
+    olga.find("td button.danger").click()
+    olga.sees("Close the room lobby?", "dialog")
+    olga.fill("dialog input", "lobby")
+    olga.find("dialog button[value=yes]").click()
+    olga.sees("Nobody is in a room", "p.muted")
+    step("a room is watched and closed, a client is listed; what they are called is shown as texts")
+
+    open_view(olga, "MQTT clients")
+    olga.press("Disconnect")
+    olga.sees(f"Disconnect {PAYLOADS[1]}?", "dialog")
+    olga.find("dialog button[value=yes]").click()
+    olga.sees("There are none", "p.muted")
+    open_view(olga, "Trace")
+    olga.fill("main input[name=id]", PAYLOADS[4])
+    olga.press("Search")
+    olga.sees("Nothing is known of it", "p.muted")
+    open_view(olga, "Log")
+    olga.sees("closeRoom", "td")
+    check_harmless(olga, "log")
+    olga.shot("console-log")
+    step("a client is disconnected; the log has it")
+
+    olga.press("中文")
+    olga.until(lambda: "概览" in olga.text("nav a"), "Chinese")
+    olga.check_access()
+    olga.shot("console-chinese")
+    olga.press("English")
+    olga.until(lambda: "Overview" in olga.text("nav a"), "English")
+    step("the page speaks Chinese")
+
+    for title in ("Configuration", "Administrators", "Apps", "Rooms", "MQTT sessions", "Webhooks", "Trace", "Log"):
         open_view(olga, title)
         olga.check_access()
     step("the audit log has all of it; every view is accessible")
@@ -197,7 +261,7 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     browsers.callback(victor.driver.quit)
     log_in(victor, "victor")
     victor.sees("victor, viewer", "header")
-    assert victor.text("nav a") == "Overview|Accounts|Rooms|Clients|Keys and invitations", victor.text("nav a")
+    assert victor.text("nav a") == "Overview|Accounts|Rooms|Apps|Keys and invitations", victor.text("nav a")
     open_view(victor, "Accounts")
     victor.sees("Devices", "button")
     assert "Delete" not in victor.text("button") and "Create" not in victor.text("button")

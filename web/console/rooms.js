@@ -1,0 +1,135 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import { button, field, h } from "../dom.js";
+import { encoded } from "./api.js";
+import { confirmed, form, muted, table } from "./dom.js";
+import { locale, t } from "./i18n.js";
+
+/** @typedef {import("./views.js").Page} Page */
+
+/** The texts of a room that are shown. */
+const SHOWN = 200;
+
+/**
+ * What happened in a room, in words.
+ *
+ * @param {any} event
+ */
+export function eventText(event) {
+    switch (event.what) {
+        case "text": return `${event.name}: ${event.text}`;
+        case "notice": return t("Notice: {0}", event.text);
+        case "gift": return t("{0} gives {1} × {2}", event.name, event.count, event.text);
+        case "join": return t("{0} comes in", event.name);
+        case "leave": return t("{0} leaves", event.name);
+        default: return event.too_large ? t("a message of {0} bytes", event.bytes) : event.text ?? `base64: ${event.base64}`;
+    }
+}
+
+/**
+ * What is said in a room, while it is watched.
+ *
+ * @param {string} name
+ * @param {() => void} ended
+ */
+function watch(name, ended) {
+    const lines = h("ol", { class: "lines", tabindex: "0", "aria-label": t("What is said in {0}", name) });
+    const source = new EventSource(`api/rooms/${encoded(name)}/watch`);
+    /** @type {string[]} */
+    let waiting = [];
+    let frame = 0;
+    function show() {
+        frame = 0;
+        const isAtEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 4;
+        lines.append(...waiting.splice(0).slice(-SHOWN).map((text) => h("li", {}, text)));
+        while (lines.childElementCount > SHOWN) lines.firstElementChild?.remove();
+        if (isAtEnd) lines.scrollTop = lines.scrollHeight;
+    }
+    /** @param {string} text */
+    function add(text) {
+        waiting.push(`${new Date().toLocaleTimeString(locale())}  ${text}`);
+        if (waiting.length > SHOWN) waiting.shift();
+        if (!frame) frame = requestAnimationFrame(show);
+    }
+    source.addEventListener("ready", () => add(t("You are watching {0}.", name)));
+    source.addEventListener("publication", (event) => add(eventText(JSON.parse(event.data))));
+    source.addEventListener("dropped", (event) => add(t("{0} messages are left out", JSON.parse(event.data).count)));
+    source.onerror = () => {
+        if (source.readyState !== EventSource.CLOSED) return;
+        add(t("The server has ended this."));
+        ended();
+    };
+    return { element: lines, close: () => source.close() };
+}
+
+/**
+ * @param {Page} page
+ */
+export async function rooms(page) {
+    const list = h("div");
+    const stage = h("div");
+    const mayAct = page.api.may("operator");
+    /** @type {{ close: () => void } | null} */
+    let watched = null;
+    const stop = () => {
+        watched?.close();
+        watched = null;
+        stage.replaceChildren();
+    };
+    page.onLeave(stop);
+
+    /** @param {string} name */
+    function begin(name) {
+        stop();
+        const made = watch(name, () => {});
+        watched = made;
+        const title = h("h2", { tabindex: "-1" }, t("Room {0}", name));
+        stage.replaceChildren(h("section", { class: "panel" }, title, made.element,
+            h("p", {}, button(t("Stop watching"), stop))));
+        title.focus();
+    }
+
+    /** @param {any} room */
+    const actions = (room) => h("div", { class: "row" },
+        button(t("Watch"), () => begin(room.name), { "aria-label": t("Watch {0}", room.name) }),
+        button(t("Close"), () => page.attempt(async () => {
+            if (!await confirmed(t("Close the room {0}?", room.name),
+                t("Everybody is removed from it: {0} connections. They may come back.", room.members), t("Close"), room.name)) return;
+            const { removed } = await page.api.request("DELETE", `rooms/${encoded(room.name)}/members`);
+            page.say(t("{0} connections are removed from {1}.", removed, room.name));
+            await load();
+        }), { class: "danger", "aria-label": t("Close {0}", room.name) }));
+
+    async function load() {
+        const { rooms: all } = await page.api.get("rooms");
+        const shown = all.slice(0, 500);
+        list.replaceChildren(all.length === 0 ? muted(t("Nobody is in a room."))
+            : table(t("Rooms"), [t("Room"), t("Members"), ...(mayAct ? [""] : [])], shown.map((/** @type {any} */ room) =>
+                [room.name, String(room.members), ...(mayAct ? [actions(room)] : [])])),
+        all.length > shown.length ? muted(t("These are {0} of {1} rooms.", shown.length, all.length)) : "");
+    }
+    await page.attempt(load);
+    const room = () => field(t("Room"), { name: "room", required: true, autocomplete: "off", maxlength: 64 });
+    return [
+        mayAct ? h("div", { class: "panel" }, form([room()], t("Watch"), async (values) => begin(values.room.trim()))) : null,
+        stage,
+        h("div", { class: "panel" }, list, h("p", {}, button(t("Read again"), () => page.attempt(load)))),
+        mayAct ? h("div", { class: "panel" }, h("h2", {}, t("Say something in a room")), form([
+            room(), field(t("Text"), { name: "text", required: true, autocomplete: "off", maxlength: 1024 }),
+            field(t("As; empty: a notice of the server"), { name: "name", autocomplete: "off", maxlength: 64 }),
+        ], t("Say"), ({ room: name, text, name: as }, made) => page.attempt(async () => {
+            const { members } = await page.api.request("POST", `rooms/${encoded(name)}/messages`, as ? { text, name: as } : { text });
+            made.elements.text.value = "";
+            page.say(t("Said to {0} in {1}.", members, name));
+        }))) : null,
+        mayAct ? h("div", { class: "panel" }, h("h2", {}, t("Remove somebody from a room")), form([
+            room(), field(t("Account"), { name: "user", required: true, autocomplete: "off", maxlength: 256 }),
+        ], t("Remove"), ({ room: name, user }) => page.attempt(async () => {
+            if (!await confirmed(t("Remove {0} from {1}?", user, name), t("The account may come back."), t("Remove"))) return;
+            await page.api.request("DELETE", `rooms/${encoded(name)}/members/${encoded(user)}`);
+            page.say(t("{0} is removed from {1}.", user, name));
+            await load();
+        }))) : null,
+    ];
+}
